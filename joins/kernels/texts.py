@@ -1,4 +1,4 @@
-"""Arrow arrays of texts as bytes with places in them, and the other way round."""
+"""Arrow arrays of texts as bytes with positions, and back."""
 
 import numpy as np
 import pyarrow as pa
@@ -37,8 +37,7 @@ def texts_at(
 ) -> pa.Array:
     """The texts from `starts` to `ends` in `data`, NULL where the start is negative.
 
-    Raises:
-        OverflowError: together they are larger than an Arrow array.
+    Raises OverflowError if they exceed an Arrow array.
     """
     valid = starts >= 0
     offsets = np.zeros(len(starts) + 1, np.int64)

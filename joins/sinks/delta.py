@@ -218,8 +218,7 @@ class MergeSinkWriter:
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and stage the changes.
 
-        Raises:
-            SinkError: the table does not take the job's rows any more.
+        Raises SinkError if the table does not take the job's rows any more.
         """
         self.choice = self._output.log.choice()
         encoding = RowEncoding(change_schema(self._output.log.rows), _changes_of)

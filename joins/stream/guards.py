@@ -332,11 +332,8 @@ def first_offsets(before: Mapping[int, int], ends: Mapping[int, int], life: Life
     """First offset of a batch in each partition that ends at `ends`.
 
     `before` is where the previous batch ended, or where the incarnation begins. `life` says where
-    newer partitions begin.
-
-    Raises:
-        PartitionsMissingError: a former partition is missing.
-        OffsetsWentBackError: a partition ends before its beginning.
+    newer partitions begin. Raises PartitionsMissingError if a former partition is missing,
+    OffsetsWentBackError if a partition ends before its beginning.
     """
     missing = sorted(set(before) - set(ends))
     if missing:

@@ -79,8 +79,7 @@ class PersistedRows:
     def taken(self) -> Iterator[DataFrame]:
         """The rows, their report empty; they are gone afterwards.
 
-        Raises:
-            SinkError: there are none.
+        Raises SinkError if there are none.
         """
         if self._staged is None:
             raise SinkError("no batch is staged", hint="The batch is run again.")

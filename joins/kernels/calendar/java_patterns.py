@@ -1,10 +1,10 @@
 """Patterns of dates and times as `DateTimeFormatter` and `SimpleDateFormat` of Java read them.
 
 The first serves TIMESTAMPs, the second texts and numbers of seconds, as in Flink; the letters
-differ only in `S`, `u` and zones. Eras, week years and names of zones are refused. To read, a
-`DateTimeFormatter` needs the whole text, numbers as wide as their letters, and makes a day that the
-month does not have its last one; a `SimpleDateFormat` reads the beginning of the text, and its
-fields run over: month 13 is January of the next year.
+differ only in `S`, `u` and zones. Eras, week years and names of zones are refused. A
+`DateTimeFormatter` reads the whole text and numbers as wide as their letters, and limits a day to
+the last one of its month; a `SimpleDateFormat` reads the beginning of the text, and its fields
+overflow: month 13 is January of the next year.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ from functools import lru_cache
 
 
 class Dialect(Enum):
-    """Whose pattern it is."""
+    """The Java class of a pattern."""
 
     FORMATTER = auto()
     SIMPLE = auto()
@@ -39,15 +39,14 @@ MAX_PATTERN = 200
 
 
 class PatternError(ValueError):
-    """A pattern is none of Java's, or has letters that are not supported."""
+    """A pattern is invalid in Java, or has letters that are not supported."""
 
 
 @lru_cache(maxsize=256)
 def items_of(pattern: str, dialect: Dialect) -> tuple[Item, ...]:
     """The fields of a pattern and the texts between them.
 
-    Raises:
-        PatternError: it is no pattern, or one with other letters.
+    Raises PatternError for an invalid pattern or unsupported letters.
     """
     if len(pattern) > MAX_PATTERN:
         raise PatternError(f"a pattern of {len(pattern)} characters")
@@ -105,7 +104,7 @@ _FIRST_OF_CLOCK = {"k": 1, "h": 1}
 
 
 class TextError(ValueError):
-    """A text is no time of its pattern."""
+    """A text does not match its pattern."""
 
 
 Fields = dict[str, str]
@@ -114,9 +113,7 @@ Fields = dict[str, str]
 def read(text: str, pattern: str, dialect: Dialect) -> tuple[int, int | None]:
     """The local time in nanoseconds since 1970, and the offset in minutes that the text names.
 
-    Raises:
-        PatternError: it is no pattern.
-        TextError: the text is not of the pattern.
+    Raises PatternError for an invalid pattern, TextError if the text does not match it.
     """
     regex, letters = _reader(pattern, dialect)
     match = regex.fullmatch(text) if dialect is Dialect.FORMATTER else regex.match(text)
@@ -253,20 +250,14 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def moment_of(micros: int) -> dt.datetime:
-    """Microseconds since 1970 as a time of the calendar.
-
-    Raises:
-        OverflowError: its year is not 1 to 9999.
-    """
+    """Microseconds since 1970 as a datetime; raises OverflowError outside of years 1 to 9999."""
     return _EPOCH + dt.timedelta(microseconds=micros)
 
 
 def shown(micros: int, nanos: int, pattern: str, dialect: Dialect, offset: int = 0) -> str:
     """A local time by a pattern; `offset` is that of its zone, in minutes.
 
-    Raises:
-        PatternError: it is no pattern.
-        OverflowError: the year of the time is not 1 to 9999.
+    Raises PatternError for an invalid pattern, OverflowError outside of years 1 to 9999.
     """
     time = moment_of(micros)
     return "".join(

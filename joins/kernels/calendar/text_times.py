@@ -1,6 +1,6 @@
 """TO_TIMESTAMP, TO_DATE, DATE_FORMAT, FROM_UNIXTIME, UNIX_TIMESTAMP, CONVERT_TZ: times and texts.
 
-A text that is no time gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT for it.
+An invalid text gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT for it.
 """
 
 import datetime as dt
@@ -28,13 +28,11 @@ _PIECE = re.compile(
 
 
 def arrow_pattern(pattern: str) -> list[str | int] | None:
-    """A pattern of Java's `DateTimeFormatter` for Arrow, None if it has letters that we do not.
+    """A pattern of Java's `DateTimeFormatter` for Arrow, None if it has other letters.
 
     Letters are `yyyy MM dd HH mm ss` and up to six `S`; other characters stand for themselves,
-    letters between single quotes too, and two single quotes are one.
-
-    Returns:
-        Patterns of strftime, and between them how many digits of the second's fraction.
+    letters between single quotes too, and two single quotes are one. Returns patterns of strftime,
+    and between them the number of digits of the second's fraction.
     """
     result: list[str | int] = [""]
     at = 0
@@ -59,7 +57,6 @@ def _arrow_piece(piece: re.Match[str]) -> str:
 
 
 def date_format(op: Operation) -> Value:
-    """TIMESTAMP and a literal pattern to text."""
     pattern = op.constant(1)
     assert pattern is not None, "the planner takes literals only"
     parts = arrow_pattern(pattern.as_py())
@@ -125,7 +122,7 @@ def _local_nanos(text: str, pattern: str | None) -> int | None:
 
 
 def to_timestamp(op: Operation) -> Checked:
-    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond: by Arrow where all texts are usual."""
+    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond; Arrow reads columns of usual texts."""
     usual = _usual(op)
     if usual is not None:
         return Checked(usual, np.zeros(op.num_rows, dtype=np.bool_))
@@ -165,7 +162,7 @@ def to_instant(op: Operation) -> Checked:
 def from_number(op: Operation) -> Checked:
     """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: milliseconds by default, NULL beyond years 0 to 9999.
 
-    Of the year 0 a row fails: others cannot read such times.
+    A row of the year 0 fails: other systems cannot read such times.
     """
     if op.types[0].name is TypeName.BIGINT:
         return _from_whole(op)
@@ -200,8 +197,6 @@ def _from_whole(op: Operation) -> Checked:
 
 
 def to_date(op: Operation) -> Checked:
-    """`TO_DATE(text, pattern)`."""
-
     def days(text: str, pattern: str) -> int | None:
         try:
             nanos, offset = read(text, pattern, Dialect.SIMPLE)
@@ -214,7 +209,7 @@ def to_date(op: Operation) -> Checked:
 
 
 def format_time(op: Operation) -> Value | Checked:
-    """`DATE_FORMAT(time, pattern)`: by Arrow where it knows the letters."""
+    """`DATE_FORMAT(time, pattern)`: by Arrow if it supports the letters."""
     pattern = op.constant(1)
     if pattern is not None and arrow_pattern(pattern.as_py()) and _is_plain(op):
         return date_format(op)

@@ -1,7 +1,7 @@
 """Times of every type as whole microseconds in NumPy, and back.
 
 A DATE is its midnight, a TIME counts from midnight, an INTERVAL counts its milliseconds or months.
-Of a TIMESTAMP with 7 to 9 digits the nanoseconds below a microsecond are kept aside.
+A TIMESTAMP with 7 to 9 digits has separate nanoseconds below the microsecond.
 """
 
 from dataclasses import dataclass
@@ -48,11 +48,7 @@ FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """Times of a column: 0 where `valid` is false.
-
-    Attributes:
-        nanos: below the microsecond, 0 to 999.
-    """
+    """Times of a column, 0 where `valid` is false; `nanos` is 0 to 999, below the microsecond."""
 
     micros: Integers
     nanos: Integers

@@ -56,7 +56,7 @@ def shift(op: Operation, sign: int) -> Checked:
 
 
 def add_months(op: Operation) -> Checked:
-    """A time plus months; a day that the month does not have becomes its last one."""
+    """A time plus months; a day beyond the end of the month becomes its last day."""
     ticks = argument_ticks(op, 0)
     count, there = numbers_of(op.array(1))
     valid = ticks.valid & there
@@ -70,7 +70,6 @@ def add_months(op: Operation) -> Checked:
 
 
 def months_later(days: Integers, count: Integers) -> Integers:
-    """Days since 1970 moved by months."""
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     there = months + count
@@ -121,8 +120,6 @@ Part = Callable[[Ticks], Integers]
 
 
 def part_of(part: Part) -> Function:
-    """A part of a DATE, TIME or TIMESTAMP."""
-
     def apply(op: Operation) -> pa.Array:
         ticks = argument_ticks(op, 0)
         return whole_numbers(part(ticks), ticks.valid)

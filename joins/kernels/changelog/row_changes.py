@@ -10,14 +10,11 @@ from joins.kernels.json.encode import encode_objects, encode_values
 
 
 def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
-    """Changes that turn the rows `before` into `after`, in a deterministic order.
+    """Changes that turn the rows `before` into `after`, in a deterministic order, deletions first.
 
-    Both have the same wire columns. Of several rows of a key the last one counts. Equal rows are no
-    change. Deletions come first.
-
-    Returns:
-        `op` (`d`, `u`, `c`), `before` (int64 row of `before`, NULL for `c`) and `after` (int64 row
-            of `after`, NULL for `d`).
+    Both have the same wire columns. The last of several rows of a key counts. Equal rows are no
+    change. Returns `op` (`d`, `u`, `c`), `before` (int64 row of `before`, NULL for `c`) and `after`
+    (int64 row of `after`, NULL for `d`).
     """
     old, new = _newest(before, key), _newest(after, key)
     old_keys, new_keys = old.column("key"), new.column("key")

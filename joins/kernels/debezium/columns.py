@@ -1,7 +1,7 @@
-"""Values of a column by its declared type, and by what the record's schema calls them.
+"""Values of a column by its declared type and the type in the record's schema.
 
-Without a schema the options say what a text or a number is; with one, they are not asked. What a
-type cannot be read from has no reader, so that it fails.
+Without a schema the options define the meaning of texts and numbers; with one they are ignored. A
+type has no reader for values that it cannot be read from, so these fail.
 """
 
 import base64
@@ -116,7 +116,7 @@ class ColumnReader:
         return without_specials(values, kind, read, self.options.special_values)
 
     def refused(self, shown: str, kind: SqlType, connect: ConnectType | None) -> str:
-        """The reason for a value that was not read, shown as `shown`."""
+        """The reason for an unread value, shown as `shown`."""
         digits = f"({kind.precision})" if kind.name in (TypeName.TIME, *_INSTANTS) else ""
         source = "" if connect is None else f" as {connect}"
         said = f"{shown}{source} is no {kind}{digits}"
@@ -132,7 +132,7 @@ class ColumnReader:
         return said
 
     def unavailable(self, values: RawValues, kind: SqlType) -> Mask:
-        """Which values are the placeholder for a value that the database did not send."""
+        """Mask of placeholders for values that the database did not send."""
         text = self.options.unavailable_value
         quoted = json.dumps(text, ensure_ascii=False)
         plain = text.encode()

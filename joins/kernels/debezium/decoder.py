@@ -54,7 +54,7 @@ class PlacedRows:
     columns: list[pa.Array]
 
     def spread(self, visible: Mask) -> list[pa.Array]:
-        """The columns for all records; NULL where there is no row, or it is not `visible`."""
+        """The columns for all records; NULL without a row or unless `visible`."""
         if len(self.rows) == len(visible) and visible.all():
             return self.columns
         places = np.full(len(visible), -1, np.int64)
@@ -66,10 +66,10 @@ class PlacedRows:
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Which rows are read.
+    """Fields of the rows to read.
 
     Attributes:
-        member: the schema's field of these rows; empty if the schema is that of the row itself.
+        member: the schema's field of these rows; empty if the schema is that of the row.
         fault: of a column that cannot be read.
     """
 
@@ -80,9 +80,9 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads rows of records in groups of one schema; records that cannot be read go to `faults`.
+    """Reads rows of records in groups of one schema; unreadable records go to `faults`.
 
-    `schemas` has the number of each record's schema, `type_of` gives the schema of a number.
+    `schemas` has the number of each record's schema, `type_of` looks up its type.
     """
 
     columns: ColumnReader

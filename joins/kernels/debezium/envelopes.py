@@ -1,4 +1,4 @@
-"""What a change is about: its operation, its rows, and where the connector has it from."""
+"""Envelope of a change: its operation, its rows, and its source block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

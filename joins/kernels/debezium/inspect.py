@@ -215,7 +215,7 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """What a sample shows.
+    """Findings in a sample.
 
     Attributes:
         records: size of the sample.
@@ -224,7 +224,6 @@ class TopicReport:
         kinds: frequency by operation, `tombstone`, `flat` or `unreadable`.
         tables: frequency by (database, schema, table).
         columns: in the order of the rows.
-        key: columns of the keys.
         marks: by partition the frequency of each snapshot mark.
     """
 
@@ -276,7 +275,7 @@ def _literal(text: str) -> str:
 def inspect_topic(
     records: pa.RecordBatch, payloads: tuple[PayloadReader, PayloadReader] | None = None
 ) -> TopicReport:
-    """Reports on `key`, `value` (binary) and `partition` of a sample in the order of its offsets.
+    """Reports on `key`, `value` (binary) and `partition` of a sample in offset order.
 
     `payloads` are the readers of keys and of values; None for JSON.
     """

@@ -1,6 +1,6 @@
 """Readers of raw values: each takes values of one kind of JSON, and gives a declared type.
 
-What is NULL is NULL; what does not fit is marked, and NULL, too.
+NULL stays NULL; a value that does not fit is marked, and NULL, too.
 """
 
 import re
@@ -77,7 +77,6 @@ def integers(to: pa.DataType, least: int | None = None) -> Reader:
 
 
 def ranged(numbers: Rows, fits: Mask, valid: Mask, to: pa.DataType) -> Checked:
-    """`numbers` that fit an integer type."""
     dtype = np.dtype(as_type(type[np.signedinteger[Any]], to.to_pandas_dtype()))
     limits = np.iinfo(dtype)
     good = fits & (numbers >= limits.min) & (numbers <= limits.max)
@@ -212,8 +211,6 @@ def _trusted(read: Checked, kind: SqlType) -> Checked:
 
 
 def not_negative(reader: Reader) -> Reader:
-    """`reader` without negative numbers."""
-
     def read(values: RawValues) -> Checked:
         read = reader(values)
         return _without(read.values, read.failed | mask_of(pc.less(read.values, Decimal(0))))
@@ -234,7 +231,7 @@ def unsigned_longs(values: RawValues) -> Checked:
 
 
 def unscaled_decimals(kind: SqlType, scale: int) -> Reader:
-    """Base64 of the unscaled value with `scale` digits behind the point."""
+    """Base64 of the unscaled value with `scale` digits after the point."""
 
     def read(values: RawValues) -> Checked:
         count, valid = len(values), values.lasts >= 0

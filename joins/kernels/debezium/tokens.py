@@ -1,7 +1,7 @@
 """Compiled functions over raw values of JSON: numbers, base64, times, parts of arrays and objects.
 
-Places are addresses of values that are known to be right JSON; a value that is not there, or is
-`null`, has a negative end and is passed over.
+Places are addresses of valid JSON values; a missing or `null` value has a negative end and is
+skipped.
 """
 # reads better long: one loop over all values each, in the order of what they are about.
 
@@ -83,7 +83,6 @@ def _number_kind(at: int, end: int) -> int:
 
 @compiled
 def trim(firsts: Rows, lasts: Rows) -> None:
-    """Take the blanks around each value away."""
     for row in range(len(firsts)):
         if lasts[row] >= 0:
             at, end = behind_blanks(firsts[row], lasts[row]), lasts[row]
@@ -101,7 +100,6 @@ def letters_of(firsts: Rows, lasts: Rows, letters: Bytes) -> None:
 
 @compiled
 def integers_of(firsts: Rows, lasts: Rows, numbers: Rows, fits: Mask) -> None:
-    """Integers of 64 bits."""
     for row in range(len(firsts)):
         numbers[row] = 0
         fits[row] = False
@@ -131,7 +129,6 @@ def booleans_of(firsts: Rows, lasts: Rows, numbers: Rows) -> None:
 
 @compiled
 def copy_into(firsts: Rows, offsets: Rows, out: Bytes) -> None:
-    """The bytes of each value, from one offset to the next."""
     for row in range(len(firsts)):
         to, at = offsets[row], firsts[row]
         for place in range(offsets[row + 1] - to):
@@ -140,7 +137,6 @@ def copy_into(firsts: Rows, offsets: Rows, out: Bytes) -> None:
 
 @compiled
 def are_equal(firsts: Rows, lasts: Rows, text: tuple[int, int], equal: Mask) -> None:
-    """Which values are the text at that address, of that length."""
     at, length = text
     for row in range(len(firsts)):
         is_so_long = lasts[row] >= 0 and lasts[row] - firsts[row] == length
@@ -149,7 +145,7 @@ def are_equal(firsts: Rows, lasts: Rows, text: tuple[int, int], equal: Mask) -> 
 
 @compiled
 def unscaled_of(firsts: Rows, lasts: Rows, numbers: Rows, outcome: Bytes) -> None:
-    """Numbers of texts that are base64 of the two's complement, its highest byte first."""
+    """Numbers from base64 of the two's complement, its highest byte first."""
     for row in range(len(firsts)):
         numbers[row] = 0
         outcome[row] = NO_NUMBER
@@ -197,7 +193,7 @@ def _decoded_byte(at: int, place: int, digits: Rows) -> int:
 
 @compiled
 def sizes_of(firsts: Rows, lasts: Rows, sizes: Rows, is_url: bool) -> None:
-    """How many bytes each text is base64 of, -1 where it is none."""
+    """Decoded size of each base64 text, -1 where it is invalid."""
     for row in range(len(firsts)):
         sizes[row] = -1
         if lasts[row] - firsts[row] >= 2 and byte_at(firsts[row]) == QUOTE:
@@ -207,7 +203,6 @@ def sizes_of(firsts: Rows, lasts: Rows, sizes: Rows, is_url: bool) -> None:
 
 @compiled
 def bytes_into(firsts: Rows, offsets: Rows, out: Bytes, is_url: bool) -> None:
-    """The bytes of base64, from one offset to the next."""
     for row in range(len(firsts)):
         digits = _URL_DIGITS if is_url else _DIGITS
         for place in range(offsets[row + 1] - offsets[row]):
@@ -346,7 +341,7 @@ def instants_of(firsts: Rows, lasts: Rows, micros: Rows, fits: Mask) -> None:
 
 @compiled
 def counts_of(firsts: Rows, lasts: Rows, counts: Rows) -> None:
-    """How many parts each array or object has; 0 of what is not there."""
+    """Number of parts of each array or object; 0 for missing values."""
     for row in range(len(firsts)):
         counts[row] = 0
         if lasts[row] >= 0:
@@ -389,9 +384,9 @@ def _part(at: int, end: int) -> tuple[int, int, int]:
 def parts_into(
     firsts: Rows, lasts: Rows, names: tuple[Rows, Rows], parts: tuple[Rows, Rows]
 ) -> None:
-    """Where the parts of all arrays and objects begin and end, one after the other.
+    """Starts and ends of the parts of all arrays and objects, concatenated.
 
-    Of an object `names` has the names of its members, too; `null` ends at -2.
+    `names` receives the names of an object's members; `null` ends at -2.
     """
     to = 0
     for row in range(len(firsts)):
@@ -409,10 +404,9 @@ def parts_into(
 
 @compiled
 def unwrap(firsts: Rows, lasts: Rows, prefix: tuple[int, int], payloads: tuple[Rows, Rows]) -> int:
-    """Of values that begin with the bytes at an address what is between these and the last bracket.
+    """Payloads of values that begin with `prefix`: the bytes up to the last bracket.
 
-    Returns:
-        How many values there are of this kind; of the others the payloads are left as they are.
+    Returns the number of these values; other payloads stay unchanged.
     """
     start, length = prefix
     count = 0
@@ -427,7 +421,7 @@ def unwrap(firsts: Rows, lasts: Rows, prefix: tuple[int, int], payloads: tuple[R
 
 @compiled
 def may_be_wrapped(firsts: Rows, lasts: Rows, wrapped: Mask) -> None:
-    """Which objects begin with a member `schema` or `payload`."""
+    """Mask of objects that begin with a member `schema` or `payload`."""
     for row in range(len(firsts)):
         wrapped[row] = False
         end = lasts[row]
@@ -442,7 +436,7 @@ def may_be_wrapped(firsts: Rows, lasts: Rows, wrapped: Mask) -> None:
 
 @compiled
 def schema_ids(firsts: Rows, lasts: Rows, ids: Rows) -> None:
-    """The number in the four bytes behind a first byte of zero; others are left as they are."""
+    """The number in the four bytes after a first byte of zero; other ids stay unchanged."""
     for row in range(len(firsts)):
         at = firsts[row]
         if lasts[row] - at >= 5 and byte_at(at) == 0:

@@ -1,7 +1,7 @@
 """Numbers: operators and functions, a column at a time.
 
 Integers wrap as in Java and `/` truncates; `%` has the sign of the dividend. A row fails where
-Flink would (division of an integer or a DECIMAL by zero). DECIMAL is exact, rounds half up to the
+Flink fails (division of an integer or a DECIMAL by zero). DECIMAL is exact, rounds half up to the
 scale of the result, and is NULL where it has more digits than its type, as in Flink.
 """
 

@@ -21,12 +21,12 @@ _NOTHING = -1
 
 @dataclass(frozen=True)
 class ArrayElements:
-    """The elements of the arguments of a call, one after the other.
+    """The concatenated elements of a call's arguments.
 
     Attributes:
-        pool: all of them; each argument that is no array is an element a row.
-        spans: of each argument the first place and the number of a row's elements.
-        missing: rows in which an argument that must be there is NULL.
+        pool: all of them; an argument that is no array is an element a row.
+        spans: for each argument the first place and the number of a row's elements.
+        missing: rows in which a required argument is NULL.
     """
 
     op: Operation
@@ -45,7 +45,6 @@ class ArrayElements:
 
     @cached_property
     def ranks(self) -> list[int]:
-        """The rank of each element among all of them."""
         plain = self.pool
         if pa.types.is_boolean(plain.type):
             plain = plain.cast(pa.int8())
@@ -62,7 +61,7 @@ class ArrayElements:
 
 
 def elements_of(op: Operation, arrays: int, values: int = 0) -> ArrayElements:
-    """Of the first `arrays` arguments, and of `values` more, which may be NULL."""
+    """Elements of the first `arrays` arguments, and of `values` more, which may be NULL."""
     kind = op.types[0].members[0].type
     pieces, spans, start = [], [], 0
     missing = np.zeros(op.num_rows, dtype=np.bool_)
@@ -186,7 +185,7 @@ def _single(elements: ArrayElements, row: int) -> int:
 
 
 def position(op: Operation) -> pa.Array:
-    """`ARRAY_POSITION(array, value)`: from 1, 0 if it is not there."""
+    """`ARRAY_POSITION(array, value)`: from 1, 0 if it is missing."""
     elements = elements_of(op, 1, 1)
     found_at: list[int | None] = []
     for row in range(op.num_rows):

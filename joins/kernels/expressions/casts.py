@@ -1,4 +1,4 @@
-"""Text to typed values, a column at a time: what cannot be read is marked, never raised."""
+"""Text to typed values, a column at a time: unreadable values are marked, never raised."""
 
 import base64
 import binascii
@@ -15,10 +15,9 @@ _EXACT = {pa.float32(): (np.float32, 2**24, 10), pa.float64(): (np.float64, 2**5
 
 
 def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, safe: bool = True) -> pa.Array:
-    """`values` as `to`: of a DECIMAL the nearest floating point number, a tie to the even one.
+    """`values` as `to`; a DECIMAL becomes the nearest floating point number, ties to even.
 
-    Raises:
-        ArrowInvalid: `safe`, and a value does not fit.
+    Raises ArrowInvalid if `safe` and a value does not fit.
     """
     if not (pa.types.is_decimal(values.type) and pa.types.is_floating(to)):
         return values.cast(to, safe=safe)
@@ -130,11 +129,10 @@ def try_each(array: pa.Array, convert: Callable[[pa.Array], pa.Array], to: pa.Da
 
 
 def from_text(text: pa.Array, to: pa.DataType) -> Checked:
-    """Strings read as `to`, blanks around them already trimmed. NULL stays NULL.
+    """Trimmed strings read as `to`; NULL stays NULL.
 
     Dates, timestamps and instants are `YYYY-MM-DD[ HH:MM:SS[.f]]` with a blank or a `T`; digits
-    beyond the sixth of a fraction are cut. An instant needs `Z` or an offset, unless the caller
-    adds it.
+    after the sixth of a fraction are cut. An instant needs `Z` or an offset.
     """
     if pa.types.is_binary(to):
         return from_base64(text)
@@ -155,10 +153,9 @@ def from_text(text: pa.Array, to: pa.DataType) -> Checked:
 
 
 def is_beyond_scales(number: str, to: pa.DataType) -> bool:
-    """Whether Arrow must not be given `number` for the decimal type `to`.
+    """True if Arrow must not read `number` as the decimal type `to`.
 
-    To take digits off behind the point it looks a power of ten up, and does not see that a number
-    asks for one beyond its table.
+    To remove fraction digits Arrow looks up a power of ten, without a check of its table's bounds.
     """
     try:
         exponent = Decimal(number).as_tuple().exponent
@@ -223,7 +220,7 @@ def _from_boolean(text: pa.Array) -> Checked:
 
 
 def from_base64(text: pa.Array) -> Checked:
-    """Bytes; a text that is no base64 has failed."""
+    """Bytes; invalid base64 fails."""
     values: list[bytes | None] = []
     failed = np.zeros(len(text), dtype=np.bool_)
     for row, item in enumerate(text.to_pylist()):

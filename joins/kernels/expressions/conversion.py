@@ -3,8 +3,8 @@
 As in Flink: blanks around text are trimmed, DECIMAL rounds half up, fractions of a second beyond
 the target's precision are cut, floating point and text lose their fraction on the way to an
 integer, an integer becomes the nearest floating point number. Where Flink wraps, limits or returns
-NULL because a number does not fit the target, a CAST that was written does the same; where a value
-is converted without one the row fails, for it would match the wrong dimension row.
+NULL because a number does not fit the target, an explicit CAST does the same; in an implicit
+conversion the row fails, for it would match the wrong dimension row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +88,7 @@ _WIDE = Context(prec=80, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 def convert(
     values: pa.Array, source: SqlType, target: SqlType, rules: CastRules = STRICT
 ) -> Checked:
-    """`values` of type `source` as `target`; what does not fit is marked and NULL."""
+    """`values` of type `source` as `target`; values that do not fit are marked and NULL."""
     if source == target:
         return sound(values)
     if source.is_nested:
@@ -151,7 +151,7 @@ def _number(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules
 
 
 def wrapped(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
-    """A number as Flink's CAST has it: integers wrap, fractions are cut and limited."""
+    """A number as in Flink's CAST: integers wrap, fractions are cut and limited."""
     if target.name is TypeName.DECIMAL:
         made = to_decimal(values, target).values
     elif target.name not in INTEGERS:
@@ -213,7 +213,6 @@ def rowwise(function: Callable[..., object], arguments: list[pa.Array], to: pa.D
 
 
 def constant(text: str | None, target: SqlType) -> Checked:
-    """A literal's text as an array of one."""
     if text is None:
         return sound(pa.nulls(1, arrow_type(target)))
     if target.name is TypeName.STRING:
@@ -301,8 +300,7 @@ def _to_string(values: pa.Array, source: SqlType, rules: CastRules) -> Checked:
 def checked_decimal(number: Decimal, target: SqlType) -> Decimal:
     """`number` rounded half up to the scale of `target`.
 
-    Raises:
-        ArithmeticError: it has more digits than `target`, or is not finite.
+    Raises ArithmeticError if it has more digits than `target`, or is not finite.
     """
     rounded = number.quantize(Decimal(1).scaleb(-target.scale), context=_WIDE)
     if not rounded.is_finite() or rounded.adjusted() >= target.precision - target.scale:

@@ -1,6 +1,6 @@
-"""SQL's functions of JSON: what a text has at a path, and values written as JSON.
+"""SQL's functions of JSON: the value of a text at a path, and values written as JSON.
 
-Empty is what leads nowhere in a lax path. An error is a text that is no JSON, a strict path that
+The result is empty where a lax path leads nowhere. An error is an invalid text, a strict path that
 leads nowhere, or a value of another form than the function gives. Each has a behaviour.
 """
 
@@ -194,7 +194,6 @@ _INSTANTS = (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ)
 
 
 def json_values(column: pa.Array, kind: SqlType) -> list[Json]:
-    """The values of a column as JSON has them; a NULL is None."""
     if kind.name is TypeName.ARRAY:
         return _spans(column, kind, lambda lists: list(lists[0]))
     if kind.name is TypeName.MAP:
@@ -260,7 +259,7 @@ def json_string(op: Operation) -> pa.Array:
 
 
 def json_raw(op: Operation) -> Checked:
-    """`JSON(text)`, within the two below: NULL of an empty text; a row fails that is no JSON."""
+    """`JSON(text)` in the constructors below: NULL for an empty text; invalid JSON fails."""
     failed = np.zeros(op.num_rows, dtype=np.bool_)
     texts: list[str | None] = []
     for row, text in enumerate(op.array(0).to_pylist()):
@@ -299,7 +298,6 @@ def json_object(op: Operation) -> Checked:
 
 
 def json_array(op: Operation) -> pa.Array:
-    """`JSON_ARRAY(value, …)`."""
     rule, columns = _parts(op)
     texts = []
     for row in range(op.num_rows):

@@ -40,11 +40,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def parsed(text: str) -> Json:
-    """The value of a JSON text.
-
-    Raises:
-        JsonError: it is none.
-    """
+    """The value of a JSON text; raises JsonError if it is invalid."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -52,11 +48,7 @@ def parsed(text: str) -> Json:
 
 
 def written(value: Json) -> str:
-    """A value as JSON without blanks.
-
-    Raises:
-        TooLongError: it has more than 16 MiB.
-    """
+    """A value as JSON without blanks. Raises TooLongError if it has more than 16 MiB."""
     pieces = _JsonText([], MAX_VALUE_BYTES)
     pieces.write(value)
     return "".join(pieces.texts)
@@ -197,8 +189,7 @@ class JsonPath:
     def read(self, document: Json) -> Json:
         """What the path leads to: None for nothing.
 
-        Raises:
-            JsonError: it is strict and leads nowhere.
+        Raises JsonError if it is strict and leads nowhere.
         """
         if not self.is_definite:
             return list(_reached(document, self.steps))
@@ -263,8 +254,7 @@ def _inside(value: Json) -> Sequence[Json]:
 def path_of(text: str) -> JsonPath:
     """The path that `[strict|lax] path` is; strict if nothing is said.
 
-    Raises:
-        PathError: it is none.
+    Raises PathError if it is invalid.
     """
     mode = _MODE.fullmatch(text)
     plain = (mode[2] if mode else text).strip()

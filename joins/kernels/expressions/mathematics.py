@@ -1,9 +1,9 @@
 """Functions of mathematics: logarithms, angles, TRUNCATE and RAND by a seed.
 
 SIN, COS and TAN have the digits of Java's fdlibm, whose last digit may differ from a C library's:
-below the angle `_MOST` the same polynomials in the same order; beyond it Java's reduction has more
-words, and the C library answers. Other functions may differ in the last digit.
-Source: the public description of fdlibm's kernels (k_sin, k_cos, k_tan, rem_pio2).
+below the angle `_MOST` the same polynomials in the same order; beyond it, where Java's reduction
+has more words, the C library's results. Other functions may differ in the last digit. Source: the
+public description of fdlibm's kernels (k_sin, k_cos, k_tan, rem_pio2).
 """
 
 import math
@@ -42,7 +42,6 @@ _PIO4, _PIO4_LOW = 7.85398163397448278999e-01, 3.06161699786838301793e-17
 
 
 def sine(angle: float) -> float:
-    """The sine of an angle."""
     if not abs(angle) < _MOST:
         return math.sin(angle)
     turns, x, y = _reduced(angle)
@@ -51,7 +50,6 @@ def sine(angle: float) -> float:
 
 
 def cosine(angle: float) -> float:
-    """The cosine of an angle."""
     if not abs(angle) < _MOST:
         return math.cos(angle)
     turns, x, y = _reduced(angle)
@@ -60,7 +58,6 @@ def cosine(angle: float) -> float:
 
 
 def tangent(angle: float) -> float:
-    """The tangent of an angle."""
     if not abs(angle) < _MOST:
         return math.tan(angle)
     turns, x, y = _reduced(angle)

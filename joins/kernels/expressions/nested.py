@@ -1,7 +1,7 @@
-"""Nested columns: taken apart into plain ones and put together again.
+"""Nested columns: split into plain ones and assembled again.
 
 A ROW is a struct, an ARRAY a list, a MAP a map in Arrow. A child's rows are those of a ROW, or the
-elements of all lists one after the other; `owners` says whose they are.
+concatenated elements of all lists; `owners` has the row of each.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A nested column, taken apart.
+    """A split nested column.
 
     Attributes:
         children: of a list its elements, of a map its keys and its values.
-        lengths: of each list or map, 0 where it is NULL; None of a ROW.
+        lengths: of each list or map, 0 where it is NULL; None for a ROW.
     """
 
     children: list[pa.Array]
@@ -42,7 +42,7 @@ class Parts:
         return np.cumsum(self.lengths) - self.lengths
 
     def of_rows(self, marked: Mask, count: int) -> Mask:
-        """The rows, of `count`, that own a child's marked values."""
+        """Mask of the rows, of `count`, that own a child's marked values."""
         owners = self.owners
         if owners is None:
             return marked
@@ -72,7 +72,7 @@ def mapped(
     *,
     entries: bool = False,
 ) -> Checked:
-    """`column` as `to`, made of what `child` makes of the child at each place.
+    """`column` as `to`; `child` converts the child at each place.
 
     A row fails, and is NULL, if a part of it has failed. A list of (key, value) may become a map;
     with `entries` it is one.
@@ -89,7 +89,6 @@ def mapped(
 
 
 def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
-    """The column of type `to` that has these parts; NULL where it is `missing`."""
     mask = pa.array(missing)
     if parts.lengths is None:
         return pa.StructArray.from_arrays(parts.children, fields=list(to), mask=mask)

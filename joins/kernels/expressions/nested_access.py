@@ -17,7 +17,6 @@ from joins.plan.types import SqlType, TypeName, arrow_type
 
 
 def codes_of(column: pa.Array, kind: SqlType) -> Rows:
-    """A number a value."""
     if not kind.is_nested:
         if pa.types.is_floating(column.type):
             column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 equals 0.0
@@ -56,7 +55,7 @@ def same_codes(left: pa.Array, right: pa.Array, kind: SqlType) -> tuple[Rows, Ro
 
 
 def equal(op: Operation) -> pa.Array:
-    """Whether two nested values are equal; NULL if one is NULL."""
+    """Equality of two nested values; NULL if one is NULL."""
     left, right = op.arrays()
     first, second = same_codes(left, right, op.types[0])
     missing = mask_of(left.is_null()) | mask_of(right.is_null())
@@ -89,7 +88,7 @@ def from_arrays(op: Operation) -> Checked:
 
 
 def union(op: Operation) -> Checked:
-    """`MAP_UNION(maps…)`: of equal keys that of the last map counts."""
+    """`MAP_UNION(maps…)`: the last of equal keys counts."""
     missing = np.zeros(op.num_rows, dtype=np.bool_)
     pairs = []
     for at in range(len(op.arguments)):
@@ -205,7 +204,7 @@ def cardinality(op: Operation) -> pa.Array:
 
 
 def entries_of(at: int) -> Function:
-    """`MAP_KEYS(map)` for 0, `MAP_VALUES(map)` for 1: in the order of the entries."""
+    """`MAP_KEYS(map)` for 0, `MAP_VALUES(map)` for 1, in the order of the entries."""
 
     def apply(op: Operation) -> pa.Array:
         column = op.array(0)
@@ -245,7 +244,7 @@ def array_join(op: Operation) -> pa.Array:
 
 
 def array_join_bytes(op: Operation) -> Sizes:
-    """How long the texts of `array_join` become, at the most."""
+    """Upper bound of the bytes of `array_join`."""
     column, delimiter, *further = (op.array(at) for at in range(len(op.arguments)))
     parts = parts_of(column)
     lengths, owners = parts.lengths, parts.owners

@@ -2,8 +2,8 @@
 
 As in Flink: digits beyond those of the target are cut, towards the past. A TIME becomes the time of
 1970-01-01. A TIMESTAMP of 7 to 9 digits has nanoseconds, from 1677 to 2262: a time beyond fails.
-`1999-9-10`, `1999-9` and `1999` are dates, what follows a blank behind a date is ignored, `1:30:00`
-and `23` are times.
+`1999-9-10`, `1999-9` and `1999` are dates, text after a date and a blank is ignored, `1:30:00` and
+`23` are times.
 """
 
 from collections.abc import Callable, Sequence
@@ -114,7 +114,7 @@ def shown_time(micros: pa.Array, digits: int) -> pa.Array:
 
 
 def trimmed_fraction(text: pa.Array, digits: int) -> pa.Array:
-    """At least so many digits after the seconds, more only if they are not zero."""
+    """At least `digits` digits after the seconds, more only if they are not zero."""
     if digits == 0:
         text = pc.replace_substring_regex(text, r"\.0+$", "")
     return pc.replace_substring_regex(text, rf"(\.\d{{{digits}}}\d*?)0*$", r"\1")
@@ -129,7 +129,6 @@ _OFFSET = r":\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})$"
 
 
 def to_time_type(values: pa.Array, source: SqlType, target: SqlType, zone: str) -> Checked:
-    """Times as another type of times."""
     is_instant = source.name is TypeName.TIMESTAMP_LTZ
     if target.name is TypeName.TIMESTAMP_LTZ and is_instant:
         return _cut_to(values, target)

@@ -42,7 +42,7 @@ _LARGEST = 1 << 26  # of one value in JSON
 
 @dataclass(slots=True)
 class AvroMemory:
-    """Values in the wire format; caches their schemas. What `schema_of` raises goes through."""
+    """Values in the wire format; caches their schemas. Errors of `schema_of` pass through."""
 
     schema_of: WriterSchema
     _programs: dict[int, Program | str] = field(default_factory=dict)

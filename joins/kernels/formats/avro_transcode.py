@@ -1,6 +1,6 @@
-"""Compiled: Avro's bytes written as JSON, as Kafka Connect's JSON converter would write the value.
+"""Compiled: Avro's bytes as JSON, as Kafka Connect's JSON converter would write the value.
 
-But for `float` and `double`: of these there are the bits, as an integer. Places are addresses.
+Except for `float` and `double`, which become their bits as an integer. Places are addresses.
 """
 
 from typing import NamedTuple
@@ -49,9 +49,7 @@ class Machine(NamedTuple):
     """Schema and memory of the writer.
 
     Attributes:
-        nodes: as `Program.nodes`.
-        parts: as `Program.parts`.
-        texts: address of `Program.texts`.
+        nodes, parts, texts: as in `Program`; `texts` is an address.
         out: receives the JSON.
         stack: a row for each open object and list: node, parts left in the block, parts written.
     """

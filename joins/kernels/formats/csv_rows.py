@@ -60,7 +60,7 @@ _WRONG = {
 def typed(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -> Checked:
     """Cells as values of `kind`; cells for NULL are NULL already.
 
-    `elements` separates the parts of an ARRAY or a ROW; `null` is the text of a part that is NULL.
+    `elements` separates the parts of an ARRAY or a ROW; `null` is the text of a NULL part.
     """
     if kind.name is TypeName.ARRAY:
         return _array(text, kind, elements, null)
@@ -158,9 +158,9 @@ class CsvRows:
 
     Attributes:
         columns: declared columns in the order of the cells.
-        read: names of the columns to read, in this order.
-        ignores_errors: Flink's `csv.ignore-parse-errors`: cells that do not fit or are missing are
-            NULL, and values that are no row are skipped.
+        read: names of the columns to read, in order.
+        ignores_errors: Flink's `csv.ignore-parse-errors`: bad or missing cells are NULL, and values
+            that are no row are skipped.
     """
 
     columns: tuple[Field, ...]
@@ -264,14 +264,13 @@ class _RowsOfTexts:
 
 
 class CsvFormatError(ValueError):
-    """A file that is no CSV from some row on, which the message numbers from 1."""
+    """A file that is invalid from some row on, which the message numbers from 1."""
 
 
 def rows_of_file(data: bytes | pa.Buffer, dialect: CsvDialect) -> pa.LargeBinaryArray:
     """The rows of a file for `CsvRows.parse`, without comments and empty lines.
 
-    Raises:
-        CsvFormatError: a quote is not closed, or text follows it.
+    Raises CsvFormatError if a quote is not closed, or text follows it.
     """
     content = np.frombuffer(data, np.uint8)
     bounds = np.zeros(len(content) + 2, np.int64)

@@ -1,6 +1,6 @@
 """Decoders: keys and values of records as columns of their declared types.
 
-numba takes 60 MB, so that the readers which need it are imported when a decoder is made.
+numba takes 60 MB, so its readers are imported when a decoder is made.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,13 +59,10 @@ def decoder_of(
     read: tuple[str, ...],
     schemas: SchemasOf | None = None,
 ) -> ValueDecoder:
-    """A decoder of keys or values, from a cache: it may cache schemas itself.
+    """A cached decoder of keys or values; it may cache schemas.
 
-    Args:
-        form: the format.
-        columns: declared columns in their order.
-        read: names of the columns to read, in this order.
-        schemas: gives the schemas of a registry.
+    `columns` are the declared ones in order; `read` names the ones to read, in order. `schemas`
+    looks up the schemas of a registry.
     """
     if form.name is KafkaFormat.CSV:
         from joins.kernels.formats.csv_rows import CsvRows
@@ -91,11 +88,9 @@ def decoder_of(
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
-    """Places of a table's physical columns in a record.
+    """A table's physical columns in a record.
 
-    Attributes:
-        fields: all columns in the order of the DDL.
-        key: None if no column is in the key.
+    `fields` are all columns in DDL order; `key` is None if no column is in the key.
     """
 
     fields: tuple[Field, ...]
@@ -136,10 +131,7 @@ class RecordColumns:
     def read(
         self, records: pa.RecordBatch, names: Sequence[str], schemas: SchemasOf | None = None
     ) -> ParsedRows:
-        """Columns `names` of `records`; reads `value` and, if needed, `key`.
-
-        A record is bad if either of them is.
-        """
+        """Columns `names`; reads `value` and, if needed, `key`. Either may make a record bad."""
         if not self.are_in_key(names):
             decoder = decoder_of(self.value, self.of_value, tuple(names), schemas)
             return decoder.parse(records.column("value"))
@@ -158,7 +150,7 @@ class RecordColumns:
     def read_keys(
         self, keys: pa.Array, names: Sequence[str], schemas: SchemasOf | None = None
     ) -> ParsedRows:
-        """Columns `names`, by their names in SQL, of keys."""
+        """Columns `names`, by their SQL names, of keys."""
         assert self.key is not None, "there are columns of the key"
         own = tuple(map(self.key.name_of, names))
         parsed = one_a_record(decoder_of(self.key.format, self.of_key, own, schemas).parse(keys))
@@ -174,7 +166,7 @@ class RecordColumns:
 
 
 def one_a_record(parsed: ParsedRows) -> ParsedRows:
-    """`parsed`, with records of several rows (arrays of JSON) made bad."""
+    """Makes records of several rows (arrays of JSON) bad."""
     index = parsed.row_index.to_numpy()
     repeats = np.unique(index[1:][index[1:] == index[:-1]])
     if not len(repeats):

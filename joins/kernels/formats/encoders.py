@@ -1,10 +1,9 @@
 """Encoders: columns as the keys or the values of records, in JSON, CSV, Avro or as raw bytes.
 
-CSV has a cell in quotes where it needs them. Two texts stand for two values each, as in Flink: that
-of `null-literal`, and the empty one where there is no such literal; they are read as the first of
-NULL and a text, and as the second.
+CSV quotes cells that need it. As in Flink two texts are ambiguous: the `null-literal` reads as
+NULL, and without it an empty text stays an empty text.
 
-Source: Avro 1.12, "Binary encoding"; decimals are bytes, lists one block as Java's encoder has it.
+Source: Avro 1.12, "Binary encoding"; decimals are bytes, lists one block as in Java's encoder.
 """
 
 import re
@@ -58,7 +57,7 @@ NumberOf = Callable[[RecordFormat, str], int]
 
 
 def debezium_values(objects: pa.StringArray, kinds: pa.Array | None) -> pa.StringArray:
-    """Rows as JSON objects in the envelopes that Flink's debezium-json writes.
+    """Rows as JSON objects in the envelopes of Flink's debezium-json.
 
     `+I` and `+U` are `c`, `-U` and `-D` are `d`: an update is both.
     """
@@ -157,7 +156,7 @@ def _escaped(cells: pa.StringArray, dialect: CsvDialect) -> pa.StringArray:
 
 
 def avro_rows(rows: pa.RecordBatch, columns: Sequence[Field], before: bytes) -> pa.BinaryArray:
-    """The rows as records of the schema of `columns`, each behind the bytes `before`."""
+    """Records in the schema of `columns`, each after the bytes `before`."""
     members = [Member(item.name, item.type, item.nullable) for item in columns]
     parts = [
         _avro_member(column, member) for column, member in zip(rows.columns, members, strict=True)

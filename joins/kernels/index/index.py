@@ -149,8 +149,7 @@ def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
 def verify(directory: Path, version: int, spec: IndexSpec) -> None:
     """Read every file of `version` and compare its checksum.
 
-    Raises:
-        IndexBuildError: a file is missing or damaged.
+    Raises IndexBuildError if a file is missing or damaged.
     """
     home = directory / spec.digest
     for entry in read_manifest(home, version).segments:

@@ -37,8 +37,7 @@ class Room:
     def check(self) -> None:
         """See beforehand whether there is room, which costs a system call.
 
-        Raises:
-            IndexDiskFullError: there is less than is needed.
+        Raises IndexDiskFullError if there is less than is needed.
         """
         if self.needed_bytes is None:
             return
@@ -108,13 +107,10 @@ class Patience:
 def exclusive(directory: Path, *, patience: Patience | None = None) -> Iterator[None]:
     """Hold the lock of `directory`, which is created, against other processes and threads.
 
-    A killed holder releases it. A lock file that was removed meanwhile locks out no process.
-    One that was found to stand still is not waited for again before it moves: a task that is tried
-    again on the same node fails at once.
-
-    Raises:
-        IndexDirectoryError: the directory cannot be written.
-        IndexLockedError: `patience` with one other holder has ended.
+    A killed holder releases it. A lock file that was removed meanwhile locks out no process. One
+    that was found to stand still is not waited for again before it moves: a task that is tried
+    again on the same node fails at once. Raises IndexDirectoryError if the directory cannot be
+    written, IndexLockedError if `patience` with one other holder has ended.
     """
     with ExitStack() as stack:
         while True:

@@ -22,7 +22,7 @@ _CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x2
 
 
 def with_text_times(rows: pa.RecordBatch, kinds: Sequence[SqlType]) -> pa.RecordBatch:
-    """`rows` with TIME columns (microseconds in Arrow) as `HH:MM:SS[.f]` text."""
+    """TIME columns (microseconds in Arrow) as `HH:MM:SS[.f]` text."""
     columns = list(rows.columns)
     for place, kind in enumerate(kinds):
         if kind.name is TypeName.TIME:
@@ -108,7 +108,7 @@ _USUAL = JsonStyle()
 def encode_objects(
     batch: pa.RecordBatch, before: str = "", behind: str = "", style: JsonStyle = _USUAL
 ) -> pa.StringArray:
-    """A JSON object a row between `before` and `behind`, without blanks, members in column order.
+    """A JSON object a row between `before` and `behind`, without blanks, in column order.
 
     Integers, floats (shortest text that reads back as the same binary value) and decimals (plain,
     with all digits of the scale) are numbers; NaN and infinities are `null`; binary is base64.

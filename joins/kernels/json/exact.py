@@ -49,8 +49,8 @@ class Difference:
     Attributes:
         kind: `missing` (expected, not found), `extra` (found, not expected) or `changed`.
         partition: None if the rows have no partition.
-        expected: JSON text of the row; None if `kind` is `extra`.
-        actual: JSON text of the row; None if `kind` is `missing`.
+        expected: JSON text of the row; None for `extra`.
+        actual: JSON text of the row; None for `missing`.
     """
 
     kind: str
@@ -103,7 +103,6 @@ class CanonicalRows:
         return type(self)(table.sort_by("row"))
 
     def outside(self, places: set[tuple[int, int]]) -> Self:
-        """Without the rows of the records at `places`."""
         if not places:
             return self
         keep = [place not in places for place in self.places()]
@@ -182,7 +181,7 @@ def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Differen
 
 
 def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:
-    """The values of `column`; a TIME needs `kind`, for it is int64 like BIGINT."""
+    """The values of `column`; a TIME needs `kind`, as it is int64 like BIGINT."""
     if kind is not None and kind.name is TypeName.TIME:
         return [None if micros is None else _time_text(micros) for micros in column.to_pylist()]
     arrow = column.type

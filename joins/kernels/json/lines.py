@@ -1,13 +1,13 @@
 """Kafka values as text lines that may stand in one block of JSON for Arrow's reader.
 
 - `lines_of` removes values that could produce no row, or take part in their neighbour's: nulls,
-  values that do not begin with `{` and end with `}`, values with a NUL byte, a constant that is no
-  JSON, or invalid UTF-8. A line break inside a value becomes a tab, which is a blank outside
-  strings and an error inside them, as the line break itself is.
-- `with_entries` writes maps as lists of entries: `{"m": {"a": 1}}` becomes
-  `{"m": [{"key": "a", "value": 1}]}`.
-- `with_bearable_decimals` removes lines with very small decimals. For these Arrow's reader looks a
-  power of ten up beyond the end of its table, which ends the process or gives a wrong value.
+values that do not begin with `{` and end with `}`, values with a NUL byte, a constant outside of
+JSON, or invalid UTF-8. A line break inside a value becomes a tab, which is a blank outside strings
+and an error inside them, as the line break is.
+- `with_entries` writes maps as lists of entries: `{"m": {"a": 1}}` becomes `{"m": [{"key": "a",
+"value": 1}]}`.
+- `with_bearable_decimals` removes lines with very small decimals. For these Arrow's reader looks up
+a power of ten beyond the end of its table, which ends the process or gives a wrong value.
 """
 
 import json
@@ -56,8 +56,8 @@ def broken(error: Exception) -> str:
 def with_entries(lines: pa.Array, schema: pa.Schema) -> pa.Array:
     """`lines` with a list of entries for each map of `schema`; lines that do not fit become NULL.
 
-    Numbers keep their digits, members that are not read are omitted, and of equal keys in a map the
-    last one counts, as in Flink.
+    Numbers keep their digits, unread members are omitted, and the last of equal keys counts, as in
+    Flink.
     """
     read = _members({item.name: item.type for item in schema})
     doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
@@ -147,7 +147,7 @@ def has_decimal(kind: pa.DataType) -> bool:
 
 
 def with_bearable_decimals(lines: pa.Array, schema: pa.Schema) -> pa.Array:
-    """`lines` (JSON objects or NULL), with NULL for lines that have a very small decimal."""
+    """`lines` (JSON objects or NULL), NULL for lines that have a very small decimal."""
     doubtful = mask_of(pc.match_substring_regex(lines, _DOUBTFUL))
     if not doubtful.any():
         return lines

@@ -1,14 +1,14 @@
 """Kafka values that are JSON objects, as columns; each row is proved to come from its own record.
 
-Three readers share the work. What is plain is read by one compiled pass
-(`joins.kernels.json.plain`), other right objects by Arrow's reader, and what both leave by
-`joins.kernels.json.each`, which alone decides what is wrong. All three read a value alike.
+Three readers share the work: one compiled pass for plain values (`joins.kernels.json.plain`),
+Arrow's reader for other valid objects, and `joins.kernels.json.each` for the rest, which alone
+decides on errors. All three read a value alike.
 
-Arrow's reader parses many values as one block of lines. Before that, whatever could produce no row,
-or take part in its neighbour's, leaves (`joins.kernels.json.lines`). What remains yields at least
-one row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as many
-rows as values has one row of each value. A block that fails is read again without the lines that do
-not look plain, and bisected if it still fails.
+Arrow's reader parses many values as one block of lines. First `joins.kernels.json.lines` removes
+values that could produce no row, or take part in their neighbour's. The remaining ones yield at
+least one row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as
+many rows as values has one row of each value. A block that fails is read again without the lines
+that do not look plain, and bisected if it still fails.
 """
 # reads better long: the proof that rows are of their own records goes through all of it.
 

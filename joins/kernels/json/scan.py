@@ -1,6 +1,6 @@
 """The grammar of JSON as compiled functions: where a value, a string, a number ends.
 
-Places are addresses: a call with an array costs more than most of these functions do.
+Places are addresses: passing an array costs more than most of these functions do.
 """
 # reads better long: compiled functions of one grammar.
 
@@ -55,7 +55,7 @@ word_at = _loading(types.uint64, types.uint64)
 
 @compiled
 def hashed(at: int, end: int) -> int:
-    """A hash of the bytes, less than 2^31."""
+    """A hash of the bytes below 2^31."""
     mixed = end - at
     for place in range(at, end):
         mixed = (mixed ^ byte_at(place)) * 16777619 & 0x7FFFFFFF
@@ -64,7 +64,6 @@ def hashed(at: int, end: int) -> int:
 
 @compiled
 def are_same(at: int, other: int, length: int) -> bool:
-    """Whether `length` bytes are equal at both addresses."""
     place = 0
     while place + 8 <= length:
         if word_at(at + place) != word_at(other + place):
@@ -79,7 +78,7 @@ def are_same(at: int, other: int, length: int) -> bool:
 
 @compiled
 def value_end(at: int, end: int) -> int:
-    """Behind the value at `at`; -1 if it is invalid or nested too deeply."""
+    """Address after the value at `at`; -1 if it is invalid or nested too deeply."""
     inside = 1  # behind the first bit one for each open bracket: 1 for an object, 0 for a list
     while 0 <= at < end and inside < _DEEPEST:
         is_object = byte_at(at) == OPEN_OBJECT
@@ -131,7 +130,7 @@ def _name_end(at: int, end: int) -> int:
 
 @inlined
 def scalar_end(at: int, end: int) -> int:
-    """Behind the value at `at`, which is no object and no list; or -1."""
+    """Address after the value at `at`, which is neither object nor list; or -1."""
     if byte_at(at) == QUOTE:
         at, _ = string_end(at + 1, end)
         return at + 1 if at >= 0 else -1
@@ -144,7 +143,7 @@ def scalar_end(at: int, end: int) -> int:
 
 @compiled
 def number(at: int, end: int, whole: int, fraction: int, power: int) -> tuple[int, int, int]:
-    """Start and end of a number, which may be in quotes, and the address behind it or -1."""
+    """Start and end of a number, which may be in quotes, and the address after it or -1."""
     is_quoted = byte_at(at) == QUOTE
     first = at + is_quoted
     last = number_end(first, end, whole, fraction, power)
@@ -160,7 +159,7 @@ def boolean_end(at: int, end: int) -> int:
 
 @compiled
 def behind_word(at: int, end: int, word: int) -> int:
-    """Behind `word`, its bytes as a little-endian number, or -1."""
+    """Address after `word`, its bytes as a little-endian number, or -1."""
     while word:
         if at >= end or byte_at(at) != word & 0xFF:
             return -1
@@ -203,7 +202,7 @@ def whole_integer(at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def number_end(at: int, end: int, whole: int, fraction: int, power: int) -> int:
-    """Behind a number with at most so many digits in each part, or -1; a single 0 is no digit."""
+    """Address after a number within the digit limits, or -1; a single 0 is no digit."""
     at += at < end and byte_at(at) == MINUS
     stop = _digits_end(at, end)
     is_zero = at < end and byte_at(at) == ZERO
@@ -339,7 +338,7 @@ def _character_end(at: int, end: int) -> int:
 
 @compiled
 def unescape(out: Bytes, offsets: Rows, firsts: Rows, lasts: Rows) -> None:
-    """Writes the unescaped texts one behind the other."""
+    """Writes the unescaped texts, concatenated."""
     to = 0
     for row in range(len(firsts)):
         at, end = firsts[row], lasts[row]

@@ -121,8 +121,7 @@ class ScratchFile:
 def mapped(file: TablePath) -> list[pa.RecordBatch]:
     """The rows of an Arrow file, mapped into memory.
 
-    Raises:
-        OSError: it is gone, or a store does not answer.
+    Raises OSError if it is gone, or a store does not answer.
     """
     source = pa.memory_map(str(file)) if isinstance(file, Path) else file.open_input()
     reader = pa.ipc.open_file(source)

@@ -1,9 +1,9 @@
 """Event time of records: rowtime, the watermark that follows from it, and which records are late.
 
 A record without rowtime, or whose rowtime or watermark is further ahead of the batch's clock than
-`max_future_ms`, is a dead letter: it never moves a watermark. Every other record that could be
-parsed does, a late one too. What the watermarks of channels add up to is for `watermark` to say;
-here are only the numbers that its generators read, and what they said before each record.
+`max_future_ms`, is a dead letter and never moves a watermark. Every other parsable record does,
+even a late one. `watermark` merges the channels; this module only gives the numbers that its
+generators read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,14 +48,13 @@ LATE_FOR_WINDOW = "window"
 
 @dataclass(frozen=True, slots=True)
 class EventTimes:
-    """The parsed rows that live, in order of arrival.
+    """The living parsed rows, in order of arrival.
 
     Attributes:
         rows: their numbers among the parsed rows.
-        partitions: of the topic; `offsets` are those in them.
         times: rowtime, epoch milliseconds.
-        watermarks: what each says for its channel, `MIN_TIMESTAMP` where it says nothing.
-        speaking: which ones say something.
+        watermarks: the watermark that each gives its channel, `MIN_TIMESTAMP` for none.
+        speaking: mask of rows that give one.
     """
 
     rows: Rows
@@ -67,7 +66,7 @@ class EventTimes:
 
 
 def event_times(parsed: ParsedRecords, spec: WatermarkSpec, clock_ms: int) -> EventTimes:
-    """Read event time of `parsed`; the records without a fit one are dead afterwards."""
+    """Read event time of `parsed`; records without a valid one are dead afterwards."""
     rowtime = parsed.columns[spec.rowtime]
     times, no_time = _milliseconds(rowtime)
     said, silent = _watermarks(parsed, spec)
@@ -116,7 +115,7 @@ def _integers(column: pa.Array) -> Rows:
 
 
 class Rises:
-    """How far each partition's watermark has come, and where it rose."""
+    """Greatest watermark of each partition, and the records where it rose."""
 
     def __init__(self) -> None:
         self._highest: dict[int, int] = {}
@@ -145,9 +144,9 @@ class OperatorWatermarks:
     """The operator's watermark before each record of a batch.
 
     Attributes:
-        start_ms: before the batch; in all of it, unless there are `steps`.
+        start_ms: before the batch; during all of it without `steps`.
         steps: partition → (offset, watermark from there on), by offset; the first offset is not
-            behind the partition's first record of the batch.
+            after the partition's first record of the batch.
     """
 
     start_ms: int
@@ -155,7 +154,7 @@ class OperatorWatermarks:
 
     @classmethod
     def of(cls, start_ms: int, merged: Mapping[int, Sequence[Sequence[int]]] | None) -> Self:
-        """From what the driver has merged; None where watermarks stand still within a batch."""
+        """From the driver's merged steps; None where watermarks stand still within a batch."""
         steps = {}
         for partition, pairs in (merged or {}).items():
             table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -163,7 +162,6 @@ class OperatorWatermarks:
         return cls(start_ms, steps)
 
     def before(self, times: EventTimes) -> Rows:
-        """The watermark before each of the records."""
         watermarks_before = np.full(len(times.rows), self.start_ms, dtype=np.int64)
         for partition, (offsets, watermarks) in self.steps.items():
             here = np.flatnonzero(times.partitions == partition)
@@ -180,7 +178,7 @@ def late_for_join(times: Rows, watermarks: Rows) -> Mask:
 def late_records(
     arrivals: pa.RecordBatch | pa.Table, topics: StreamTopics, reason: str
 ) -> pa.RecordBatch:
-    """Rows of `LATE_RECORDS`, of rows that have at least the record's own columns."""
+    """`LATE_RECORDS` from rows that have at least the record's own columns."""
     rows, numbers = arrivals.num_rows, arrivals.column(PARTITION)
     columns = {
         "topic": topic_names(topics, numbers),

@@ -1,4 +1,4 @@
-"""datagen's rows: row `i` is a function of the seed, `i`, and for times the clock."""
+"""Rows of datagen: row `i` is a function of the seed, `i`, and for times the clock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,11 +28,9 @@ _NULLS = 0x4E55_4C4C  # the lane that chooses NULLs
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What rows are made of besides numbers.
+    """Clock and texts that rows are made of.
 
-    Attributes:
-        now_ms: the clock.
-        texts: the name of a kind of text (`joins.plan.faker.TEXTS`) → values to choose from.
+    `texts` maps a kind of text (`joins.plan.faker.TEXTS`) to the values to choose from.
     """
 
     now_ms: int = 0
@@ -212,8 +210,7 @@ def generate(
 ) -> pa.RecordBatch:
     """Rows `rows.start` to `rows.stop - 1` of the stream, a column for each field.
 
-    Raises:
-        SourceError: a field has a type that datagen does not make.
+    Raises SourceError if datagen does not support the type of a field.
     """
     made = _Generator({rule.name: rule for rule in rules}, seed, material)
     columns = [made.values(field, index, rows) for index, field in enumerate(fields)]

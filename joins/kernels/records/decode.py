@@ -56,8 +56,7 @@ class DecodedRecords:
     def texts(self, at: int) -> pa.BinaryArray:
         """`KEY` or `VALUE` of each record.
 
-        Raises:
-            RecordFormatError: together they are larger than an Arrow array.
+        Raises RecordFormatError if together they are larger than an Arrow array.
         """
         try:
             return texts_at(self.data, self.places[:, at], self.places[:, at + 1])

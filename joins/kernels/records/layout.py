@@ -116,8 +116,7 @@ class BatchHeader:
     def at(cls, data: memoryview, at: int) -> Self | None:
         """The header at a position of `data`, None if it does not end there.
 
-        Raises:
-            RecordFormatError: it is no header of format v2.
+        Raises RecordFormatError if it is no header of format v2.
         """
         if len(data) - at < _BEFORE_CRC.size:
             return None
@@ -137,11 +136,7 @@ class BatchHeader:
 
     @property
     def compression(self) -> Compression:
-        """Codec of the records.
-
-        Raises:
-            RecordFormatError: Kafka does not have this codec.
-        """
+        """Codec of the records. Raises RecordFormatError if Kafka does not have this codec."""
         codec = self.attributes & _CODEC
         if codec >= len(_KINDS):
             raise RecordFormatError(f"a batch is compressed by codec {codec}, which Kafka has not")

@@ -1,7 +1,7 @@
 """PRINTF: `String.format` of Java for the values of a row.
 
-As in Flink a pattern that its values do not fit gives NULL. A time is shown as Flink keeps it: a
-DATE as its days since 1970, a TIME as its milliseconds.
+As in Flink a pattern that its values do not fit gives NULL. A time appears in Flink's internal
+form: a DATE as days since 1970, a TIME as milliseconds.
 """
 
 import re
@@ -33,7 +33,7 @@ _MOST_DIGITS = 400
 
 
 class FormatError(Exception):
-    """A pattern is none, or its values do not fit it."""
+    """A pattern is invalid, or its values do not fit it."""
 
 
 def _printf_bytes(op: Operation) -> Sizes:

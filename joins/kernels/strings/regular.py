@@ -52,9 +52,8 @@ class UnknownAnswerError(ValueError):
 def translated(expression: str) -> str:
     """The expression for RE2.
 
-    Raises:
-        InvalidExpressionError: it is no expression.
-        UnknownAnswerError: RE2 has no equivalent.
+    Raises InvalidExpressionError if it is no expression, UnknownAnswerError if RE2 has no
+    equivalent.
     """
     pieces: list[str] = []
     at, dotall = 0, False

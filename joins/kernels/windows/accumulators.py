@@ -1,10 +1,10 @@
-"""Accumulators of the aggregates: columns that add up, so that parts of a window can be kept apart.
+"""Accumulators of the aggregates: columns that add up, so that a window can have several parts.
 
-`lift` makes the accumulators of single rows, `merge` those of groups of accumulators (in the order
-of their rows), `result` the value. As in Flink: NULL does not count; without any value COUNT is 0
-and all others are NULL; SUM of integers has their type and wraps, of DECIMAL(p, s) it is
-DECIMAL(38, s) and NULL when it does not fit; AVG of integers truncates. FLOAT adds up in double
-precision, which is more exact than Flink's sum.
+`lift` makes the accumulators of single rows, `merge` those of groups of accumulators (in row
+order), `result` the value. As in Flink: NULL does not count; without any value COUNT is 0 and all
+others are NULL; SUM of integers has their type and wraps, of DECIMAL(p, s) it is DECIMAL(38, s) and
+NULL when it does not fit; AVG of integers truncates. FLOAT adds up in double precision, which is
+more exact than Flink's sum.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ _WIDE_DIGITS, _WIDE_BYTES = 76, 32
 
 
 class Accumulator(Protocol):
-    """How one aggregate is kept."""
+    """Columns and operations of one aggregate."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
-        """Of its columns."""
+        """Types of its columns."""
 
     def lift(self, values: pa.Array) -> Columns:
         """The accumulators of single arguments, NULL where a row does not count."""
@@ -48,7 +48,7 @@ class Accumulator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """One aggregate of a window: where its arguments are, and how it is kept."""
+    """One aggregate of a window: its arguments and its accumulator."""
 
     spec: WindowAggregate
     accumulator: Accumulator
@@ -58,7 +58,6 @@ class Aggregation:
         return self.accumulator.types
 
     def of_rows(self, rows: pa.RecordBatch, groups: Groups) -> Columns:
-        """The accumulators of groups of `rows`, which are a window's input."""
         values = self._values(rows)
         if values is None:
             return [pa.array(np.bincount(groups.codes, minlength=groups.count).astype(np.int64))]

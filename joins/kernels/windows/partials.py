@@ -1,7 +1,7 @@
-"""Rows into parts of windows: a row for each key and window, whatever the batch has of it.
+"""Rows into parts of windows: one row for each key and window of the batch.
 
-A row that comes before its window has fired counts in its window's part. One that comes later, but
-within the lateness, is a separate part (`_late`), for it fires. One that no window takes is late.
+A row that comes before its window has fired counts in its window's part. A later one within the
+lateness is a separate part (`_late`), as it fires. A row that no window takes is late.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """What a part of a batch brings.
+    """Parts of windows in a part of a batch.
 
     Attributes:
         table: `partial_schema`, ordered by bucket.
@@ -42,10 +42,8 @@ class Partials:
 def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
     """The parts of windows in `rows`, which are in order of arrival.
 
-    Args:
-        spec: the windows.
-        rows: the columns of `window_input_columns` and of `LATE`. Where windows follow the clock,
-            it is their `_time`, and `_wm` the millisecond before.
+    `rows` has the columns of `window_input_columns` and of `LATE`. Where windows follow the clock,
+    `_time` is the clock, and `_wm` the millisecond before.
     """
     keys = [plain_floats(column(rows, name)) for name in key_names(spec)]
     batch = _TimedRows(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))

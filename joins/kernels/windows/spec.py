@@ -195,8 +195,7 @@ class WindowSpec:
     def of(cls, plan: JoinPlan, buckets: int) -> Self:
         """The windows of `plan`, over `buckets` buckets.
 
-        Raises:
-            ExpressionError: the plan has no window.
+        Raises ExpressionError if the plan has no window.
         """
         window = _window_of(plan)
         aggregates = tuple(
