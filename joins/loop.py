@@ -59,10 +59,7 @@ class LoopGuards:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Hold while a step runs; passes its error to `on_error` and re-raises it.
-
-        Raises StoppingError if no step may start.
-        """
+        """Hold while a step runs; reports its error. Raises StoppingError if none may start."""
         try:
             with self.lock, self.turns.turn():
                 yield
@@ -97,13 +94,7 @@ class Steps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """Settings of a loop.
-
-    Attributes:
-        name: of its thread and of its Spark jobs.
-        pool: of Spark's scheduler.
-        trigger_ms: least time from the start of a step to the start of the next.
-    """
+    """Names of the thread and Spark's pool; least time from one step's start to the next."""
 
     name: str
     pool: str

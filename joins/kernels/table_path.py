@@ -108,28 +108,19 @@ TablePath = Path | ObjectPath
 
 
 def readable(file: TablePath) -> Path | pa.NativeFile:
-    """What Arrow's readers take.
-
-    Raises:
-        OSError: a store does not have the file, or does not answer; of a `Path` its reader does.
-    """
+    """The input for Arrow's readers; raises OSError if a store lacks the file."""
     return file if isinstance(file, Path) else file.open_input()
 
 
 def row_count(file: TablePath) -> int:
-    """Rows of a Parquet file, by its end.
-
-    Raises:
-        OSError: it is not there, or does not answer.
-        ArrowException: it is no Parquet file.
-    """
+    """Rows of a Parquet file, from its footer; raises OSError or ArrowException."""
     # A name goes through Arrow's file systems, which takes seven times as long as the file.
     with pa.OSFile(str(file)) if isinstance(file, Path) else file.open_input() as opened:
         return int(pq.read_metadata(opened).num_rows)
 
 
 def remove_below(place: TablePath) -> None:
-    """Remove what is below `place`, as far as that can be done now."""
+    """Remove the files below `place` that can be removed now."""
     if isinstance(place, Path):
         shutil.rmtree(place, ignore_errors=True)
         return

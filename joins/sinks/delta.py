@@ -113,10 +113,7 @@ class SparkDeltaSinkWriter:
         return self._staged.run(work.map(stage, spark_schema(schema.append(REPORT))))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Append the rows, with the pin and the counts in the commit's metadata.
-
-        Raises ConstraintViolatedError if a row violates a table constraint.
-        """
+        """Append the rows; raises ConstraintViolatedError for a table constraint."""
         names = self._log.rows.names
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         with self._staged.taken() as staged:
@@ -129,11 +126,7 @@ class SparkDeltaSinkWriter:
 
 
 class DeltaOutputWriter:
-    """Chooses the writer that the output needs before each batch.
-
-    Attributes:
-        choice: of the newest batch; before the first one, of the start.
-    """
+    """Chooses the writer that the output needs at the start and before each batch."""
 
     def __init__(self, log: OutputLog) -> None:
         self._log = log
@@ -204,11 +197,7 @@ def _changes_of(batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
 
 
 class MergeSinkWriter:
-    """Writes exactly once to one Delta table; of rows with equal keys it keeps the newest.
-
-    Attributes:
-        choice: the writer of the newest batch, which is always Spark's.
-    """
+    """Writes exactly once to one Delta table; of rows with equal keys it keeps the newest."""
 
     def __init__(self, output: MergedOutput, staged: RowFiles) -> None:
         self._output = output
@@ -216,19 +205,13 @@ class MergeSinkWriter:
         self.choice = output.log.choice()
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers and stage the changes.
-
-        Raises SinkError if the table does not take the job's rows any more.
-        """
+        """Join and stage changes; raises SinkError if the table no longer accepts the rows."""
         self.choice = self._output.log.choice()
         encoding = RowEncoding(change_schema(self._output.log.rows), _changes_of)
         return self._staged.run(work, task, pin, encoding)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Merge the changes, with the pin and the counts in the commit's metadata.
-
-        Raises ConstraintViolatedError if a row violates a table constraint.
-        """
+        """Merge the changes; raises ConstraintViolatedError for a table constraint."""
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         self._output.merge(pin.batch, epoch, MergeSource(self._staged.paths(report), metadata))
         self._staged.clear(epoch)

@@ -62,11 +62,9 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RecordEncoding:
-    """Rows as records of a topic; picklable.
+    """Rows as records of a topic; picklable. Records without a key have `keys` None.
 
-    Attributes:
-        keys: None for records without a key.
-        upsert: emits only the newest row of a key, and a null value for a deletion.
+    An `upsert` emits only the newest row of a key, and a null value for a deletion.
     """
 
     columns: RecordColumns
@@ -190,19 +188,13 @@ class KafkaSinkWriter:
         self._staged = staged
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers once and keep the encoded records for `commit`.
-
-        Raises SinkError if the cluster does not describe the topic.
-        """
+        """Join once and keep encoded records; raises SinkError if the topic is unknown."""
         output = task.kernel.output
         encode = _body_encoding(self._sink, self._producer, output, pin.batch)
         return self._staged.run(work, task, pin, RowEncoding(BODIES, encode))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Send the records; all are acknowledged when this returns.
-
-        Raises SinkError if the cluster rejects them; some may be written.
-        """
+        """Send and await all records; after a SinkError some may be written."""
         self._producer.send_files(self._staged.paths(report))
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         self.sent(note)
@@ -229,10 +221,7 @@ class KafkaSinkWriter:
 
 
 class TransactionalSinkWriter(KafkaSinkWriter):
-    """Sends each batch in a transaction that carries its note.
-
-    `transactional_id` belongs to this output of this job.
-    """
+    """Sends each batch in a transaction that carries its note; one id an output of a job."""
 
     def __init__(
         self,
@@ -249,7 +238,7 @@ class TransactionalSinkWriter(KafkaSinkWriter):
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Like a plain commit; a failed attempt is aborted, never resumed.
 
-        Raises SinkError if the outcome is unknown; `newest_sent` finds it out.
+        After a SinkError the outcome is unknown; `newest_sent` finds it out.
         """
         try:
             super().commit(report, pin, epoch)
@@ -286,10 +275,7 @@ class KafkaLetterWriter:
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Send the rows in order; all are acknowledged when this returns.
-
-        Raises SinkError if the cluster rejects them; some may be written.
-        """
+        """Send the rows in order and await all; after a SinkError some may be written."""
         encode = _body_encoding(self._sink, self._producer, self._output, number)
         try:
             self._producer.send(encode(batch, pin) for batch, pin in parts)

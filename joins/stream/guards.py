@@ -107,12 +107,7 @@ def look_at(cluster: StreamCluster) -> TopicView:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Progress of the probe, by partition.
-
-    Attributes:
-        committed: where the committed output ends.
-        reading: where the running batch ends; equal to `committed` without one.
-    """
+    """Ends of the committed output and of the running batch, if any, by partition."""
 
     committed: Mapping[int, int]
     reading: Mapping[int, int]
@@ -120,22 +115,14 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Offsets seen in this incarnation.
-
-    Attributes:
-        high: partition → greatest high watermark.
-        low: partition → least one below `high`, where ends went back.
-    """
+    """Greatest high watermark by partition, and the least one below it, if ends went back."""
 
     high: Mapping[int, int] = field(default_factory=dict)
     low: Mapping[int, int] = field(default_factory=dict)
 
 
 class TopicGuard:
-    """The faults of one stream; thread-safe in `report` and `fault`.
-
-    `file` keeps marks and faults over restarts.
-    """
+    """The faults of one stream, kept in `file` over restarts; any thread may report and read."""
 
     def __init__(self, file: Path, life: Life) -> None:
         self._file = file
@@ -259,10 +246,7 @@ class TopicGuard:
 def wrong_topic(
     life: Life, topic_ids: Sequence[str | None], seen: Mapping[int, int]
 ) -> GuardError | None:
-    """The error for missing topics, else for the first replaced topic; None if all are right.
-
-    `seen` holds, by partition, the end at the last look or a later offset.
-    """
+    """The error for missing topics, else for the first replaced one; None if all are right."""
     missing = life.topics.missing_in(topic_ids)
     if missing:
         return _topics_missing(life.topics, missing)

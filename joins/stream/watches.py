@@ -33,10 +33,7 @@ class TopicDiscovery:
         self._cluster.close()
 
     def look(self, known: StreamTopics) -> StreamTopics:
-        """`known`, followed by new matching topics; queries the cluster only when it is due.
-
-        Raises SourceError if the cluster does not answer, or there are too many topics.
-        """
+        """`known`, then new matching topics; queries only when due, and raises SourceError."""
         if time.monotonic() < self._next_at_s:
             return known
         try:
@@ -66,10 +63,7 @@ class RetentionWatch:
         self.warnings: tuple[LossWarning, ...] = ()
 
     def look(self, held: HeldOffsets) -> None:
-        """Renew `warnings` if the last look is old enough.
-
-        Raises SourceError if the cluster does not answer.
-        """
+        """Renew `warnings` if the last look is old enough; raises SourceError."""
         if time.monotonic() - self._looked_at < self._every_s:
             return
         self._looked_at = time.monotonic()
@@ -136,11 +130,9 @@ _ASK_EVERY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BlockedPartition:
-    """A partition whose reading an open transaction blocks.
+    """A partition that an open transaction blocks, `behind` offsets before its end.
 
-    Attributes:
-        behind: offsets from the transaction's first one to the partition's end.
-        since_ms: when the transaction began; if unknown, when it was first seen to block.
+    `since_ms` is the transaction's start; if unknown, when it was first seen to block.
     """
 
     transaction: OpenTransaction

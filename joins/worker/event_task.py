@@ -104,9 +104,8 @@ class EventPlaces:
 class EventTask:
     """A worker's part of an event batch; picklable.
 
-    Attributes:
-        waits: records wait for the watermark: a join is as of their rowtime.
-        windows_follow_clock: windows are in processing time.
+    `waits`: records wait for the watermark, as a join is as of their rowtime.
+    `windows_follow_clock`: windows are in processing time.
     """
 
     probe: ProbeTask

@@ -44,10 +44,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def on_this_node(directory: Path) -> Path:
-    """Replace `{host}` by this node's name and `{NAME}` by this process's variable NAME.
-
-    Raises IndexDirectoryError if a variable is not set.
-    """
+    """Expand `{host}` and `{NAME}` (a variable); raises IndexDirectoryError if it is not set."""
     return Path(_PLACEHOLDER.sub(_value, str(directory)))
 
 
@@ -76,12 +73,7 @@ _RECORDS_KEY = "sluice.records"
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """How much of the changelog topic `current` contains.
-
-    Attributes:
-        records: records of the changelog topic up to there.
-        generation: the newest generation among them.
-    """
+    """Records of the changelog topic that `current` contains, and their newest generation."""
 
     records: int
     generation: int
@@ -93,12 +85,10 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class FoldedVersion:
-    """A version of `current` that a fold has written.
+    """A version of `current` that a fold has written, equal to `changelog_version`.
 
-    Attributes:
-        changelog_version: the changelog version that it equals.
-        progress: the watermark records up to there, and the floor.
-        folded: None if an older commit does not say.
+    `progress` has the watermark records up to there, and the floor; `folded` is None if an older
+    commit does not say.
     """
 
     table_version: int
@@ -142,11 +132,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DimensionTables:
-    """Locations of the tables of one dimension; picklable.
-
-    Attributes:
-        app_id: of the changelog's commits; commits of `current` append `:current`.
-    """
+    """The tables of one dimension; picklable. Commits of `current` use `<app_id>:current`."""
 
     changelog: TablePath
     current: TablePath
@@ -213,10 +199,7 @@ class IndexSource:
             raise version_expired(self.changelog, version, exc) from exc
 
     def everything(self, version: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
-        """All changelog rows up to `version`, with the columns that an index needs.
-
-        Raises SinkError if the log or a file of this version is gone.
-        """
+        """Changelog rows up to `version` with the index's columns; raises SinkError."""
         files = self.changelog.files.files_at(version)
         for table in self.changelog.files.read_files(files, _columns(spec)):
             yield from table.to_batches(_BATCH_ROWS)

@@ -64,9 +64,8 @@ class BatchTask(Protocol):
 class IndexPlace:
     """Where the index of one role of a dimension lies on a node.
 
-    Attributes:
-        directory: may have placeholders, which `on_node` resolves.
-        is_shared: other jobs look up the same index, in batches that may pin older versions.
+    `on_node` resolves placeholders of `directory`. If it `is_shared`, batches of other jobs may pin
+    older versions.
     """
 
     dimension: str
@@ -84,9 +83,8 @@ class IndexPlace:
 class ProbeTask:
     """A worker's part of a micro-batch join; picklable.
 
-    Attributes:
-        indexes: role's alias → place.
-        tables: dimension → sources of its indexes; without them the indexes must exist.
+    `indexes` is by role's alias. `tables` has the sources of indexes by dimension; without them the
+    indexes must exist.
     """
 
     kernel: ProbeKernelSpec
@@ -115,7 +113,7 @@ class ProbeTask:
         }
 
     def repair(self, versions: Mapping[str, int]) -> None:
-        """Read the files of the pinned indexes on this node and rebuild the damaged ones.
+        """Rebuild damaged pinned indexes of this node after reading their files.
 
         Raises IndexDirectoryError and PinnedVersionExpiredError as `attach` does.
         """
@@ -168,12 +166,7 @@ def pinned_context(pin: Pin) -> BatchContext:
 
 
 class TaskCounts:
-    """What a task reports beside its rows.
-
-    Attributes:
-        values: sums over its batches.
-        files: table name → a file staged on the way to the rows.
-    """
+    """A task's sums over its batches, and the staged file of each table."""
 
     def __init__(self) -> None:
         self.values = {"joined": 0, "matched": 0, "unmatched": 0, "dead_letters": 0}

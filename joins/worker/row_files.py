@@ -77,10 +77,7 @@ class PersistedRows:
 
     @contextmanager
     def taken(self) -> Iterator[DataFrame]:
-        """The rows, their report empty; they are gone afterwards.
-
-        Raises SinkError if there are none.
-        """
+        """The rows, which are dropped at exit; raises SinkError without any."""
         if self._staged is None:
             raise SinkError("no batch is staged", hint="The batch is run again.")
         try:
@@ -100,11 +97,7 @@ _COPIED_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class RowEncoding:
-    """Encodes joined rows for a file of `schema`; picklable.
-
-    Attributes:
-        encode: the columns of `schema` for each row that is kept, in order.
-    """
+    """Encodes joined rows, in order, for a file of `schema`; picklable."""
 
     schema: pa.Schema
     encode: Callable[[JoinedBatch, Pin], pa.RecordBatch]

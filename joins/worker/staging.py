@@ -20,13 +20,7 @@ REPORT_DDL = "report string"
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """The outcome of one task of a micro-batch.
-
-    Attributes:
-        files: table name → staged file of this task.
-        counts: name → number, summed over tasks by `merge_reports`.
-        detail: further JSON values.
-    """
+    """The outcome of one task: files by table, counts to sum, and JSON values."""
 
     files: Mapping[str, StagedFile] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -46,12 +46,7 @@ _BUCKET = "_bucket"
 
 @dataclass(frozen=True, slots=True)
 class WindowClock:
-    """The time of windows in one batch.
-
-    Attributes:
-        start_ms: their operator's watermark before the batch.
-        clock_ms: the time of all rows in processing time; None in event time.
-    """
+    """The operator's watermark before a batch; and in processing time the time of all rows."""
 
     start_ms: int
     clock_ms: int | None = None
@@ -92,10 +87,7 @@ class WindowParts:
         self._files.__exit__()
 
     def add(self, rows: pa.RecordBatch, clock: WindowClock) -> pa.Table:
-        """Take joined rows in order of arrival; gives back those that no window took.
-
-        `rows` are of the kernel's `joined_schema`.
-        """
+        """Add joined rows in order of arrival; returns those that no window took."""
         parts = partials(self._spec, clock.timed(rows))
         buckets = parts.table.column(_BUCKET).to_numpy()
         starts = np.searchsorted(buckets, np.arange(self._spec.buckets + 1))
@@ -120,12 +112,9 @@ def once_a_record(late: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class WindowTask:
-    """Stage C of one task.
+    """Stage C of one task; `read_from` is where files of open windows (`root`) are read.
 
-    Attributes:
-        root: of the table of open windows.
-        read_from: where files of open windows are read.
-        scratch: where the parts of the batch are.
+    `scratch` has the parts of the batch.
     """
 
     spec: WindowSpec
@@ -199,11 +188,9 @@ class WindowTask:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """State tables of a bucket, oldest first.
+    """State tables of a bucket, oldest first; firing needs `read`, by path.
 
-    Attributes:
-        read: path → table, where firing needs it.
-        rewritten: tables whose files this batch removes.
+    The batch removes the files of `rewritten`.
     """
 
     read: Mapping[str, pa.Table]

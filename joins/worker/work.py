@@ -205,12 +205,10 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Input of the tasks of one stage: rows of other tasks, or items.
+    """Input of the tasks of one stage: rows of other tasks, or items, one task each.
 
-    Attributes:
-        items: one task each.
-        read: makes the stage's input from a task's items; None if the stage takes items.
-        has_index: tasks need an index on their node, so each prefers the same node each time.
+    `read` makes the stage's input from a task's items; None if the stage takes items. With
+    `has_index` each task prefers the same node each time, which has its index.
     """
 
     frame: DataFrame | None

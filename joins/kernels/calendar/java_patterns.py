@@ -44,10 +44,7 @@ class PatternError(ValueError):
 
 @lru_cache(maxsize=256)
 def items_of(pattern: str, dialect: Dialect) -> tuple[Item, ...]:
-    """The fields of a pattern and the texts between them.
-
-    Raises PatternError for an invalid pattern or unsupported letters.
-    """
+    """Fields of a pattern and the texts between them; raises PatternError."""
     if len(pattern) > MAX_PATTERN:
         raise PatternError(f"a pattern of {len(pattern)} characters")
     items: list[Item] = []

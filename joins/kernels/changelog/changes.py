@@ -90,11 +90,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CompactedChanges:
-    """The newest record of each changed key.
-
-    `rows` has the kept columns, position, `_generation` and `_deleted`; `progress` includes the
-    watermark records among the changes.
-    """
+    """The newest record of each changed key; `progress` includes the watermark records."""
 
     rows: pa.Table
     progress: Progress

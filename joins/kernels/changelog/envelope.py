@@ -103,11 +103,9 @@ class Envelopes:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Rows of the changelog table.
+    """Rows of the changelog table in input order, including watermark records.
 
-    Attributes:
-        batch: `changelog_schema`, in input order, including watermark records.
-        watermarks: (partition, offset, generation, timestamp_ms, use_processing_time) of each.
+    `watermarks` has (partition, offset, generation, timestamp_ms, use_processing_time) of each.
     """
 
     batch: pa.RecordBatch
@@ -135,10 +133,7 @@ def encode_snapshot(
     generation: int,
     partitions: int,
 ) -> pa.RecordBatch:
-    """Snapshot rows (wire columns, BYTES as binary) as records `[key, value, partition]` at LOW.
-
-    Equal to `encode_records`, but faster: all but the rows is constant.
-    """
+    """Records `[key, value, partition]` at LOW; equal to `encode_records`, but faster."""
     made_at_ms = now_ms()
     constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, made_at_ms)
     source = pa.RecordBatch.from_arrays([[value] for value in constants], schema=SOURCE_SCHEMA)

@@ -175,11 +175,7 @@ class FoldTask:
 
 @dataclass(frozen=True, slots=True)
 class FoldSlice:
-    """Rows that a fold writes.
-
-    `images` has inserted, updated and deleted rows with `CHANGE_TYPE`, for Delta's change data
-    feed.
-    """
+    """Rows that a fold writes; `images` is Delta's change data feed, with `CHANGE_TYPE`."""
 
     rows: pa.RecordBatch
     images: pa.RecordBatch

@@ -46,10 +46,9 @@ def changes_at(
     first: int,
     source: tuple[int, int],
 ) -> Envelopes:
-    """A slice of `row_changes` of both `sides` as changes to encode, all at the position `place`.
+    """A slice of `row_changes` of both `sides` as changes to encode, all at `place`.
 
-    `first` is the ordinal of the first one; `source` has generation, and epoch milliseconds of the
-    commit.
+    `first` is the first ordinal; `source` has generation and epoch milliseconds of the commit.
     """
     before, after = (
         None if taken.null_count == len(taken) else side.take(taken.combine_chunks())

@@ -53,10 +53,7 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A table as its records name it; None where they do not.
-
-    `connector` is the logical name (`topic.prefix`), as in notifications.
-    """
+    """A table as its records name it, else None; `connector` is its `topic.prefix`."""
 
     connector: str | None
     database: str | None

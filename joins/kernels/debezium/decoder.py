@@ -68,9 +68,8 @@ class PlacedRows:
 class RowPlace:
     """Fields of the rows to read.
 
-    Attributes:
-        member: the schema's field of these rows; empty if the schema is that of the row.
-        fault: of a column that cannot be read.
+    `member` is the schema's field of these rows, empty if the schema is that of the row. `fault` is
+    the fault of an unreadable column.
     """
 
     fields: Sequence[Field]

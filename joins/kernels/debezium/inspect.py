@@ -198,12 +198,9 @@ def _of_objects(values: Sequence[dict[str, object]]) -> TypeGuess:
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """A column of the rows.
+    """A column of the rows; `note` has alternatives, or why there is no type `sql`.
 
-    Attributes:
-        encodings: types in the schema, or else kinds of JSON, by descending frequency.
-        sql: the proposed type, None if there is none.
-        note: alternatives, or why there is no type.
+    `encodings` are types in the schema, or else kinds of JSON, by descending frequency.
     """
 
     name: str
@@ -218,9 +215,7 @@ class TopicReport:
     """Findings in a sample.
 
     Attributes:
-        records: size of the sample.
         layout: None if the records are no known changes.
-        with_schema: number of values with a schema in front.
         kinds: frequency by operation, `tombstone`, `flat` or `unreadable`.
         tables: frequency by (database, schema, table).
         columns: in the order of the rows.

@@ -59,9 +59,7 @@ class SnapshotNotification:
     Attributes:
         id: of the connector; in an incremental snapshot that of the signal.
         connector: its logical name.
-        timestamp_ms: by the connector's clock.
         tables: all tables of the snapshot, as the connector names them (`shop.items`).
-        rows: of a scanned table.
         chunk: (index, number of chunks).
     """
 

@@ -104,9 +104,9 @@ class DecimalHandling(StrEnum):
 
 
 class BigintUnsignedHandling(StrEnum):
-    """`bigint.unsigned.handling.mode`: numbers beyond 63 bits are negative, or decimals.
+    """Debezium's `bigint.unsigned.handling.mode`; `UNKNOWN`: the option is not set.
 
-    `UNKNOWN` is not a mode of Debezium: the option is not set.
+    Numbers beyond 63 bits are negative in `long`, and decimals in `precise`.
     """
 
     UNKNOWN = "unknown"

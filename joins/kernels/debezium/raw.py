@@ -86,10 +86,8 @@ def _text(value: object) -> str:
 class RawValues:
     """Values of JSON.
 
-    Attributes:
-        firsts: address of each first byte.
-        lasts: address after the last byte; `NULL` or `ABSENT` without a value.
-        kept: keeps the memory of the addresses alive.
+    `firsts` has the address of each first byte, `lasts` the address after the last byte, or `NULL`
+    or `ABSENT`. `kept` keeps their memory alive.
     """
 
     firsts: Rows

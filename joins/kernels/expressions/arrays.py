@@ -21,12 +21,10 @@ _NOTHING = -1
 
 @dataclass(frozen=True)
 class ArrayElements:
-    """The concatenated elements of a call's arguments.
+    """The concatenated elements of a call's arguments; `missing` rows lack a required one.
 
-    Attributes:
-        pool: all of them; an argument that is no array is an element a row.
-        spans: for each argument the first place and the number of a row's elements.
-        missing: rows in which a required argument is NULL.
+    In `pool` an argument that is no array is one element a row; `spans` has for each argument the
+    first place and the number of a row's elements.
     """
 
     op: Operation

@@ -15,10 +15,7 @@ _EXACT = {pa.float32(): (np.float32, 2**24, 10), pa.float64(): (np.float64, 2**5
 
 
 def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, safe: bool = True) -> pa.Array:
-    """`values` as `to`; a DECIMAL becomes the nearest floating point number, ties to even.
-
-    Raises ArrowInvalid if `safe` and a value does not fit.
-    """
+    """`values` as `to`, a DECIMAL as the nearest float; raises ArrowInvalid if `safe`."""
     if not (pa.types.is_decimal(values.type) and pa.types.is_floating(to)):
         return values.cast(to, safe=safe)
     quotients = _quotients(values, to) if isinstance(values, pa.Decimal128Array) else None
@@ -68,11 +65,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class CastRules:
-    """How values are cast.
+    """How values are cast; `zone` is between instants and local times.
 
-    Attributes:
-        wraps: a number that does not fit wraps, is limited or is NULL; otherwise it fails.
-        zone: between instants and local times.
+    If it `wraps`, a number that does not fit wraps, is limited or is NULL; otherwise it fails.
     """
 
     wraps: bool = False

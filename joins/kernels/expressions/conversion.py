@@ -298,10 +298,7 @@ def _to_string(values: pa.Array, source: SqlType, rules: CastRules) -> Checked:
 
 
 def checked_decimal(number: Decimal, target: SqlType) -> Decimal:
-    """`number` rounded half up to the scale of `target`.
-
-    Raises ArithmeticError if it has more digits than `target`, or is not finite.
-    """
+    """`number` rounded half up to the scale of `target`; raises ArithmeticError."""
     rounded = number.quantize(Decimal(1).scaleb(-target.scale), context=_WIDE)
     if not rounded.is_finite() or rounded.adjusted() >= target.precision - target.scale:
         if rounded.is_zero():

@@ -59,7 +59,7 @@ class Isolated:
 
 
 def isolated(compute: Callable[[int, int], Checked], count: int, to: pa.DataType) -> Isolated:
-    """`compute(0, count)`, bisected around the rows for which it raises.
+    """`compute(0, count)`, bisected around rows for which it raises other errors than these.
 
     Raises ExpressionError if the expression is wrong for any rows, and MemoryError.
     """
@@ -91,12 +91,7 @@ _SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Columns and batch time of an expression.
-
-    Attributes:
-        resolve: the values of a column, one a row.
-        proctime_ms: the pinned time of the batch, epoch milliseconds.
-    """
+    """Columns of an expression, and the batch's time in epoch milliseconds."""
 
     resolve: Callable[[Column], pa.Array]
     num_rows: int

@@ -187,10 +187,7 @@ class JsonPath:
         )
 
     def read(self, document: Json) -> Json:
-        """What the path leads to: None for nothing.
-
-        Raises JsonError if it is strict and leads nowhere.
-        """
+        """The value at the path or None; raises JsonError if it is strict and leads nowhere."""
         if not self.is_definite:
             return list(_reached(document, self.steps))
         try:
@@ -252,10 +249,7 @@ def _inside(value: Json) -> Sequence[Json]:
 
 @lru_cache(maxsize=512)
 def path_of(text: str) -> JsonPath:
-    """The path that `[strict|lax] path` is; strict if nothing is said.
-
-    Raises PathError if it is invalid.
-    """
+    """Parse `[strict|lax] path`, strict by default; raises PathError if it is invalid."""
     mode = _MODE.fullmatch(text)
     plain = (mode[2] if mode else text).strip()
     if not plain or len(plain) > MAX_PATH:

@@ -20,11 +20,9 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A split nested column.
+    """A split nested column; a map has two children.
 
-    Attributes:
-        children: of a list its elements, of a map its keys and its values.
-        lengths: of each list or map, 0 where it is NULL; None for a ROW.
+    `lengths` has the length of each list or map, 0 where it is NULL; None for a ROW.
     """
 
     children: list[pa.Array]

@@ -23,10 +23,7 @@ Value: TypeAlias = pa.Array | pa.Scalar
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call on columns: at least one of `arguments` is an array, or there is one row.
-
-    `types` are those of the arguments, `result` that of the call.
-    """
+    """One call on columns: at least one of `arguments` is an array, or there is one row."""
 
     arguments: tuple[Value, ...]
     types: tuple[SqlType, ...]

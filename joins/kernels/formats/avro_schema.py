@@ -285,20 +285,14 @@ def is_legacy(form: RecordFormat) -> bool:
 
 
 def avro_schema(columns: Sequence[Field], *, legacy: bool) -> str:
-    """The schema of `columns` in JSON; `legacy` as `is_legacy`.
-
-    Raises NoAvroError if a name or a type does not exist in Avro.
-    """
+    """The JSON schema of `columns`; raises NoAvroError if a name or a type is not in Avro."""
     members = [Member(item.name, item.type, item.nullable) for item in columns]
     schema = _Derivation(legacy).record(members, _RECORD)
     return json.dumps(schema, separators=(",", ":"))
 
 
 def schema_to_write(form: RecordFormat, columns: Sequence[Field]) -> str:
-    """The schema that the format names, else the derived one.
-
-    Raises NoAvroError as `avro_schema`, or if the named schema does not fit the rows.
-    """
+    """The format's schema, else the derived one; raises NoAvroError if it does not fit."""
     derived = avro_schema(columns, legacy=is_legacy(form))
     named = form.text(SCHEMA)
     if not named:

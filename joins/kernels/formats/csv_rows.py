@@ -154,13 +154,10 @@ def _row(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
-    """Reads rows of CSV.
+    """Reads rows of CSV; `columns` are declared in the order of the cells.
 
-    Attributes:
-        columns: declared columns in the order of the cells.
-        read: names of the columns to read, in order.
-        ignores_errors: Flink's `csv.ignore-parse-errors`: bad or missing cells are NULL, and values
-            that are no row are skipped.
+    With `ignores_errors` (Flink's `csv.ignore-parse-errors`) bad or missing cells are NULL, and
+    values that are no row are skipped.
     """
 
     columns: tuple[Field, ...]
@@ -268,10 +265,7 @@ class CsvFormatError(ValueError):
 
 
 def rows_of_file(data: bytes | pa.Buffer, dialect: CsvDialect) -> pa.LargeBinaryArray:
-    """The rows of a file for `CsvRows.parse`, without comments and empty lines.
-
-    Raises CsvFormatError if a quote is not closed, or text follows it.
-    """
+    """Rows for `CsvRows.parse`, without comments and empty lines; raises CsvFormatError."""
     content = np.frombuffer(data, np.uint8)
     bounds = np.zeros(len(content) + 2, np.int64)
     count = split_rows(content, marks_of(dialect), bounds)

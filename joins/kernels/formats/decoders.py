@@ -59,11 +59,7 @@ def decoder_of(
     read: tuple[str, ...],
     schemas: SchemasOf | None = None,
 ) -> ValueDecoder:
-    """A cached decoder of keys or values; it may cache schemas.
-
-    `columns` are the declared ones in order; `read` names the ones to read, in order. `schemas`
-    looks up the schemas of a registry.
-    """
+    """A cached decoder of keys or values, which may cache schemas; `read` is in output order."""
     if form.name is KafkaFormat.CSV:
         from joins.kernels.formats.csv_rows import CsvRows
 
@@ -88,10 +84,7 @@ def decoder_of(
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
-    """A table's physical columns in a record.
-
-    `fields` are all columns in DDL order; `key` is None if no column is in the key.
-    """
+    """A table's physical columns, in DDL order; `key` is None if none is in the key."""
 
     fields: tuple[Field, ...]
     value: RecordFormat = JSON_FORMAT

@@ -19,10 +19,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRows:
-    """Good rows and bad ones in input order; values in neither are skipped on purpose.
-
-    `batch` has the good rows, `row_index` their positions in the input.
-    """
+    """Good and bad rows in input order; values in neither are skipped on purpose."""
 
     batch: pa.RecordBatch
     row_index: pa.Int64Array

@@ -42,13 +42,9 @@ FORMAT_VERSION = 2  # of the manifest and of the files; an index of another vers
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment of a version.
+    """A segment of a version, and the bitmap of rows that this version hides.
 
-    Attributes:
-        name: of its files, without their suffixes.
-        rows: number of rows, including hidden ones.
-        hidden: the bitmap of this version over the segment.
-        visible: number of rows that `hidden` leaves.
+    `name` has no suffix; `rows` includes hidden rows, `visible` does not.
     """
 
     name: str
@@ -107,10 +103,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path, version: int) -> Manifest:
-    """The manifest of `version`; checks that its files have their sizes.
-
-    Raises IndexBuildError if it or a file is missing, damaged or of another size.
-    """
+    """The manifest of `version`; raises IndexBuildError if it or a file is bad or missing."""
     path = manifest_path(directory, version)
     try:
         outer = json.loads(path.read_bytes())
@@ -221,10 +214,7 @@ class DimensionIndex:
 
     @classmethod
     def attach(cls, directory: Path, version: int, spec: IndexSpec) -> "DimensionIndex":
-        """Map `version`: milliseconds once a process, then cached.
-
-        Raises IndexBuildError if the version is missing or a file is incomplete.
-        """
+        """Map `version`: milliseconds, then cached; raises IndexBuildError if it is unusable."""
         home = directory / spec.digest
         try:
             written = manifest_path(home, version).stat()
@@ -255,12 +245,7 @@ class DimensionIndex:
         return self._sorted(valid[probes], rows)
 
     def lookup_at(self, keys: Sequence[pa.Array], times_ms: Rows) -> tuple[Rows, Rows]:
-        """As `lookup`, of a versioned index: for each key the row that was valid at its time.
-
-        Args:
-            keys: of the primary key, which is the join key of a versioned index.
-            times_ms: epoch milliseconds, one for each element of `keys`.
-        """
+        """For each primary key the row valid at its time (epoch ms), in a versioned index."""
         valid, probes, rows = self._matches(keys)
         since = self._gathered(rows, self._since)
         at = valid_at(probes, since, micros(times_ms)[valid])

@@ -72,10 +72,7 @@ _SMALLEST_SEGMENT = 4096
 
 @dataclass(frozen=True, slots=True)
 class FoldedRows:
-    """The changelog up to some version, folded: one row a key in its columns, no deletes.
-
-    `progress` has the watermark records up to that version, and the floor of the fold.
-    """
+    """The folded changelog up to some version: one row a key, no deletes; and its progress."""
 
     rows: Iterable[pa.RecordBatch]
     progress: Progress
@@ -147,10 +144,7 @@ def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
 
 
 def verify(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Read every file of `version` and compare its checksum.
-
-    Raises IndexBuildError if a file is missing or damaged.
-    """
+    """Compare all checksums; raises IndexBuildError if a file is missing or damaged."""
     home = directory / spec.digest
     for entry in read_manifest(home, version).segments:
         for file in entry.all_files:

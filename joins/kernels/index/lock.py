@@ -25,20 +25,13 @@ from joins.plan.errors import IndexDirectoryError, IndexDiskFullError, IndexLock
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What files of an index need on the disk of their directory.
-
-    Attributes:
-        needed_bytes: of all files that are written together, None if it is not known.
-    """
+    """Disk space that an index needs in its directory; `needed_bytes` is None if unknown."""
 
     directory: Path
     needed_bytes: int | None = None
 
     def check(self) -> None:
-        """See beforehand whether there is room, which costs a system call.
-
-        Raises IndexDiskFullError if there is less than is needed.
-        """
+        """Raise IndexDiskFullError if there is less than needed; one system call."""
         if self.needed_bytes is None:
             return
         free = free_bytes(self.directory)
@@ -92,12 +85,7 @@ _RUNNABLE = "R"
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a waiter waits.
-
-    Attributes:
-        held_s: for one holder, from when it was first seen.
-        still_s: for one that does nothing.
-    """
+    """Limits of a wait: for one holder since first seen, and for one that stands still."""
 
     held_s: float = HELD_AT_MOST_S
     still_s: float = STOOD_STILL_S
@@ -107,10 +95,10 @@ class Patience:
 def exclusive(directory: Path, *, patience: Patience | None = None) -> Iterator[None]:
     """Hold the lock of `directory`, which is created, against other processes and threads.
 
-    A killed holder releases it. A lock file that was removed meanwhile locks out no process. One
-    that was found to stand still is not waited for again before it moves: a task that is tried
-    again on the same node fails at once. Raises IndexDirectoryError if the directory cannot be
-    written, IndexLockedError if `patience` with one other holder has ended.
+    A killed holder releases it, and a removed lock file locks out no process. A holder that stood
+    still is not waited for again before it moves: a retried task on the same node fails at once.
+    Raises IndexDirectoryError if the directory cannot be written, IndexLockedError if `patience`
+    ends.
     """
     with ExitStack() as stack:
         while True:

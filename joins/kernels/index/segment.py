@@ -114,11 +114,9 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The mapped files of one segment.
+    """The mapped files of one segment; `rows` has the kept columns and `_deleted`.
 
-    Attributes:
-        rows: the kept columns and `_deleted`.
-        packed: the parts of the position, and `_generation`; empty in memory.
+    `packed` has the parts of the position, and `_generation`; it is empty in memory.
     """
 
     rows: pa.RecordBatch
@@ -197,10 +195,7 @@ class Segment:
 def write_segment(
     directory: Path, name: str, table: pa.Table, spec: IndexSpec
 ) -> tuple[StoredFile, ...]:
-    """Write the files of a segment, with a hash table for each key of `spec`.
-
-    Raises IndexDiskFullError if there is no room.
-    """
+    """Write a segment with a hash table for each key; raises IndexDiskFullError."""
     batch = _one_batch(table.drop_columns(list(_PACKED)))
     packed = [PackedColumn.of(_numbers(table, part)) for part in _PACKED]
     tables = {"primary": HashTable.of([batch.column(key) for key in spec.identity])}

@@ -75,12 +75,10 @@ _DECODER = json.JSONDecoder(
 
 @dataclass(frozen=True, slots=True)
 class JsonRules:
-    """Treatment of records that do not fit.
+    """Treatment of bad records; if it `needs_all`, an object without a declared member is bad.
 
-    Attributes:
-        ignores_errors: a value that does not fit is NULL, at any depth; a record that is no object
-            has no row.
-        needs_all: an object without a declared member is bad.
+    With `ignores_errors` a value that does not fit is NULL, at any depth; a record that is no
+    object has no row.
     """
 
     ignores_errors: bool = False
@@ -92,10 +90,7 @@ STRICT = JsonRules()
 
 @dataclass(frozen=True, slots=True)
 class EachRow:
-    """Rows, and bad records with their reasons.
-
-    `records` has the record of each row, ascending; an array may have several rows.
-    """
+    """Rows, their records (an array has several rows), and the reasons of bad records."""
 
     batch: pa.RecordBatch
     records: list[int]

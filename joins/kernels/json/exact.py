@@ -46,11 +46,8 @@ _MICROS = 1_000_000
 class Difference:
     """A difference between two sets of rows in one record.
 
-    Attributes:
-        kind: `missing` (expected, not found), `extra` (found, not expected) or `changed`.
-        partition: None if the rows have no partition.
-        expected: JSON text of the row; None for `extra`.
-        actual: JSON text of the row; None for `missing`.
+    `kind` is `missing` (`actual` is None), `extra` (`expected` is None) or `changed`. `partition`
+    is None if the rows have none.
     """
 
     kind: str

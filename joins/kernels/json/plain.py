@@ -163,10 +163,7 @@ class _Path(NamedTuple):
 
 
 def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
-    """The plain rows of `values` (binary or large binary) in their order.
-
-    None if `schema` has a column that the pass does not read.
-    """
+    """The plain rows of `values`, in order; None if the pass does not read a column of `schema`."""
     if not all(_is_read_here(item.type) for item in schema):
         return None
     data, bounds = bytes_of(pc.fill_null(values, b"") if values.null_count else values)

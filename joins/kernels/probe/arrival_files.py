@@ -75,10 +75,7 @@ class ArrivalColumns:
         return {item.name: column for item, column in zip(self.carried, columns, strict=True)}
 
     def read(self, stored: pa.RecordBatch, path: object) -> pa.RecordBatch:
-        """`stored` with the columns of `schema`; raises CheckpointError if one is missing.
-
-        `path` names the file in the message.
-        """
+        """`stored` with the columns of `schema`; raises CheckpointError if one is missing."""
         places = {
             (item.metadata or {}).get(_NAME, b"").decode(): at
             for at, item in enumerate(stored.schema)
@@ -119,10 +116,7 @@ class ScratchFile:
 
 
 def mapped(file: TablePath) -> list[pa.RecordBatch]:
-    """The rows of an Arrow file, mapped into memory.
-
-    Raises OSError if it is gone, or a store does not answer.
-    """
+    """The rows of a mapped Arrow file; raises OSError if it cannot be opened."""
     source = pa.memory_map(str(file)) if isinstance(file, Path) else file.open_input()
     reader = pa.ipc.open_file(source)
     return [reader.get_batch(at) for at in range(reader.num_record_batches)]
@@ -184,10 +178,7 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
 
 
 class ScratchFiles(AbstractContextManager["ScratchFiles"]):
-    """New Arrow files of one schema, one for each number; deleted on failure.
-
-    Use as a context manager. `by` is the name of the number in reports.
-    """
+    """New Arrow files, one for each number, reported as `by`; deleted on failure."""
 
     def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin, *, by: str) -> None:
         self._place = place
@@ -220,10 +211,7 @@ class WaitingFile:
     columns: ArrivalColumns
 
     def between(self, after_ms: int, upto_ms: int) -> Iterator[pa.RecordBatch]:
-        """The rows with `after_ms` < time <= `upto_ms`, in the file's order.
-
-        Raises CheckpointError if the file has other columns.
-        """
+        """Rows with `after_ms` < time <= `upto_ms`; raises CheckpointError for other columns."""
         with pq.ParquetFile(readable(self.path), memory_map=True) as file:
             for group in range(file.metadata.num_row_groups):
                 if not _meets(file, group, after_ms, upto_ms):
@@ -249,12 +237,9 @@ def filtered(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
 
 
 class Released:
-    """What leaves Parquet files, copied to a mapped one; use as a context manager.
+    """Copies rows that leave Parquet files to a mapped file; use as a context manager.
 
-    Args:
-        directory: for the copies of what leaves Parquet files; only this task reads them.
-        columns: of the rows.
-        origin: the task.
+    Only this task reads the copies in `directory`.
     """
 
     def __init__(self, directory: Path, columns: ArrivalColumns, origin: FileOrigin) -> None:
@@ -291,13 +276,7 @@ def in_order(
     chosen: Callable[[Rows], Mask],
     rank: Callable[[Rows], Rows],
 ) -> Iterator[pa.RecordBatch]:
-    """The chosen rows of `parts`, by the rank of their time, then by offset, in slices.
-
-    Args:
-        parts: rows of one partition of the topic, in memory or mapped.
-        chosen: which rows of these times are wanted.
-        rank: of rows of these times.
-    """
+    """Chosen rows of one partition by rank of their time, then by offset, in slices."""
     chosen_rows = [(each, np.flatnonzero(chosen(times_of(each)))) for each in parts]
     chosen_rows = [(each, rows) for each, rows in chosen_rows if len(rows)]
     if not chosen_rows:

@@ -48,13 +48,10 @@ LATE_FOR_WINDOW = "window"
 
 @dataclass(frozen=True, slots=True)
 class EventTimes:
-    """The living parsed rows, in order of arrival.
+    """The living parsed rows, in order of arrival; times in epoch milliseconds.
 
-    Attributes:
-        rows: their numbers among the parsed rows.
-        times: rowtime, epoch milliseconds.
-        watermarks: the watermark that each gives its channel, `MIN_TIMESTAMP` for none.
-        speaking: mask of rows that give one.
+    `rows` are their numbers among the parsed rows. A row that is not `speaking` gives no watermark,
+    and has `MIN_TIMESTAMP`.
     """
 
     rows: Rows
@@ -143,10 +140,8 @@ class Rises:
 class OperatorWatermarks:
     """The operator's watermark before each record of a batch.
 
-    Attributes:
-        start_ms: before the batch; during all of it without `steps`.
-        steps: partition → (offset, watermark from there on), by offset; the first offset is not
-            after the partition's first record of the batch.
+    It stays `start_ms` without `steps`: partition → (offset, watermark from there on), by offset.
+    The first offset is not after the partition's first record of the batch.
     """
 
     start_ms: int

@@ -35,10 +35,8 @@ def writer_tag(app_id: str) -> str:
 class FileOrigin:
     """The writer of a file, unique for each attempt, so that no two attempts share a name.
 
-    Attributes:
-        task: Spark partition of the task.
-        attempt: Spark's task attempt id.
-        writer: `writer_tag` of the committing job, in tables that others may write to.
+    `task` is the Spark partition, `attempt` Spark's task attempt id. `writer` is the `writer_tag`
+    of the committing job, in tables that others may write to.
     """
 
     epoch: int
@@ -66,12 +64,7 @@ class FileOrigin:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A complete file that waits for its commit.
-
-    Attributes:
-        path: relative to the table's root.
-        stats: Delta's statistics as JSON text.
-    """
+    """A complete file that waits for its commit; `stats` is Delta's JSON text."""
 
     path: str
     size_bytes: int

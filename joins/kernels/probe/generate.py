@@ -28,10 +28,7 @@ _NULLS = 0x4E55_4C4C  # the lane that chooses NULLs
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Clock and texts that rows are made of.
-
-    `texts` maps a kind of text (`joins.plan.faker.TEXTS`) to the values to choose from.
-    """
+    """The clock, and the texts to choose from by kind (`joins.plan.faker.TEXTS`)."""
 
     now_ms: int = 0
     texts: Mapping[str, pa.Array] = attribute(default_factory=dict)
@@ -208,10 +205,7 @@ def generate(
     rows: range,
     material: Material = Material(),
 ) -> pa.RecordBatch:
-    """Rows `rows.start` to `rows.stop - 1` of the stream, a column for each field.
-
-    Raises SourceError if datagen does not support the type of a field.
-    """
+    """The rows `rows` of the stream; raises SourceError if a field's type is not supported."""
     made = _Generator({rule.name: rule for rule in rules}, seed, material)
     columns = [made.values(field, index, rows) for index, field in enumerate(fields)]
     schema = pa.schema([(field.name, arrow_type(field.type)) for field in fields])

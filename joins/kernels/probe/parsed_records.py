@@ -70,10 +70,8 @@ class ParsedRecords:
     """The records of a batch and their parsed columns.
 
     Attributes:
-        records: as they came.
         dead: the first reason of each dead one, by its input row.
-        columns: the probe's columns, by name; a value for each parsed row.
-        input_rows: the input row of each parsed row.
+        columns: by name; a value for each parsed row, whose input row is in `input_rows`.
         arrivals: the arrivals of the records, if another stage has parsed them.
         unparsed: input rows that parsing made dead.
     """

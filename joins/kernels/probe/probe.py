@@ -75,10 +75,7 @@ class Elements:
 
 
 def unnested(values: pa.Array, join_type: JoinType) -> tuple[Rows, Elements]:
-    """The position in `values` of each row, ascending, and its elements.
-
-    NULL has no elements, like an empty array.
-    """
+    """The position in `values` of each row, ascending, and its elements; NULL has none."""
     lists = _as_list(values)
     lengths = np.asarray(pc.list_value_length(lists).fill_null(0), dtype=np.int64)
     elements = lists.flatten()
@@ -279,10 +276,7 @@ def _possible(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) ->
 def _versions(
     joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
 ) -> tuple[Rows, Rows]:
-    """The versions valid at the rows' times, if the other equalities hold.
-
-    A version that fails them does not make an older one valid.
-    """
+    """Versions valid at the rows' times; one that fails other equalities restores no older one."""
     pairs = list(zip(join.keys, keys, strict=True))
     by_column = {pair.dimension_column: (pair, key) for pair, key in reversed(pairs)}
     looked_up = [by_column[name] for name in index.spec.join_key]

@@ -39,7 +39,6 @@ class DecodedRecords:
         places: a row a record: offset, timestamp in ms, start and end of key, value and headers in
             `data`; the start of a NULL is negative.
         next_offset: offset after the last whole batch, None without one.
-        batches: headers of the batches that the records are from.
     """
 
     data: NDArray[np.uint8]
@@ -54,10 +53,7 @@ class DecodedRecords:
         return self.places[:, at]
 
     def texts(self, at: int) -> pa.BinaryArray:
-        """`KEY` or `VALUE` of each record.
-
-        Raises RecordFormatError if together they are larger than an Arrow array.
-        """
+        """`KEY` or `VALUE` of each record; raises RecordFormatError if they exceed an array."""
         try:
             return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
         except OverflowError as exc:

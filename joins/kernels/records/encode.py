@@ -45,10 +45,7 @@ class Headers(NamedTuple):
 
 
 class RecordRows(NamedTuple):
-    """Rows to write in `order`, in which rows of one partition are contiguous.
-
-    `headers` are encoded, with their number.
-    """
+    """Rows to write in `order`, in which rows of one partition are contiguous."""
 
     order: NDArray[np.int64]
     partitions: NDArray[np.int32]
@@ -59,11 +56,9 @@ class RecordRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Chooses a partition for each row.
+    """Chooses a partition for each row; rows without a key begin at `first`.
 
-    Attributes:
-        first: the partition of the first rows without a key.
-        body_bytes: most bytes of a batch before compression; a larger record is a batch by itself.
+    `body_bytes` limits a batch before compression; a larger record is a batch by itself.
     """
 
     partitions: int

@@ -50,11 +50,7 @@ class UnknownAnswerError(ValueError):
 
 
 def translated(expression: str) -> str:
-    """The expression for RE2.
-
-    Raises InvalidExpressionError if it is no expression, UnknownAnswerError if RE2 has no
-    equivalent.
-    """
+    """The expression for RE2; raises InvalidExpressionError or UnknownAnswerError."""
     pieces: list[str] = []
     at, dotall = 0, False
     while at < len(expression):
@@ -243,10 +239,7 @@ Expression = Any
 
 @lru_cache(maxsize=512)
 def compiled(expression: str) -> Expression | None:
-    """The expression for RE2; None if Java refuses it, too.
-
-    Raises UnknownAnswerError if Java accepts it and RE2 does not.
-    """
+    """The expression for RE2, None if invalid; raises UnknownAnswerError if only Java has it."""
     if len(expression) > MAX_EXPRESSION:
         raise UnknownAnswerError(f"a regular expression of {len(expression)} characters")
     options = re2.Options()
@@ -382,11 +375,7 @@ def similar(op: Operation) -> Checked:
 
 @lru_cache(maxsize=256)
 def matcher(pattern: str, escape: str = "") -> Expression:
-    """Matches a whole text by the pattern.
-
-    Raises SimilarError for an invalid pattern, UnknownAnswerError if only a backtracking engine can
-    match it.
-    """
+    """Matches a whole text by the pattern; raises SimilarError or UnknownAnswerError."""
     if len(escape) > 1:
         raise SimilarError(f'the escape is "{escape}"')
     by = compiled(_regular(pattern, escape))

@@ -1,8 +1,8 @@
-"""What is remembered of the keys of a topic: the number and the time that each came with.
+"""Memory of a topic's keys: the number and the time of each.
 
 `KnownKeys` has the number of the first record. `RowTimes` has the time of the newest row, whatever
-its time is: a deletion without a time has that of the row that it removes, as in Flink, where the
-deleted row is taken from the state of its key (`ChangelogNormalize`).
+its time is: a deletion without a time gets that of the row that it removes, as in Flink, which
+takes the deleted row from the state of its key (`ChangelogNormalize`).
 """
 
 import tempfile
@@ -42,7 +42,7 @@ _MERGED = 1 << 18  # keys of each run that a merge has in memory
 
 
 class RowTimes:
-    """Newest time per 64-bit key hash, in sorted runs; of a hash in several runs the newest counts.
+    """Newest time per 64-bit key hash, in sorted runs, of which the newest counts.
 
     Two keys with the same hash count as one. 16 bytes a key, deleted ones too.
     """
@@ -149,10 +149,10 @@ class _Run:
 
 
 class KnownKeys:
-    """A set of keys with the number of each one's first record, in runs sorted by the first hash.
+    """Keys with the number of their first record, in runs sorted by the first hash.
 
     Runs up to `in_memory` keys are in memory. Larger ones are in mapped files without a name, below
-    `directory`: the kernel loads the pages that a look-up needs and drops them under pressure.
+    `directory`: the kernel loads the pages that a lookup needs and drops them under pressure.
     """
 
     def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:

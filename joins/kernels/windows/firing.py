@@ -222,12 +222,10 @@ def _up_to(table: pa.Table, due_ms: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Projected:
-    """Rows for the sink, in the order in which windows fired.
+    """Sink rows in the order in which windows fired; `kinds` are Flink's RowKind bytes.
 
-    Attributes:
-        kinds: int8, Flink's RowKind byte of each row.
-        watermarks: int64, the operator's watermark before each row, milliseconds.
-        dead: `[reason: string, value: binary]`, rows of the windows' relation that failed.
+    `watermarks` is int64, the operator's watermark before each row, milliseconds. `dead` is
+    `[reason: string, value: binary]`, rows of the windows' relation that failed.
     """
 
     rows: pa.RecordBatch

@@ -28,11 +28,9 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """Parts of windows in a part of a batch.
+    """Parts of windows in a part of a batch, ordered by bucket (`partial_schema`).
 
-    Attributes:
-        table: `partial_schema`, ordered by bucket.
-        late: rows that no window took, `LATE`, in order of arrival.
+    `late` are rows that no window took, `LATE`, in order of arrival.
     """
 
     table: pa.Table

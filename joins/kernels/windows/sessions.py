@@ -44,12 +44,7 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, add_clamped
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A row of a bucket: a session, or a part of one from the batch.
-
-    Attributes:
-        fired: true for a session that has fired.
-        watermark_ms: the watermark before a part.
-    """
+    """A session or a new part, as a row of a bucket; `watermark_ms` came before a part."""
 
     row: int
     start_ms: int
@@ -76,9 +71,8 @@ class OpenSession:
 class SessionChange:
     """A session as it is emitted.
 
-    Attributes:
-        part: the row of the part that causes it, None if the watermark does.
-        watermark_ms: the watermark before it; if the watermark causes it, the one that it reaches.
+    `part` is the row of the part that causes it, None if the watermark does; `watermark_ms` is the
+    watermark before the part, or the one reached.
     """
 
     kind: int
@@ -91,11 +85,9 @@ class SessionChange:
 
 @dataclass(slots=True)
 class Play:
-    """All replayed sessions.
+    """All replayed sessions; `late` are rows of parts that no session took.
 
-    Attributes:
-        sessions: those that are open, or have yet to fire, when the last of their parts has come.
-        late: rows of the parts that no session took.
+    `sessions` are open, or have yet to fire, when the last of their parts has come.
     """
 
     spec: WindowSpec
@@ -158,12 +150,7 @@ def _bounds(session: OpenSession) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class FiredSessions:
-    """Results of a batch in a bucket's sessions.
-
-    Attributes:
-        state: the sessions that stay open.
-        late: rows that came too late even for the session that they would have merged into.
-    """
+    """Emissions, sessions that stay open, and rows too late for any session."""
 
     emissions: list[WindowFiring]
     state: pa.Table

@@ -1,4 +1,4 @@
-"""What the workers know of a window (picklable, without secrets); groups of equal rows."""
+"""Windows as the workers see them (picklable, without secrets), and groups of equal rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +28,7 @@ _ROOM = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Which group each row is in.
-
-    Attributes:
-        codes: the group of each row, from 0 to `count` - 1, each of them present.
-    """
+    """The group of each row, from 0 to `count` - 1, each of them present."""
 
     codes: Rows
     count: int
@@ -143,14 +139,10 @@ class WindowKey:
 
 @dataclass(frozen=True, slots=True)
 class WindowAggregate:
-    """One aggregate, its expressions evaluated before: it reads columns of the window's input.
+    """One aggregate over columns of the window's input.
 
-    Attributes:
-        name: its column in the relation of the windows.
-        argument: its column, None for `COUNT(*)`.
-        argument_type: of that column.
-        where: column of `FILTER (WHERE …)`, None without.
-        type: of the result.
+    `name` is its column in the relation of the windows. `argument` is None for `COUNT(*)`; `where`
+    is the column of `FILTER (WHERE …)`, None without.
     """
 
     name: str
@@ -165,17 +157,15 @@ class WindowAggregate:
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """Windows of a plan, as the kernels know them. Times are in milliseconds.
+    """Windows of a plan for the kernels.
 
     Attributes:
-        size_ms: of a window; of a session its gap, of CUMULATE the largest one.
+        size_ms: of a window; the gap of a session, the largest size of CUMULATE.
         slide_ms: from window to window; the size for TUMBLE and SESSION.
         lateness_ms: how long after its end a window takes late rows.
-        time_type: of the window columns.
-        buckets: what the keys are spread over; a key is always in the same bucket.
-        retracts: the sink wants the old row, as -U, before a new one.
-        output: the sink's columns, over the relation of the windows.
-        having: over the same relation.
+        buckets: number of buckets; a key is always in the same one.
+        retracts: the sink needs the old row, as -U, before a new one.
+        output, having: over the relation of the windows.
     """
 
     kind: WindowKind
@@ -193,10 +183,7 @@ class WindowSpec:
 
     @classmethod
     def of(cls, plan: JoinPlan, buckets: int) -> Self:
-        """The windows of `plan`, over `buckets` buckets.
-
-        Raises ExpressionError if the plan has no window.
-        """
+        """The windows of `plan`; raises ExpressionError if it has none."""
         window = _window_of(plan)
         aggregates = tuple(
             WindowAggregate(
