@@ -1,7 +1,6 @@
-"""Functions over NumPy arrays as native code: compiled once a node, cached for later processes.
+"""NumPy functions as native code, compiled once a node and cached for later processes.
 
-Write access to the compiled code allows running any code as this user, so only this user can write
-to the directory.
+Only this user can write to the cache: its code runs as this user.
 """
 
 import fcntl

@@ -1,9 +1,4 @@
-"""Local files: durable writes, `flock`, and temporary directories that end with their process.
-
-The system releases the lock of a process that ends. An `OwnDirectory` has a file that its process,
-and children that inherit the descriptor, keep locked; a process that makes one removes those of
-killed processes.
-"""
+"""Local files: durable writes, `flock`, and temporary directories that end with their process."""
 
 import fcntl
 import os

@@ -1,8 +1,7 @@
 """The `delta` sink: columnar commits, Spark's own writer, and MERGE for upserts.
 
 Each writes exactly once under the batch number. Spark's writer serves tables with features that the
-columnar commits lack; it is slower, as rows become JVM objects. For MERGE the workers stage the
-changes in files.
+columnar commits lack; it is slower, as rows become JVM objects.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,8 +1,4 @@
-"""The `kafka` sink: rows in its format, with source coordinates for deduplication.
-
-At least once: a replayed batch gives the same bytes and the same source coordinates. Exactly once:
-each batch is one transaction, whose commit carries the batch number.
-"""
+"""The `kafka` sink: at least once with coordinates for deduplication, or transactional."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,6 @@
 """Where the stream begins, ends and is cut: batch limits, bounded ends, backlogs, incarnations.
 
-No batch reads across a backlog's end, where the stream continues in processing time. A batch is
-planned by offsets, so `BatchLimit` divides its bytes by the average size of a record.
+No batch reads across a backlog's end, where the stream continues in processing time.
 """
 
 import threading

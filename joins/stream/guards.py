@@ -1,8 +1,7 @@
 """Guards of the stream: its topics are the submitted ones, and no record is lost.
 
-`TopicGuard` compares each look at the topics with the incarnation's UUIDs, the greatest high
-watermarks seen, and the committed offsets. A fault stays until an operator acknowledges it; only a
-topic or partition that returns unchanged clears its fault without that.
+A fault stays until an operator acknowledges it; only a topic or partition that returns unchanged
+clears its fault without that.
 """
 
 import threading

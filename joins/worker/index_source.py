@@ -1,9 +1,8 @@
 """Sources from which a worker builds the lookup indexes of a dimension.
 
-It uses the first that exists: an older index on this node plus the later commits; the newest fold
-that is not newer, plus the later commits; all rows of the version. All give the same rows. A fold
-has no tombstones, but records up to which positions it dropped them; if a later commit repeats
-something older, the whole changelog is read.
+The first that exists: an older index on this node and the later commits; the newest fold that is
+not newer, and the later commits; all rows. A fold has no tombstones, but records up to which
+positions it dropped them; if a later commit repeats something older, the whole changelog is read.
 """
 
 import os

@@ -1,7 +1,6 @@
 """The worker's half of a probe micro-batch: attach the pinned index, join, stage.
 
-The driver makes an index before a batch pins its version. On another node the first task that needs
-it makes it from the tables; the tasks beside it wait. A retried task reads the index files first,
+The first task on a node that lacks the index makes it. A retried task reads the index files first,
 for they may have killed the earlier attempt.
 """
 

@@ -1,7 +1,6 @@
 """Rows that workers encode for a sink: in files for the driver, or in Spark.
 
-The files belong to no table. Files left by a crash are removed before the next batch is staged; a
-repeated batch is joined again.
+The next batch removes files that a crash has left.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,6 @@
 """The workers' half of windows: rows become parts, parts and state become fired rows.
 
-Parts are separated by bucket, in Arrow files of the running batch; one task gets a bucket's parts
-and state. `joins.kernels.windows` defines the results and their order.
+One task gets all parts and the state of a bucket.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,6 @@
 """The work of a batch's tasks, and how the driver runs them.
 
-Task n of a job's batches prefers the same node each time, so that few nodes build the indexes of a
-pinned version; a task does not wait for a busy or lost node. `collected` replaces
+Task n prefers the same node each time, so that few nodes build an index. `collected` replaces
 `mapPartitions(…).collect()` with fewer JVM calls: PySpark makes about twenty a stage, a third of
 the driver's time for a small batch.
 """

@@ -1,10 +1,8 @@
-"""Patterns of dates and times as `DateTimeFormatter` and `SimpleDateFormat` of Java read them.
+"""Patterns of Java's `DateTimeFormatter` (TIMESTAMPs) and `SimpleDateFormat` (texts, seconds).
 
-The first serves TIMESTAMPs, the second texts and numbers of seconds, as in Flink; the letters
-differ only in `S`, `u` and zones. Eras, week years and names of zones are refused. A
-`DateTimeFormatter` reads the whole text and numbers as wide as their letters, and limits a day to
-the last one of its month; a `SimpleDateFormat` reads the beginning of the text, and its fields
-overflow: month 13 is January of the next year.
+Eras, week years and names of zones are refused. A `DateTimeFormatter` reads the whole text and
+limits a day to the last of its month; a `SimpleDateFormat` reads the beginning of the text, and its
+fields overflow: month 13 is January of the next year.
 """
 
 import datetime as dt

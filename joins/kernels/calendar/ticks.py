@@ -1,7 +1,6 @@
 """Times of every type as whole microseconds in NumPy, and back.
 
-A DATE is its midnight, a TIME counts from midnight, an INTERVAL counts its milliseconds or months.
-A TIMESTAMP with 7 to 9 digits has separate nanoseconds below the microsecond.
+A DATE is its midnight, a TIME counts from midnight, an INTERVAL counts milliseconds or months.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """EXTRACT, FLOOR and CEIL to a unit, times moved by intervals, and TIMESTAMPDIFF.
 
-FLOOR and CEIL as in Flink: weeks begin on Sunday; from the week on only the day counts, not the
-time in it; CEIL to a day of a DATE, and to a decade, century or millennium, is always the next one.
+As in Flink: weeks begin on Sunday; from the week on FLOOR and CEIL ignore the time in the day; CEIL
+to a day of a DATE, and to a decade, century or millennium, is always the next one.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,6 @@
 """State of the build side from changelog rows: marks, positions, offsets, counts, event time.
 
-The state can be carried from commit to commit, or read back from the table's rows, except for event
-time, which the table's log keeps with each commit.
+The table's rows give it again, except for event time, which the table's log keeps.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,6 @@
 """Records of a changelog topic: wire columns to key and value, and back to changelog rows.
 
-Snapshot and binlog give each row as *wire columns*, one Arrow type an encoding (`WIRE_TYPES`), and
-both use `encode_records`: equal rows have equal bytes (docs/reference/contracts.md).
+Snapshot and binlog share `encode_records`: equal rows have equal bytes (contracts.md).
 """
 
 import time

@@ -1,14 +1,11 @@
 """Fewer rows with the same meaning: compaction of a changelog, and its fold into the table.
 
 Compaction keeps each key's newest record, all watermark records, and for each partition the records
-that define its progress (greatest position and newest source time of a streamed change, greatest
-offset, newest generation). Repeats after a watermark record are not a key's newest record, as in an
-index. Records that hide a key go only when all older ones are given, too, and only when an index
-drops them. With event time each version that may still be looked up stays, including deletions.
+that define its progress. Records that hide a key go only with all older ones, and only when an
+index drops them. With event time each version that may still be looked up stays.
 
-A fold, without Spark, makes the newest record of each key its row. It keeps keys and positions of
-the changes and of the rows that they may replace in memory, and reads the table a slice at a time.
-A file that loses no row stays, unless it is small.
+A fold makes the newest record of each key its row, without Spark, and reads the table a slice at a
+time. A file that loses no row stays, unless it is small.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

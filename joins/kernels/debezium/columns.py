@@ -1,7 +1,6 @@
 """Values of a column by its declared type and the type in the record's schema.
 
-Without a schema the options define the meaning of texts and numbers; with one they are ignored. A
-type has no reader for values that it cannot be read from, so these fail.
+Without a schema the options define the meaning of texts and numbers.
 """
 
 import base64

@@ -1,8 +1,4 @@
-"""A sample of a topic's records: layout, encodings, keys, snapshot marks, and proposed types.
-
-Where a value without a schema may have several types, the proposal is its type in JSON, and its
-note names the others.
-"""
+"""A sample of a topic's records: layout, encodings, keys, snapshot marks, and proposed types."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""Notifications of a connector about its snapshots.
-
-Documentation and code differ, and both forms are read: times and counts as numbers or texts, the
-scanned table as `scanned_collection` or, as documented, `data_collection`.
+"""Notifications of a connector about its snapshots, as documented and as written.
 
 Source: Debezium 3.5, "Sending notifications"; `io.debezium.pipeline.notification`.
 """

@@ -1,8 +1,7 @@
 """Values of JSON as addresses of their bytes: split, but not copied or parsed.
 
-`normal` first normalises values that the compiled pass does not take. Payloads are values without
-the schema that a converter has put in front. All records of a table begin with the same schema: its
-bytes are compared, not read again.
+Payloads are values without the schema that a converter has put in front. All records of a table
+begin with the same schema: its bytes are compared, not read again.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Compiled functions over raw values of JSON: numbers, base64, times, parts of arrays and objects.
 
-Places are addresses of valid JSON values; a missing or `null` value has a negative end and is
-skipped.
+Places are addresses; a missing or `null` value has a negative end and is skipped.
 """
 # reads better long: one loop over all values each, in the order of what they are about.
 

@@ -1,8 +1,7 @@
 """Numbers: operators and functions, a column at a time.
 
-Integers wrap as in Java and `/` truncates; `%` has the sign of the dividend. A row fails where
-Flink fails (division of an integer or a DECIMAL by zero). DECIMAL is exact, rounds half up to the
-scale of the result, and is NULL where it has more digits than its type, as in Flink.
+Integers wrap as in Java and `/` truncates; `%` has the sign of the dividend. As in Flink, division
+by zero fails unless it is floating; DECIMAL rounds half up and is NULL beyond its digits.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,10 +1,8 @@
 """CAST: values of one SQL type as another, a column at a time.
 
-As in Flink: blanks around text are trimmed, DECIMAL rounds half up, fractions of a second beyond
-the target's precision are cut, floating point and text lose their fraction on the way to an
-integer, an integer becomes the nearest floating point number. Where Flink wraps, limits or returns
-NULL because a number does not fit the target, an explicit CAST does the same; in an implicit
-conversion the row fails, for it would match the wrong dimension row.
+As in Flink: blanks around text are trimmed, DECIMAL rounds half up, finer fractions are cut. Where
+a number does not fit, an explicit CAST wraps, limits or returns NULL as in Flink; in an implicit
+one the row fails, for it would match the wrong dimension row.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,9 +1,8 @@
 """The one evaluator of plan expressions: columns in, a column out, and the rows that failed.
 
-An expression never raises for data. A row whose value cannot be computed (division by zero, a bad
-CAST) is reported with a reason, but only where SQL would compute it: in the branch of CASE that is
-taken, after AND and OR while the left side leaves the answer open, in COALESCE until a value is
-found. Everything is computed for all rows; failures in other places are ignored.
+An expression never raises for data. All rows are computed, but a failure counts only where SQL
+would compute the value: in the taken branch of CASE, while AND and OR are open, in COALESCE until a
+value is found.
 """
 
 from collections.abc import Callable, Mapping

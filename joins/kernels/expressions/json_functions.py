@@ -1,7 +1,7 @@
 """SQL's functions of JSON: the value of a text at a path, and values written as JSON.
 
-The result is empty where a lax path leads nowhere. An error is an invalid text, a strict path that
-leads nowhere, or a value of another form than the function gives. Each has a behaviour.
+A lax path that leads nowhere is ON EMPTY. An invalid text, a strict path that leads nowhere, and a
+value of another form are ON ERROR.
 """
 
 import base64

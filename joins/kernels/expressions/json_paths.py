@@ -1,7 +1,6 @@
-"""JSON as Python's values and back, as Jackson has it; paths as Jayway's JsonPath has them.
+"""JSON as Python values, as in Jackson; paths as in Jayway's JsonPath.
 
-Members of objects are written in the order of their names, numbers with a point as Java's DOUBLE. A
-path (`$.a['b'][0]`, `[*]`, `..name`, slices, unions) that may lead to several values gives a list
+Members are written in the order of their names. A path that may lead to several values gives a list
 of those that exist. Filters, and functions other than `length()`, are refused.
 """
 

@@ -1,9 +1,8 @@
 """Functions of mathematics: logarithms, angles, TRUNCATE and RAND by a seed.
 
-SIN, COS and TAN have the digits of Java's fdlibm, whose last digit may differ from a C library's:
-below the angle `_MOST` the same polynomials in the same order; beyond it, where Java's reduction
-has more words, the C library's results. Other functions may differ in the last digit. Source: the
-public description of fdlibm's kernels (k_sin, k_cos, k_tan, rem_pio2).
+SIN, COS and TAN have the digits of Java's fdlibm up to the angle `_MOST`; other results may differ
+in the last digit. Source: the public description of fdlibm's kernels (k_sin, k_cos, k_tan,
+rem_pio2).
 """
 
 import math

@@ -1,7 +1,6 @@
 """Nested columns: split into plain ones and assembled again.
 
-A ROW is a struct, an ARRAY a list, a MAP a map in Arrow. A child's rows are those of a ROW, or the
-concatenated elements of all lists; `owners` has the row of each.
+A child has the rows of a ROW, or the concatenated elements of all lists or maps.
 """
 
 from collections.abc import Callable, Iterator

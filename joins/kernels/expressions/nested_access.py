@@ -1,7 +1,6 @@
 """ROW, ARRAY and MAP values: made, read, compared and joined.
 
-Equality goes through codes: equal values of a column have one number, NULL has -1. Nested values
-are equal if their parts are; NULL parts are equal to each other.
+Equal values of a column have one code, NULL has -1; NULL parts are equal to each other.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """A call on columns, simple ways to evaluate it, and the size limits of its results.
 
 A value may have 16 MiB, a column of a batch 1 GiB: Arrow's offsets end at 2 GiB. A row beyond that
-fails before memory is allocated for it. Values that are only passed on have no limit here.
+fails before memory is allocated for it.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,7 @@
 """CAST to and from DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ; intervals as text.
 
-As in Flink: digits beyond those of the target are cut, towards the past. A TIME becomes the time of
-1970-01-01. A TIMESTAMP of 7 to 9 digits has nanoseconds, from 1677 to 2262: a time beyond fails.
-`1999-9-10`, `1999-9` and `1999` are dates, text after a date and a blank is ignored, `1:30:00` and
-`23` are times.
+As in Flink: finer digits are cut, towards the past; a TIME becomes the time of 1970-01-01; `1999-9`
+and `1999` are dates, `23` is a time. A TIMESTAMP of 7 to 9 digits spans 1677 to 2262.
 """
 
 from collections.abc import Callable, Sequence

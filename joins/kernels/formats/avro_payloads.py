@@ -1,8 +1,7 @@
 """Avro as payloads in JSON with the types of their schemas, and as declared columns.
 
-In Confluent's wire format a value is a zero byte, the id of its schema in four bytes, and Avro.
-
-Source: Confluent, "Formats, serializers and deserializers", "Wire format".
+Source: Confluent, "Formats, serializers and deserializers", "Wire format": a zero byte, the id of
+the schema in four bytes, and Avro.
 """
 
 import re

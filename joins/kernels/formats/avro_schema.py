@@ -1,8 +1,7 @@
 """Schemas of Avro: read into programs for the compiled writer, and derived from declared columns.
 
-Source: Avro 1.12, "Schema declaration"; properties `connect.*` are of Confluent's AvroConverter.
-Derived schemas follow Flink's documentation of the format `avro`, "Data Type Mapping"; record names
-follow its `AvroSchemaConverter`, so that either reads the other's output.
+Source: Avro 1.12, "Schema declaration"; `connect.*` of Confluent's AvroConverter; Flink's format
+`avro`, "Data Type Mapping", and the record names of its `AvroSchemaConverter`.
 """
 
 import json

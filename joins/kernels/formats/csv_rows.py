@@ -1,7 +1,6 @@
 """CSV as columns: records of a topic, one row each, and the rows of a file, as Flink reads them.
 
-A cell that does not fit its type makes its row bad, never NULL: BOOLEAN is `true` or `false`, a
-number has no more digits behind its point than its DECIMAL.
+A cell that does not fit its type makes its row bad, never NULL.
 """
 
 from collections.abc import Mapping

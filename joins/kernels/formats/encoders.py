@@ -1,8 +1,5 @@
 """Encoders: columns as the keys or the values of records, in JSON, CSV, Avro or as raw bytes.
 
-CSV quotes cells that need it. As in Flink two texts are ambiguous: the `null-literal` reads as
-NULL, and without it an empty text stays an empty text.
-
 Source: Avro 1.12, "Binary encoding"; decimals are bytes, lists one block as in Java's encoder.
 """
 

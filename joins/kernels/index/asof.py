@@ -1,12 +1,8 @@
 """Versions of a dimension's rows: which one is valid at a time, and which are no longer needed.
 
 A version is valid from its rowtime, inclusive, until the next one of its primary key; a deletion is
-a version without a row. `watermark.reference.temporal` defines correct results.
-
-A new copy of the table (a generation) has no deletions. A key without a record of the complete
-generation or a later one was deleted at an unknown time: its newest version counts as deleted, as
-if by a deletion with the rowtime of the deleted row. Older versions of the key, and other keys, do
-not change.
+a version without a row (`watermark.reference.temporal`). A new copy of the table (a generation) has
+no deletions: if it lacks a key, the key's newest version counts as deleted at its own rowtime.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
-"""One version of a dimension's rows to look up, and the manifest that makes it usable.
+"""One version of a dimension's rows to look up, and its manifest.
 
-Rows mapped from files and rows in memory give equal lookups. The manifest is written last: a
-version is usable when it exists.
+The manifest is written last: a version is usable when it exists.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Hashes, packed columns and hash tables of an index: about six bytes a row.
 
-Equal keys of equal types have equal 64-bit hashes on every node. A packed column is cut into
-blocks: a block stores its minimum once, and for each row the difference in 0 to 8 bytes. Blocks of
-one width are contiguous, so one step reads or writes all of them.
+Equal keys of equal types have equal 64-bit hashes on every node. A block of a packed column stores
+its minimum once, and for each row the difference in 0 to 8 bytes; blocks of one width are
+contiguous.
 """
 
 import hashlib

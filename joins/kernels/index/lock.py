@@ -1,7 +1,6 @@
 """The lock of an index directory, which one process of a node holds, and the room on its disk.
 
-The operating system releases the lock of a process that ends; what the lock file says of the holder
-is for messages only.
+The system releases it when the process ends; the content of the lock file is for messages only.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Plain JSON objects straight into columns, by one compiled pass over their bytes.
 
-The pass takes objects in UTF-8 whose read members are numbers that fit, booleans, strings, `null`
-or such objects; other members may be any JSON. It leaves all else, and all errors, to
-`joins.kernels.json.rows`.
+It reads numbers that fit, booleans, strings, `null` and nested objects, and leaves all else,
+including errors, to `joins.kernels.json.rows`.
 """
 
 from collections.abc import Sequence

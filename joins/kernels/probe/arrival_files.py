@@ -2,9 +2,8 @@
 
 A row has the record's own columns, whose names begin with `_`, then the probe's columns `c0`, `c1`,
 … with the true name in the metadata, so a changed plan can read waiting rows that have its columns.
-Arrow files are mapped. Rows that leave a Parquet file are first copied to an Arrow file, a row
-group at a time, so a task needs memory for a slice of rows and 16 bytes for each row that it sorts.
-Arrow files in a store are compressed and read into memory as a whole.
+Rows are mapped from Arrow files, so a task needs memory for a slice and 16 bytes for each row that
+it sorts; Arrow files in a store are read into memory as a whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,9 +1,7 @@
 """Event time of records: rowtime, the watermark that follows from it, and which records are late.
 
-A record without rowtime, or whose rowtime or watermark is further ahead of the batch's clock than
-`max_future_ms`, is a dead letter and never moves a watermark. Every other parsable record does,
-even a late one. `watermark` merges the channels; this module only gives the numbers that its
-generators read.
+A record without rowtime, or further ahead of the batch's clock than `max_future_ms`, is a dead
+letter and never moves a watermark. Late records do. `watermark` merges the channels.
 """
 
 from collections.abc import Mapping, Sequence

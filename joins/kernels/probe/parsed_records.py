@@ -1,7 +1,4 @@
-"""The parsed records of a batch: their columns, the dead records, and the rows.
-
-Fields, metadata and computed columns are filled once a batch, and only those that the query reads.
-"""
+"""The parsed records of a batch: their columns, the dead records, and the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,4 @@
-"""The workers' part of a plan: the columns, joins and rows of one INSERT, and its indexes.
-
-Made once a job, before any record; picklable, without secrets.
-"""
+"""The workers' part of a plan: the columns, joins and rows of one INSERT, and its indexes."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence

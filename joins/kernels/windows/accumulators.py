@@ -1,10 +1,8 @@
 """Accumulators of the aggregates: columns that add up, so that a window can have several parts.
 
-`lift` makes the accumulators of single rows, `merge` those of groups of accumulators (in row
-order), `result` the value. As in Flink: NULL does not count; without any value COUNT is 0 and all
-others are NULL; SUM of integers has their type and wraps, of DECIMAL(p, s) it is DECIMAL(38, s) and
-NULL when it does not fit; AVG of integers truncates. FLOAT adds up in double precision, which is
-more exact than Flink's sum.
+As in Flink: NULL does not count; without any value COUNT is 0 and all others are NULL; SUM of
+integers wraps, of DECIMAL(p, s) it is DECIMAL(38, s) and NULL when it does not fit; AVG of integers
+truncates. FLOAT adds up in double precision, which is more exact than Flink's sum.
 """
 
 from collections.abc import Sequence

@@ -1,11 +1,8 @@
 """Windows that fire: the state and the parts of a batch become results, state and sink rows.
 
-Results come in the order of the operator of `watermark.reference.windows`: a late row fires its
-windows at once, with all contents; a step of the watermark fires the windows that it reaches by
-their ends, and keys of one window by their hash. Each result carries the watermark before the step.
-
-A changed row that HAVING no longer accepts is deleted; one that it did not accept before is new. A
-row whose expression fails is a dead letter with the row as JSON, and is not accepted.
+Results come in the order of `watermark.reference.windows`: a late row fires its windows at once; a
+step of the watermark fires windows by their ends, and keys of one window by their hash. Each result
+carries the watermark before the step. A row whose expression fails is a dead letter.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,6 @@
 """Rows into parts of windows: one row for each key and window of the batch.
 
-A row that comes before its window has fired counts in its window's part. A later one within the
-lateness is a separate part (`_late`), as it fires. A row that no window takes is late.
+A row after its window has fired is a separate part (`_late`) within the lateness, else late.
 """
 
 from dataclasses import dataclass

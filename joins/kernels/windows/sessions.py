@@ -1,10 +1,8 @@
 """Sessions that grow, merge and fire: the state of a bucket is all of its open sessions.
 
-Spans that touch, directly or through others, may become one session. Most such groups are quiet:
-none of their sessions fires before the last of their rows has come, so the order of the rows does
-not matter, and they are merged all at once. The others, with rows that may be late or with a
-session that has fired, are replayed one by one (`session_play`); the contents of their sessions are
-then added up all at once.
+Spans that touch, directly or through others, may become one session. Groups in which no session
+fires before their last row are merged all at once; the others are replayed one by one
+(`session_play`).
 
 A fired session that a later row merges into another one is deleted: -D with its last row. LISTAGG
 and DISTINCT list by session, then by arrival: merging sessions do not mix their lists.
