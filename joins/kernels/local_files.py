@@ -33,7 +33,6 @@ def is_full(error: object) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Make a file's content durable, or the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -69,7 +69,6 @@ class ConsoleSinkWriter:
         self._lines: list[str] = []
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers and bring the rendered rows to the driver, in partition order."""
         encode = self._encode(task.kernel.output)
         texts = work.texts(partial(_stage_lines, task=task, pin=pin, encode=encode))
         self._lines = [text[len(_LINE) :] for text in texts if text.startswith(_LINE)]

@@ -62,7 +62,6 @@ class DeltaLetterWriter:
         self._schema = schema
 
     def committed(self, number: int) -> Mapping[str, Any] | None:
-        """The outcome of replay `number` if its rows are in the table."""
         last = self._log.batches.last_batch()
         if last is None or last < number:
             return None
@@ -106,7 +105,7 @@ class SparkDeltaSinkWriter:
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         types = [item.type for item in task.kernel.output_schema]
-        # Numbered: a column of the output may have the name of the report's.
+        # Numbered: a column of the output may have the name of the report column.
         schema = pa.schema([(f"c{at}", kind) for at, kind in enumerate(types)])
         stage = partial(stage_rows, task=task, pin=pin, encode=_rows_of, schema=schema)
         return self._staged.run(work.map(stage, spark_schema(schema.append(REPORT))))

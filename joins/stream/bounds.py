@@ -31,7 +31,6 @@ class BatchLimit:
             self._given_average = average_bytes or 0.0
 
     def records(self) -> int:
-        """Largest number of records for the next batch; at least one."""
         with self._lock:
             seen = self._seen_bytes / self._seen_records if self._seen_records else 0.0
             average_bytes = max(self._given_average, seen)

@@ -100,7 +100,7 @@ class RetentionWatch:
     def _oldest(
         self, waiting: Mapping[int, int], retention: Retention, now_ms: int
     ) -> dict[int, int]:
-        """Partition → when its oldest waiting record was written, at most a hundredth too early."""
+        """Time of the oldest waiting record, at most a hundredth of its age too early."""
         if retention.max_age_ms is None:
             return {}
         early = dict.fromkeys(waiting, max(0, now_ms - retention.max_age_ms))

@@ -147,7 +147,6 @@ class EventTask:
 
     @property
     def firing(self) -> WindowTask:
-        """Stage C."""
         spec, root = self.windows, self.places.windows
         assert spec is not None, "the plan has windows"
         assert root is not None, "windows have a table"

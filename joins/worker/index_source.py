@@ -97,7 +97,6 @@ class FoldedVersion:
 
 
 def fold_metadata(version: int, state: ChangelogState) -> Mapping[str, Any]:
-    """Metadata of the commit that makes `current` equal changelog version `version`."""
     folded = Folded.of(state)
     return {
         VERSION_KEY: version,

@@ -178,9 +178,8 @@ class RowFiles:
                 (place / file.path).unlink(missing_ok=True)
 
     def clear(self, epoch: int) -> None:
-        """Remove the files of runner `epoch` and older ones."""
         for place in self._places:
-            # Nothing was ever there; or the store is away, and the next batch clears it.
+            # The directory is missing, or the store is down and the next batch clears it.
             with suppress(FileNotFoundError, StoreUnavailableError):
                 paths: list[TablePath] = list(place.iterdir())
                 for path in paths:

@@ -60,7 +60,6 @@ class WindowClock:
         return cls(event.watermark if before is ABSENT else before)
 
     def timed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """`rows` with all record columns that windows read."""
         if self.clock_ms is not None:
             count = rows.num_rows
             times = (self.clock_ms, self.start_ms)

@@ -28,7 +28,6 @@ TAG = "spark.sluice.job"
 
 
 def enter_pool(spark: SparkSession, pool: str) -> None:
-    """Run the Spark jobs of this thread in scheduler pool `pool`."""
     context = spark.sparkContext
     context.setLocalProperty("spark.scheduler.pool", pool)
     tag = spark.conf.get(TAG, None)
@@ -42,7 +41,7 @@ Nodes = tuple[str, ...]
 
 
 def nodes_for(spark: SparkSession) -> Nodes:
-    """The hosts of executors, the host of the job's task 0 first; empty in local mode."""
+    """Hosts of executors, the host of the job's task 0 first; empty with fewer than two."""
     context = spark.sparkContext
     if str(context.master).startswith("local"):
         return ()

@@ -248,7 +248,6 @@ def format_text(op: Operation) -> Checked:
 
 
 def from_unixtime(op: Operation) -> Checked:
-    """`FROM_UNIXTIME(seconds, pattern, zone)`."""
     return rowwise(
         lambda seconds, pattern, zone: _shown_instant(seconds * 1_000_000, pattern, zone),
         op.arrays(),
@@ -270,8 +269,6 @@ def unix_timestamp(op: Operation) -> Checked:
 
 
 def convert_tz(op: Operation) -> Checked:
-    """`CONVERT_TZ(text, from zone, to zone)`."""
-
     def converted(text: str, zone: str, other: str) -> str | None:
         micros = _read_instant(text, USUAL, zone)
         return None if micros is None else _shown_instant(micros, USUAL, other)

@@ -41,7 +41,7 @@ def millis(column: pa.Array) -> Times:
 Integers = npt.NDArray[np.int64]
 MICROS_OF_DAY = 86_400_000_000
 MICROS_OF_MS = 1_000
-# Years 1 to 9999: beyond them others cannot read the time.
+# Years 1 to 9999: other systems cannot read times beyond them.
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
@@ -60,7 +60,7 @@ def numbers_of(values: pa.Array) -> tuple[Integers, Mask]:
 
 
 def ticks_of(values: pa.Array, kind: SqlType) -> Ticks:
-    """The times of a column of type `kind`, each as it is in UTC or in its day."""
+    """The times of a column of type `kind`, in UTC or within a day."""
     to = pa.int32() if kind.name is TypeName.DATE else pa.int64()
     numbers, valid = numbers_of(cast(values, to))
     nothing = np.zeros(len(numbers), dtype=np.int64)

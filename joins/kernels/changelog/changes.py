@@ -74,7 +74,6 @@ class Progress:
         return ignored & read
 
     def is_beyond(self, records: pa.Table) -> Mask:
-        """Records that are newer than `floor`."""
         beyond = np.ones(records.num_rows, dtype=np.bool_)
         if not self.floor:
             return beyond
@@ -206,7 +205,6 @@ def shared_hash(keys: Sequence[pa.Array]) -> Mask:
 
 
 def exact_codes(keys: Sequence[pa.Array]) -> Rows:
-    """Equal numbers exactly for equal keys."""
     codes = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
         encoded = key.dictionary_encode(null_encoding="encode")
@@ -217,7 +215,7 @@ def exact_codes(keys: Sequence[pa.Array]) -> Rows:
 
 
 def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
-    """Fewer rows with the same fold; keeps `r` records, which count or not only at the end."""
+    """Fewer rows with the same fold; keeps all `r` records, which only the end can judge."""
     read = pc.equal(table.column("_op"), "r")
     changes = table.filter(pc.invert(read))
     changed = newest_rows(changes, spec.identity, versioned=spec.versioned)

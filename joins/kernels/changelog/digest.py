@@ -231,7 +231,6 @@ class ChangelogDigest:
         return kept
 
     def count(self, batch: pa.RecordBatch) -> None:
-        """Counts rows that are all kept, in any order."""
         if batch.num_rows == 0:
             return
         self.records += batch.num_rows

@@ -201,7 +201,6 @@ def encode_limited(
 
 
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
-    """Snapshot records whose values have at most `most_bytes`."""
     large = _larger(records, most_bytes)
     if not large.any():
         return Limited(records, ())

@@ -92,7 +92,6 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
     keyed = rows.select(names).take(pa.array(usable)).append_column(_AT, pa.array(usable))
     newest = newest_rows(keyed, task.primary_key)
     if task.versioned is not None:
-        # versions that may still be looked up
         identity = list(dict.fromkeys([*task.primary_key, task.versioned]))
         dated = with_rowtime(keyed, task.versioned)
         versions = without_ended(
@@ -194,7 +193,6 @@ class FoldRows:
         self.rewritten = self._rewritten()
 
     def slices(self, schema: pa.Schema) -> Iterator[FoldSlice]:
-        """Rows to write with the columns of `schema`, in the order of the files."""
         for at in self.rewritten:
             start = int(self._starts[at])
             for rows in _batches(self._task.current[at], schema):

@@ -115,7 +115,6 @@ class ColumnReader:
         return without_specials(values, kind, read, self.options.special_values)
 
     def refused(self, shown: str, kind: SqlType, connect: ConnectType | None) -> str:
-        """The reason for an unread value, shown as `shown`."""
         digits = f"({kind.precision})" if kind.name in (TypeName.TIME, *_INSTANTS) else ""
         source = "" if connect is None else f" as {connect}"
         said = f"{shown}{source} is no {kind}{digits}"

@@ -92,10 +92,7 @@ class RowReader:
     def read(
         self, objects: RawValues, chosen: Mask, place: RowPlace, *, is_bare: bool = False
     ) -> PlacedRows:
-        """Columns of the `objects`, one a record, that are `chosen` and have no fault yet.
-
-        With `is_bare` the objects are values of the only column.
-        """
+        """Columns of the `chosen` objects without a fault; a bare one is the only column."""
         names = [item.name for item in place.fields]
         rows = np.flatnonzero(chosen & self.faults.sound)
         numbers = self.schemas[rows]

@@ -84,7 +84,6 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
 def flat_rows(
     payloads: Payloads, prefix: str, table: CapturedName | None, faults: Faults
 ) -> Changes:
-    """Changes of flat rows, whose metadata members begin with `prefix`."""
     long = [f"{prefix}source_{name}" for name in _SOURCE]
     short = [f"{prefix}{name}" for name in _TABLE]
     places = [f"{prefix}source_{name}" for name in _POSITION]

@@ -126,7 +126,6 @@ def _sql(connect: ConnectType) -> str | None:
 
 
 def of_values(values: Sequence[object]) -> TypeGuess:
-    """The type of a column without a schema, from its values that are not NULL."""
     if not values:
         return TypeGuess("STRING", "it is NULL in the whole sample")
     if all(isinstance(value, bool) for value in values):

@@ -122,7 +122,6 @@ class RawValues:
         return text[:_SHOWN_BYTES].decode("utf-8", "replace") + cut
 
     def copied(self, rows: Rows | None = None) -> pa.BinaryArray:
-        """The bytes of all values, or of those at `rows`."""
         chosen = self if rows is None else self.take(rows)
         valid = chosen.lasts >= 0
         offsets = np.zeros(len(chosen) + 1, np.int64)
@@ -149,7 +148,6 @@ class RawValues:
         return kinds
 
     def are(self, text: bytes) -> Mask:
-        """Mask of the values with exactly these bytes."""
         equal = np.zeros(len(self), np.bool_)
         if ((self.lasts - self.firsts) == len(text)).any():
             data = np.frombuffer(text, np.uint8)
@@ -374,7 +372,6 @@ class _Unwrapping:
 
 
 def counts_of(objects: RawValues, reasons: dict[int, str]) -> Rows:
-    """The number of members of each object, 0 for those with a reason."""
     lasts = objects.lasts.copy()
     lasts[list(reasons)] = ABSENT
     counts = np.empty(len(objects), np.int64)

@@ -163,7 +163,6 @@ def floats_of_bits(kind: SqlType, connect: str) -> Reader:
 
 
 def decimals_of_bits(kind: SqlType, connect: str) -> Reader:
-    """DECIMAL from the bits of a FLOAT or DOUBLE."""
     own = SqlType(TypeName.FLOAT if connect == FLOAT_BITS else TypeName.DOUBLE)
     number = floats_of_bits(own, connect)
     return lambda values: _trusted(decimals_of(number(values).values.cast(pa.string()), kind), kind)
@@ -264,8 +263,6 @@ def _scaled(unscaled: bytes, scale: int) -> str:
 
 
 def variable_decimals(kind: SqlType) -> Reader:
-    """Objects of a scale and an unscaled value."""
-
     def read(values: RawValues) -> Checked:
         members = members_of(values, ("scale", "value"))
         scales, fits = int64s(members["scale"])
@@ -286,7 +283,6 @@ def variable_decimals(kind: SqlType) -> Reader:
 
 
 def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> Reader:
-    """Integers that are written as decimals without scale, by `reader`."""
     to = arrow_type(kind)
     limits = np.iinfo(as_type(type, to.to_pandas_dtype()))
 
@@ -300,8 +296,6 @@ def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> 
 
 
 def binaries(*, is_url: bool) -> Reader:
-    """Bytes in base64, in the URL-safe alphabet if `is_url`."""
-
     def read(values: RawValues) -> Checked:
         sizes = np.empty(len(values), np.int64)
         tokens.sizes_of(values.firsts, values.lasts, sizes, is_url)

@@ -137,7 +137,7 @@ def structured(kind: SqlType) -> Reader:
 def _by_parts(
     kind: SqlType, names: tuple[str, ...], made: Callable[[Mapping[str, int]], int | None]
 ) -> Reader:
-    """Objects with integer members; `made` gives the number, None for NULL, or ValueError."""
+    """Objects of integers; `made` gives the number, None for NULL, or raises ValueError."""
 
     def read(values: RawValues) -> Checked:
         members = members_of(values, (*names, "specialValue"))

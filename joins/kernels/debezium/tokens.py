@@ -420,7 +420,6 @@ def unwrap(firsts: Rows, lasts: Rows, prefix: tuple[int, int], payloads: tuple[R
 
 @compiled
 def may_be_wrapped(firsts: Rows, lasts: Rows, wrapped: Mask) -> None:
-    """Mask of objects that begin with a member `schema` or `payload`."""
     for row in range(len(firsts)):
         wrapped[row] = False
         end = lasts[row]

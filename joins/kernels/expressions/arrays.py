@@ -59,7 +59,6 @@ class ArrayElements:
 
 
 def elements_of(op: Operation, arrays: int, values: int = 0) -> ArrayElements:
-    """Elements of the first `arrays` arguments, and of `values` more, which may be NULL."""
     kind = op.types[0].members[0].type
     pieces, spans, start = [], [], 0
     missing = np.zeros(op.num_rows, dtype=np.bool_)

@@ -215,7 +215,6 @@ def _from_boolean(text: pa.Array) -> Checked:
 
 
 def from_base64(text: pa.Array) -> Checked:
-    """Bytes; invalid base64 fails."""
     values: list[bytes | None] = []
     failed = np.zeros(len(text), dtype=np.bool_)
     for row, item in enumerate(text.to_pylist()):

@@ -43,7 +43,6 @@ Convert = Callable[[pa.Array, SqlType], Checked]
 
 
 def nested_text(column: pa.Array, kind: SqlType, convert: Convert) -> Checked:
-    """The texts of a nested column; `convert` makes those of its parts."""
     parts = parts_of(column, entries=kind.name is TypeName.MAP)
     made = [
         convert(child, member.type)

@@ -97,7 +97,7 @@ def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
 
 
 def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[str, Mask]]:
-    """The NOT NULL parts of `column`, called `path`, that are NULL somewhere, and in which rows."""
+    """Paths of the NOT NULL parts of `column` with a NULL, and the mask of its rows."""
     if _is_lenient(kind):
         return
     parts = parts_of(column)

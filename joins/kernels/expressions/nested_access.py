@@ -68,7 +68,6 @@ def distinct(op: Operation) -> pa.Array:
 
 
 def entries(op: Operation) -> pa.Array:
-    """`MAP_ENTRIES(map)`: an array of rows of a key and a value."""
     column = op.array(0)
     parts = parts_of(column, entries=True)
     to = arrow_type(op.result)
@@ -77,7 +76,7 @@ def entries(op: Operation) -> pa.Array:
 
 
 def from_arrays(op: Operation) -> Checked:
-    """`MAP_FROM_ARRAYS(keys, values)`; a row whose two arrays are not of one length fails."""
+    """`MAP_FROM_ARRAYS(keys, values)`; a row with arrays of different lengths fails."""
     keys, values = (parts_of(op.array(at)) for at in (0, 1))
     assert keys.lengths is not None, "an array has elements"
     assert values.lengths is not None, "an array has elements"
@@ -164,7 +163,7 @@ def array_of(op: Operation) -> pa.Array:
 
 
 def map_of(op: Operation) -> Checked:
-    """`MAP[key, value, …]`; of equal keys the last one counts."""
+    """`MAP[key, value, …]`; the last of equal keys counts."""
     arguments = op.arrays()
     keys, values = arguments[::2], arguments[1::2]
     coded = codes_of(pa.concat_arrays(keys), op.types[0])
@@ -243,7 +242,6 @@ def array_join(op: Operation) -> pa.Array:
 
 
 def array_join_bytes(op: Operation) -> Sizes:
-    """Upper bound of the bytes of `array_join`."""
     column, delimiter, *further = (op.array(at) for at in range(len(op.arguments)))
     parts = parts_of(column)
     lengths, owners = parts.lengths, parts.owners
@@ -256,7 +254,6 @@ def array_join_bytes(op: Operation) -> Sizes:
 
 
 def joined(parts: Parts, delimiter: pa.Array, missing: Mask) -> pa.Array:
-    """The texts of each list that are not NULL, with `delimiter` between them."""
     (texts,), owners = parts.children, parts.owners
     assert owners is not None, "a list has elements"
     lengths = np.bincount(owners[mask_of(texts.is_valid())], minlength=len(missing))

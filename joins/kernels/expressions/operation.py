@@ -69,8 +69,6 @@ def of_rows(function: Callable[..., object]) -> Function:
 
 
 def with_nulls(function: Callable[..., object]) -> Function:
-    """A Python function of each row's values, with None for NULL."""
-
     def apply(op: Operation) -> Checked:
         failed = np.zeros(op.num_rows, dtype=np.bool_)
         results: list[object] = [None] * op.num_rows

@@ -270,7 +270,7 @@ def rows_of_file(data: bytes | pa.Buffer, dialect: CsvDialect) -> pa.LargeBinary
     count = split_rows(content, marks_of(dialect), bounds)
     if count < 0:
         raise CsvFormatError(f"row {-count} has a quoted cell that does not end, or text behind it")
-    # what is between two rows, comments and empty lines, belongs to the one before
+    # comments and empty lines between two rows belong to the first one
     buffers = [None, pa.py_buffer(bounds[: count + 1]), pa.py_buffer(data)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, buffers)
 

@@ -102,7 +102,6 @@ class RecordColumns:
 
     @property
     def of_key(self) -> tuple[Field, ...]:
-        """Columns of the key, with their names in the key."""
         if self.key is None:
             return ()
         by_name = {item.name: item for item in self.fields}
@@ -110,7 +109,6 @@ class RecordColumns:
 
     @property
     def needed(self) -> frozenset[str]:
-        """Columns that are always read."""
         names = {item.name for item in self.of_value} if self.value.needs_all else set()
         key = self.key
         if key is not None and not key.is_in_value and key.format.needs_all:

@@ -157,11 +157,10 @@ _CACHED_VERSIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Rows of an index by segment, the largest segment first.
+    """Rows of an index by segment, the largest first; `missing` marks rows of NULLs.
 
-    The largest segment is read in order, and the few rows of the others are then put into place:
-    sorting the rows by segment takes four times as long. `order` is the position of each row in the
-    concatenated parts, None with one part; `missing` marks rows of NULLs.
+    Reading the largest in order and inserting the few others is four times as fast as a sort by
+    segment. `order` is the position of each row in the concatenated parts, None with one part.
     """
 
     parts: Sequence[tuple[Segment, pa.Array]]

@@ -239,13 +239,11 @@ class PackedColumn:
 
 
 def cut(words: Words, width: int) -> Bytes:
-    """The lowest `width` bytes of each word."""
     whole = np.ascontiguousarray(words).reshape(-1).view(np.uint8)
     return whole.reshape(-1, _WORD)[:, :width]
 
 
 def words_of(data: Bytes, step: int) -> Words:
-    """The eight bytes that begin at each multiple of `step`."""
     count = max(0, (len(data) - _WORD) // step + 1)
     return np.ndarray((count,), dtype="<u8", buffer=data, strides=(step,))
 
@@ -322,7 +320,7 @@ class HashTable:
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array], null_safe: Collection[int] = ()) -> Self:
-        """A table of the rows that have no NULL but in the columns at the positions `null_safe`."""
+        """A table of the rows without a NULL in columns other than `null_safe`."""
         rows = np.flatnonzero(valid_rows(columns, null_safe))
         hashes = hash_rows(columns)
         row_bits = max(1, len(hashes).bit_length())
@@ -355,10 +353,7 @@ class HashTable:
         write_arrays(sink, (head, self.bases, self.steps, self.entries))
 
     def candidates(self, hashes: Hashes) -> tuple[Rows, Rows]:
-        """Pairs (position in `hashes`, row) ordered by position, then by the row's hash and number.
-
-        Contains all rows with equal hashes, and some others.
-        """
+        """Pairs (position in `hashes`, row) in order: all with equal hashes, some others."""
         buckets = self.shape.buckets(hashes)
         groups = buckets >> _GROUP_BITS
         at = buckets + groups  # a group has one step more than buckets

@@ -153,7 +153,7 @@ def verify(directory: Path, version: int, spec: IndexSpec) -> None:
 
 
 def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Make `version` unusable if one of its files is missing or damaged, so that it is rebuilt."""
+    """Make `version` unusable, so that it is rebuilt, if a file is missing or damaged."""
     home = directory / spec.digest
     with exclusive(home):
         try:

@@ -171,7 +171,6 @@ class Segment:
         return self.packed["_generation"].all()
 
     def table(self) -> pa.Table:
-        """All columns that the segment was written with, in another order."""
         table = pa.Table.from_batches([self.rows])
         for name, kind in _PACKED.items():
             table = table.append_column(name, pa.array(self.packed[name].all(), kind))

@@ -93,7 +93,6 @@ class CanonicalRows:
         return int(self.table.num_rows)
 
     def without_places(self) -> Self:
-        """The same rows without partitions and offsets."""
         count = len(self)
         columns = [pa.nulls(count, pa.int32()), pa.nulls(count, pa.int64())]
         table = pa.table([*columns, self.table.column("row")], schema=_SCHEMA)
@@ -110,7 +109,6 @@ class CanonicalRows:
         return list(zip(*columns, strict=True))
 
     def digest(self) -> str:
-        """SHA-256 over all rows."""
         lines = pc.binary_join_element_wise(
             *(
                 pc.fill_null(self.table.column(name).cast(pa.string()), "")
@@ -131,7 +129,6 @@ class CanonicalRows:
 
 
 def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Difference]:
-    """Symmetric difference of both sets, by record."""
     if expected.table.equals(actual.table):
         return []
     missing = _by_place(expected.counted() - actual.counted())

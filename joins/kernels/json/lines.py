@@ -174,7 +174,7 @@ def _has_tiny(value: object, kind: pa.DataType) -> bool:
 
 
 def lines_of(values: pa.Array) -> pa.Array:
-    """A line for each of `values` (at most 2 GiB), NULL for values that must not be in a block."""
+    """A line for each value (2 GiB in total), NULL for values that cannot be in a block."""
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:

@@ -55,7 +55,6 @@ word_at = _loading(types.uint64, types.uint64)
 
 @compiled
 def hashed(at: int, end: int) -> int:
-    """A hash of the bytes below 2^31."""
     mixed = end - at
     for place in range(at, end):
         mixed = (mixed ^ byte_at(place)) * 16777619 & 0x7FFFFFFF
@@ -170,7 +169,7 @@ def behind_word(at: int, end: int, word: int) -> int:
 
 @compiled
 def integer(at: int, end: int) -> tuple[int, int]:
-    """The address behind an integer, and it; the address is -1 if it is none, -0 or too large."""
+    """Address after an integer (-1 if invalid, -0 or too large), and the integer."""
     first = at + (byte_at(at) == MINUS)
     stop = _digits_end(first, end)
     if stop == first or stop - first > WHOLE or (byte_at(first) == ZERO and stop - at > 1):
@@ -242,7 +241,7 @@ def behind_colon(at: int, end: int) -> int:
 
 @compiled
 def behind_mark(at: int, end: int) -> int:
-    """The first address behind the byte order mark of UTF-8 and blanks; `end` without a mark."""
+    """Address after the byte order mark of UTF-8 and blanks; `end` without a mark."""
     if at + 3 > end or byte_at(at) != 0xEF or byte_at(at + 1) != 0xBB or byte_at(at + 2) != 0xBF:
         return end
     return behind_blanks(at + 3, end)
@@ -250,7 +249,6 @@ def behind_mark(at: int, end: int) -> int:
 
 @inlined
 def behind_blanks(at: int, end: int) -> int:
-    """The first address that is no blank of JSON."""
     while at < end and byte_at(at) <= BLANK:
         byte = byte_at(at)
         if byte != BLANK and byte != TAB and byte != FEED and byte != RETURN:
@@ -261,7 +259,7 @@ def behind_blanks(at: int, end: int) -> int:
 
 @compiled
 def string_end(at: int, end: int) -> tuple[int, bool]:
-    """End of the string whose content begins there, -1 if it is invalid; whether it has escapes."""
+    """End of the string whose content begins at `at`, or -1; true if it has escapes."""
     is_escaped = False
     while True:
         while at + 8 <= end and _are_plain(at):

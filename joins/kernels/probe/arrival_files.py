@@ -124,8 +124,7 @@ def mapped(file: TablePath) -> list[pa.RecordBatch]:
 class ScratchWriter(AbstractContextManager["ScratchWriter"]):
     """Writes one new Arrow file into a scratch place; deleted on failure, not fsynced.
 
-    Only the running batch reads it, and a batch that is repeated writes it again. `finish` uploads
-    a file of a store as a whole.
+    `finish` uploads a file of a store as a whole. A repeated batch writes its files again.
     """
 
     def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin) -> None:
@@ -236,10 +235,7 @@ def filtered(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
 
 
 class Released:
-    """Copies rows that leave Parquet files to a mapped file; use as a context manager.
-
-    Only this task reads the copies in `directory`.
-    """
+    """Copies rows that leave Parquet files to a mapped file; use as a context manager."""
 
     def __init__(self, directory: Path, columns: ArrivalColumns, origin: FileOrigin) -> None:
         self._open = ExitStack()
@@ -266,7 +262,6 @@ class Released:
 
 
 def times_of(rows: pa.RecordBatch) -> Rows:
-    """Times of the rows in epoch milliseconds."""
     return np.asarray(rows.column(TIME).to_numpy(), dtype=np.int64)
 
 

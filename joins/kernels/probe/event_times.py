@@ -171,7 +171,6 @@ def late_for_join(times: Rows, watermarks: Rows) -> Mask:
 def late_records(
     arrivals: pa.RecordBatch | pa.Table, topics: StreamTopics, reason: str
 ) -> pa.RecordBatch:
-    """`LATE_RECORDS` from rows that have at least the record's own columns."""
     rows, numbers = arrivals.num_rows, arrivals.column(PARTITION)
     columns = {
         "topic": topic_names(topics, numbers),

@@ -174,7 +174,6 @@ class ParsedRecords:
         return list(columns.columns)
 
     def dead_letters(self) -> pa.RecordBatch:
-        """`DEAD_LETTERS`, in the order of the records."""
         reasons_by_row = dict(sorted(self._own_dead()))
         rows = list(reasons_by_row)
         letters = _taken(self.records, np.array(rows, dtype=np.int64))

@@ -162,12 +162,10 @@ class ProbeKernelSpec:
         topics: of records that come without a topic name; partitions are their numbers.
         fields: the physical columns that are read, as for metadata and computed ones.
         columns: all physical columns of a record, read or not.
-        schemas: looks up schemas in the registries of formats.
         row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
         carried: the probe's columns that are read after parsing.
         window_input: with windows, the columns that `join_arrivals` gives instead of `output`.
         window_records: the record's columns after `window_input`.
-        member: None for the only INSERT.
         reads: indexes of the topics whose records it joins; empty for all.
     """
 
@@ -196,7 +194,6 @@ class ProbeKernelSpec:
 
     @property
     def record_columns(self) -> tuple[str, ...]:
-        """Columns of a record that are read, by the names of the Kafka readers."""
         asked_for = {item.key for item in self.metadata_fields}
         if self.columns.are_in_key(self.names):
             asked_for.add("key")

@@ -117,7 +117,7 @@ def _put_text(
 @compiled
 def _put_headers(out: NDArray[np.uint8], ends: NDArray[np.int64], headers: Headers) -> None:
     """Writes number and headers of each row; `ends` receives where each row ends."""
-    # Arrays are taken out of their tuples once: their owners are counted at each access.
+    # Read arrays from their tuples once: each access counts a reference.
     (names, name_starts, name_ends), counts, (data, starts, value_ends), has_value = headers
     rows, at = len(ends), 0
     for row in range(rows):

@@ -128,7 +128,7 @@ class BatchHeader:
 
     @property
     def compression(self) -> Compression:
-        """Codec of the records. Raises RecordFormatError if Kafka does not have this codec."""
+        """Codec of the records; raises RecordFormatError if it is unknown."""
         codec = self.attributes & _CODEC
         if codec >= len(_KINDS):
             raise RecordFormatError(f"a batch is compressed by codec {codec}, which Kafka has not")

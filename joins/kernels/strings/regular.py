@@ -232,7 +232,7 @@ def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
 MAX_EXPRESSION = 10_000
 _MEMORY = 8 << 20
 _ELEMENT = 6  # a byte as an element of a list: itself, where it ends, and a mark
-# What RE2 says of an expression that Java refuses, too.
+# Errors of RE2 for expressions that Java refuses, too.
 _INVALID = ("missing ", "unexpected )", "no argument", "trailing ", "bad repetition")
 Expression = Any
 
@@ -288,7 +288,6 @@ def _extract_all(text: str, expression: str, group: int = 1) -> list[str | None]
 
 
 def matches(by: Expression, text: str) -> Iterator[Any]:
-    """Successive matches, as Java's `find` returns them."""
     yield from by.finditer(text)
 
 

@@ -184,7 +184,6 @@ class KnownKeys:
         return result, _packed(new)
 
     def load(self, data: bytes) -> None:
-        """Adds keys from bytes of `add`, in parts of any size."""
         kept = np.frombuffer(data, _KEPT)
         kept = kept[np.argsort(kept["hash"], kind="stable")]
         names = ("hash", "check", "number")

@@ -172,7 +172,6 @@ class _DecimalSum:
         return [_viewed(sums, self.types[0]), pa.array(_added(_integers(columns[1]), groups))]
 
     def result(self, columns: Columns) -> pa.Array:
-        """NULL where the sum has more than 38 digits."""
         digits = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, 0))
         limit = pa.scalar(Decimal(10**_MOST_DIGITS), pa.decimal256(_WIDE_DIGITS, 0))
         fits = mask_of(pc.less(pc.abs(digits), limit))
@@ -220,7 +219,7 @@ class _Extreme:
         return [values]
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
-        # Arrow asks for a wider type to compare decimals in, and gives it back.
+        # Arrow compares decimals in a wider type, which it returns.
         column = columns[0]
         if pa.types.is_decimal(self.kind):
             column = cast(column, pa.decimal256(_WIDE_DIGITS, self.kind.scale))

@@ -49,7 +49,7 @@ class Fired:
         kinds: int8, the kind of each row (`row_kinds`).
         watermarks: int64, the operator's watermark before each row, milliseconds.
         state: rows to append to the bucket's state, or all of it if `replaces_state`.
-        late: rows that no window took, as `Partials.late`; only for sessions.
+        late: as `Partials.late`; only for sessions.
     """
 
     rows: pa.RecordBatch

@@ -158,7 +158,6 @@ class FiredSessions:
 def fire_sessions(
     spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance
 ) -> FiredSessions:
-    """Add the parts `new`, in order of arrival, to the sessions `old`, and fire."""
     rows = pa.concat_tables([old, new.select(old.schema.names)]).combine_chunks()
     past = _past(rows, new)
     gone, rows = rows.filter(pa.array(past)), rows.filter(pa.array(~past))
@@ -219,7 +218,6 @@ class _Bucket:
         return of_rows
 
     def merged(self, rows: Rows) -> pa.Table:
-        """The sessions made of `rows`, which are complete spans."""
         groups = Groups.of([self.spans.codes[rows]], len(rows))
         table = self.rows if len(rows) == self.rows.num_rows else self.rows.take(pa.array(rows))
         if groups.are_rows:

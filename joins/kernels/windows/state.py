@@ -206,7 +206,6 @@ class Ordered:
 
 
 def ordered(spec: WindowSpec, emissions: Sequence[WindowFiring]) -> Ordered:
-    """Emissions in the order of the operator."""
     names = state_schema(spec).names
     contents = pa.concat_tables([item.contents.select(names) for item in emissions])
     contents = contents.combine_chunks()
