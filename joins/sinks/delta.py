@@ -52,10 +52,7 @@ class DeltaSinkWriter:
 
 
 class DeltaLetterWriter:
-    """Writes the rows of replayed dead letters exactly once: one commit a replay.
-
-    `log` is the output under the app id `<app id>:replay`; its numbers are the replays'.
-    """
+    """Writes replayed dead letters exactly once; `log` has the app id `<app id>:replay`."""
 
     def __init__(self, log: DeltaLog, schema: pa.Schema) -> None:
         self._log = log

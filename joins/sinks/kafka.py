@@ -70,11 +70,7 @@ class RecordEncoding:
 
     @staticmethod
     def of(sink: KafkaSink, output: tuple[OutputColumn, ...]) -> "RecordEncoding":
-        """The encoding for `sink`; registers the schemas of the rows.
-
-        Raises SinkError if a schema registry refuses one, SourceUnavailableError if it does not
-        answer.
-        """
+        """The encoding for `sink`; registers schemas. Raises SinkError, SourceUnavailableError."""
         fields = tuple(Field(item.name, item.expression.type, item.nullable) for item in output)
         columns = RecordColumns(fields, sink.value, sink.key)
         topic, keys = sink.kafka.topic, None
@@ -167,8 +163,7 @@ def _body_encoding(
 class KafkaSinkWriter:
     """Sends each batch and then records it as done in the file `progress`.
 
-    The tasks leave finished bodies of record batches in files. `commit` sends them on the driver,
-    in the order of the tasks. `producer` replaces the default producer.
+    Tasks leave finished bodies of record batches in files, which `commit` sends in task order.
     """
 
     def __init__(
@@ -201,7 +196,7 @@ class KafkaSinkWriter:
         """Called when all records of the batch are acknowledged, before the batch is recorded."""
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """Counts of the batch that is recorded as sent; a crash before that sends it again.
+        """Counts of the batch recorded as sent; a crash before that sends again.
 
         Raises SinkError if the cluster does not answer.
         """

@@ -18,10 +18,7 @@ _RETRY_S = 5.0
 
 
 class TopicDiscovery:
-    """Looks for new topics on the main loop: when a job starts, and then at its interval.
-
-    It looks again soon after a failure, and at once until the last result is stored.
-    """
+    """Looks for new topics at the job's start and at its interval; soon after a failure."""
 
     def __init__(self, kafka: KafkaOptions, pattern: str, every_s: float) -> None:
         self._cluster = KafkaCluster(kafka, keep_open=True)
@@ -165,10 +162,9 @@ class _Standing:
 
 
 class TransactionWatch:
-    """Watches the topics of a stream for open transactions, on the main loop.
+    """Watches for open transactions; `held` partitions are blocked at the newest look.
 
-    `held` is the partitions that are blocked at the newest look: their last stable offset has stood
-    below the high watermark for `holds_after_s` seconds.
+    Their last stable offset has stood below the high watermark for `holds_after_s` seconds.
     """
 
     def __init__(self, cluster: StreamCluster, *, holds_after_s: float = HOLDS_AFTER_S) -> None:

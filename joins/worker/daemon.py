@@ -75,9 +75,9 @@ def main(arguments: Sequence[str]) -> None:
 
 @contextmanager
 def place_for_sockets() -> Iterator[None]:
-    """The directory of Spark's worker sockets, unless private a new one with a short name.
+    """The directory of Spark's worker sockets, unless private a new one.
 
-    The path of a socket has fewer than 104 bytes.
+    Its name is short: the path of a socket has fewer than 104 bytes.
     """
     directory = os.environ.get(SOCKETS)
     if directory is None or _is_private(directory):

@@ -152,14 +152,11 @@ class IndexSource:
         )
 
     def make(self, directory: Path, version: int, spec: IndexSpec) -> None:
-        """Make the index of `version` usable on this node, unless it is.
+        """Build the index of `version` on this node once, unless it is usable.
 
-        Concurrent processes build it once: the others wait for the first.
-
-        Raises:
-            IndexBuildError: the rows do not fit `spec`.
-            IndexDirectoryError: the directory cannot be written.
-            SinkError: the log or a file of this version is gone.
+        Concurrent processes wait for the first. Raises IndexBuildError if the rows do not fit
+        `spec`, IndexDirectoryError if the directory cannot be written, SinkError if the log or a
+        file is gone.
         """
         if is_usable(directory, version, spec):
             return
@@ -176,12 +173,8 @@ class IndexSource:
     def remake(self, directory: Path, version: int, spec: IndexSpec) -> None:
         """Read the index files of a pinned `version` and rebuild lost or damaged ones.
 
-        A process that has mapped the old files maps the new ones at its next `attach`.
-
-        Raises:
-            IndexBuildError: the rows do not fit `spec`.
-            IndexDirectoryError: the directory cannot be written.
-            PinnedVersionExpiredError: a rebuild is needed, and the log or its files are gone.
+        Processes map the new files at their next `attach`. Raises IndexBuildError,
+        IndexDirectoryError, and PinnedVersionExpiredError if the log or its files are gone.
         """
         discard_damaged(directory, version, spec)
         if not is_usable(directory, version, spec):

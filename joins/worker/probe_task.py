@@ -99,12 +99,9 @@ class ProbeTask:
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """Map the pinned versions into this process; milliseconds, cached.
 
-        Builds missing indexes on this node and removes those that no batch will pin again.
-
-        Raises:
-            IndexBuildError: an index is missing, and the task does not know the tables.
-            IndexDirectoryError: it cannot be written on this node, or is locked for too long.
-            PinnedVersionExpiredError: the tables no longer have the version.
+        Builds missing indexes on this node and removes those that no batch will pin again. Raises
+        IndexBuildError without tables, IndexDirectoryError if the directory cannot be written or is
+        locked for too long, PinnedVersionExpiredError if the tables no longer have the version.
         """
         return {
             alias: self._attached(place, versions[place.dimension])
@@ -112,10 +109,7 @@ class ProbeTask:
         }
 
     def repair(self, versions: Mapping[str, int]) -> None:
-        """Rebuild damaged pinned indexes of this node after reading their files.
-
-        Raises IndexDirectoryError and PinnedVersionExpiredError as `attach` does.
-        """
+        """Rebuild damaged pinned indexes of this node; raises as `attach`."""
         for place in self.indexes.values():
             if place.dimension in self.tables:
                 source = IndexSource.of(self.tables[place.dimension])

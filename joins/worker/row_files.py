@@ -125,10 +125,7 @@ def _stage(
 
 
 class RowFiles:
-    """The files of one job's newest batch, in a place that all nodes see.
-
-    `copies` is the driver's directory for copies of files in a store.
-    """
+    """The files of one job's newest batch, seen by all nodes; `copies` are the driver's."""
 
     def __init__(self, place: TablePath, copies: Path | None = None) -> None:
         self.place = place
@@ -140,10 +137,7 @@ class RowFiles:
         return work.report(stage)
 
     def paths(self, report: BatchReport) -> list[str]:
-        """Local paths of the batch's files, in task order.
-
-        Raises SinkError if one is gone, StoreUnavailableError if their store does not answer.
-        """
+        """Local paths in task order; raises SinkError, StoreUnavailableError."""
         files = self.staged(report)
         if len(files) > 1 and not isinstance(self.place, Path):
             with ThreadPoolExecutor(_COPIED_AT_ONCE) as threads:

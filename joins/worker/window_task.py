@@ -186,10 +186,7 @@ class WindowTask:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """State tables of a bucket, oldest first; firing needs `read`, by path.
-
-    The batch removes the files of `rewritten`.
-    """
+    """State tables of a bucket, oldest first; `rewritten` ones lose their files."""
 
     read: Mapping[str, pa.Table]
     rewritten: Sequence[pa.Table]
@@ -218,8 +215,7 @@ class _State:
 def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:
     """Window rows that could not be computed, as letters.
 
-    They have no record: the topic is `WINDOW`, the partition is negative, one for each bucket, and
-    the offset counts them.
+    The topic is `WINDOW`, the partition negative, one for each bucket; the offset counts.
     """
     count = dead.num_rows
     columns = {

@@ -89,11 +89,8 @@ class _OfAPartition:
 class _Jvm:
     """Objects of a session's JVM that all its stages share.
 
-    Attributes:
-        collect: runs an RDD and says where the results of its tasks can be read.
-        environment, includes: of the workers.
-        nothing: an empty list.
-        largest_bytes: limit of a function sent with each task; a larger one is broadcast.
+    `collect` runs an RDD and says where its results can be read. A function above `largest_bytes`
+    is broadcast.
     """
 
     function: Any
@@ -135,10 +132,7 @@ def numbered(context: SparkContext, count: int, nodes: Nodes) -> Any:  # noqa: A
 
 
 def collected(context: SparkContext, count: int, nodes: Nodes, work: Texts) -> list[str]:
-    """The texts of `count` tasks, in task order; each task prefers one of `nodes`.
-
-    Raises PySparkException if a task has failed for the last time, or its job was cancelled.
-    """
+    """The texts of `count` tasks, in task order; raises PySparkException if one fails."""
     jvm, reads, pickles = _jvm_of(context), _READS(), _PICKLES()
     pickled = pickles.dumps((_OfAPartition(work), None, reads, context.serializer))
     if len(pickled) > jvm.largest_bytes:

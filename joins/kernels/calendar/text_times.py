@@ -160,7 +160,7 @@ def to_instant(op: Operation) -> Checked:
 
 
 def from_number(op: Operation) -> Checked:
-    """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: milliseconds by default, NULL beyond years 0 to 9999.
+    """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: ms by default, NULL beyond years 0 to 9999.
 
     A row of the year 0 fails: other systems cannot read such times.
     """

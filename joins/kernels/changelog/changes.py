@@ -32,12 +32,10 @@ CHANGE_COLUMNS = tuple(_META)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Watermark records read so far.
+    """Watermark records read so far: (partition, generation) → lowest offset.
 
-    Attributes:
-        watermarks: (partition, generation) → lowest offset of such a record.
-        floor: partition → position of the newest streamed change in the fold that an index began
-            with; empty without one. The fold lacks keys that were deleted up to there.
+    `floor` has by partition the position of the newest streamed change in the fold that an index
+    began with. The fold lacks keys that were deleted up to there.
     """
 
     watermarks: Mapping[tuple[int, int], int] = field(default_factory=dict)

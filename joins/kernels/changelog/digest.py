@@ -32,7 +32,6 @@ class ChangelogEventTime:
     Attributes:
         watermarks: partition → greatest value of complete copies, milliseconds.
         pending: partition → (generation, greatest value) of incomplete copies.
-        null_rowtimes: rows without a rowtime, which are no versions.
         future_rowtimes: rows whose rowtime was too far ahead.
     """
 

@@ -88,10 +88,8 @@ class BinlogPosition:
 class Envelopes:
     """Rows to encode; all arrays have one length.
 
-    Attributes:
-        ops: Op values; `r`, `c`, `u` have an `after`, `u`, `d` a `before`.
-        source: `SOURCE_SCHEMA`, the source block of each row.
-        before, after: wire columns (BYTES as binary), None if no row has one.
+    `r`, `c` and `u` have an `after`, `u` and `d` a `before`: wire columns (BYTES as binary), None
+    if no row has one. `source` is the source block of each row (`SOURCE_SCHEMA`).
     """
 
     ops: pa.StringArray

@@ -49,7 +49,6 @@ class CompactionTask:
         progress: watermark records of the whole changelog.
         complete: greatest generation that every partition has completed, -1 for none.
         is_whole: no older rows exist than the given ones.
-        versioned: rowtime column of a dimension with event time.
         needed_from_ms: versions that end before it are not needed; None keeps all.
     """
 
@@ -153,13 +152,10 @@ def watermarks(rows: Sequence[pa.Table]) -> Progress:
 
 @dataclass(frozen=True, slots=True)
 class FoldTask:
-    """A fold.
+    """A fold of changelog `files`, in any order, into the table files `current`.
 
-    Attributes:
-        files: data files of the changelog that are not folded yet, in any order.
-        progress: watermark records up to there; `r` records after them are ignored.
-        complete: rows of older generations are removed.
-        current: data files of the table; empty before the first fold.
+    `r` records after those of `progress` are ignored. Rows of generations older than `complete` are
+    removed.
     """
 
     files: Sequence[TablePath]

@@ -344,7 +344,7 @@ class ColumnReader:
 
 
 def _unsent_arrays(text: str, element: SqlType) -> list[str]:
-    """Placeholders of an array: one element, or one for each byte, in the element's type.
+    """Placeholders of an array: one element, or one for each byte.
 
     Source: Debezium's PostgreSQL connector, `UnchangedToastedPlaceholder`.
     """

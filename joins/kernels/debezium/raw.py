@@ -223,12 +223,9 @@ def _parts(owners: RawValues) -> tuple[Rows, RawValues, RawValues]:
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """Payloads of keys or values.
+    """Payloads of keys or values; `ABSENT` with a reason if unreadable, `NULL` for null.
 
-    Attributes:
-        values: `ABSENT` for an unreadable one, `NULL` for null.
-        schemas: the number of each one's schema in its reader, or `NO_SCHEMA`.
-        reasons: why a payload is unreadable, by position.
+    `schemas` has the number of each one's schema in its reader, or `NO_SCHEMA`.
     """
 
     values: RawValues
@@ -250,10 +247,7 @@ class PayloadReader(Protocol):
 
 @dataclass(slots=True)
 class JsonPayloads:
-    """Payloads in JSON, with or without a schema in front.
-
-    With `include` None, an object with only the members `schema` and `payload` has a schema.
-    """
+    """JSON payloads; with `include` None, only `{schema, payload}` has a schema."""
 
     include: bool | None = None
     _types: list[ConnectType | str | None] = field(default_factory=list)

@@ -360,10 +360,7 @@ def _first_part(at: int, end: int) -> int:
 
 @compiled
 def _part(at: int, end: int) -> tuple[int, int, int]:
-    """Where a part's name ends and its value begins, or -1 and `at`; where the next part begins.
-
-    The last one is -1 behind the last part.
-    """
+    """End of a name and start of its value, or -1 and `at`; start of the next part, or -1."""
     name_end, first = -1, at
     stop = value_end(at, end)
     if stop < 0:
@@ -383,10 +380,7 @@ def _part(at: int, end: int) -> tuple[int, int, int]:
 def parts_into(
     firsts: Rows, lasts: Rows, names: tuple[Rows, Rows], parts: tuple[Rows, Rows]
 ) -> None:
-    """Starts and ends of the parts of all arrays and objects, concatenated.
-
-    `names` receives the names of an object's members; `null` ends at -2.
-    """
+    """Bounds of the parts of all arrays and objects, and names; `null` ends at -2."""
     to = 0
     for row in range(len(firsts)):
         if lasts[row] >= 0:
@@ -403,10 +397,7 @@ def parts_into(
 
 @compiled
 def unwrap(firsts: Rows, lasts: Rows, prefix: tuple[int, int], payloads: tuple[Rows, Rows]) -> int:
-    """Payloads of values that begin with `prefix`: the bytes up to the last bracket.
-
-    Returns the number of these values; other payloads stay unchanged.
-    """
+    """Payloads of values that begin with `prefix`, up to the last bracket; returns their number."""
     start, length = prefix
     count = 0
     for row in range(len(firsts)):

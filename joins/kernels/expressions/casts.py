@@ -148,10 +148,7 @@ def from_text(text: pa.Array, to: pa.DataType) -> Checked:
 
 
 def is_beyond_scales(number: str, to: pa.DataType) -> bool:
-    """True if Arrow must not read `number` as the decimal type `to`.
-
-    To remove fraction digits Arrow looks up a power of ten, without a check of its table's bounds.
-    """
+    """True if Arrow would read `number` with a power of ten beyond its table."""
     try:
         exponent = Decimal(number).as_tuple().exponent
     except InvalidOperation:
@@ -167,10 +164,7 @@ def _beyond_scales(text: pa.Array, to: pa.DataType) -> Mask:
 
 
 def _plain_times(text: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """`text` as timestamps if the lengths prove that Arrow reads them alike; else None.
-
-    Matching each against a pattern costs ten times as much as reading it.
-    """
+    """`text` as timestamps if the lengths prove that Arrow reads them alike; else None."""
     if not pa.types.is_timestamp(to):
         return None
     lengths = _PLAIN_LENGTHS if to.tz is None else _PLAIN_INSTANTS

@@ -58,10 +58,7 @@ class Isolated:
 
 
 def isolated(compute: Callable[[int, int], Checked], count: int, to: pa.DataType) -> Isolated:
-    """`compute(0, count)`, bisected around rows for which it raises other errors than these.
-
-    Raises ExpressionError if the expression is wrong for any rows, and MemoryError.
-    """
+    """`compute(0, count)`, bisected around failing rows; raises ExpressionError, MemoryError."""
     pieces: list[Checked] = []
     reasons: dict[int, str] = {}
     pending = [(0, count)]

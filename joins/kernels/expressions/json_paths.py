@@ -47,7 +47,7 @@ def parsed(text: str) -> Json:
 
 
 def written(value: Json) -> str:
-    """A value as JSON without blanks. Raises TooLongError if it has more than 16 MiB."""
+    """A value as JSON without blanks; raises TooLongError above 16 MiB."""
     pieces = _JsonText([], MAX_VALUE_BYTES)
     pieces.write(value)
     return "".join(pieces.texts)

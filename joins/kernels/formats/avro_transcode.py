@@ -46,12 +46,9 @@ _WRONG, _NO_ROOM = -1, -2
 
 
 class Machine(NamedTuple):
-    """Schema and memory of the writer.
+    """Schema (`Program`) and memory of the writer; `texts` is an address.
 
-    Attributes:
-        nodes, parts, texts: as in `Program`; `texts` is an address.
-        out: receives the JSON.
-        stack: a row for each open object and list: node, parts left in the block, parts written.
+    `stack` has for each open object and list: node, parts left in the block, parts written.
     """
 
     nodes: Rows

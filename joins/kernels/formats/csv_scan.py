@@ -56,10 +56,7 @@ class Cells(NamedTuple):
 def read_rows(
     data: Bytes, bounds: tuple[Rows, Rows], marks: CsvMarks, slots: Rows, cells: Cells
 ) -> None:
-    """Reads one row of each text between `bounds` into `cells`.
-
-    `slots` maps each declared column to its place in `cells`, -1 if it is not read.
-    """
+    """Reads a row of each text into `cells`, by the slot of its column, -1 for none."""
     firsts, lasts = bounds
     for row in range(len(firsts)):
         for slot in range(len(cells.firsts)):
@@ -195,10 +192,7 @@ def unescape(
     out: Bytes,
     offsets: Rows,
 ) -> None:
-    """Writes the texts of one column's cells to `out`, and their ends to `offsets` after a 0.
-
-    `cells` are the starts (negative if missing), the ends and the kinds.
-    """
+    """Writes a column's texts to `out`, and their ends to `offsets` after a 0."""
     firsts, lasts, kinds = cells
     to = 0
     for row in range(len(firsts)):

@@ -28,10 +28,7 @@ _LONG_BYTES = 256
 
 
 def hash_rows(columns: Sequence[pa.Array], seed: int = 0) -> Hashes:
-    """One hash a row over all `columns`; NULL counts as a value.
-
-    Hashes of different seeds are independent: a collision under one seed is none under another.
-    """
+    """One hash a row over all `columns`; NULL counts. Seeds give independent hashes."""
     start = np.uint64(seed)
     total = np.full(len(columns[0]), start, dtype=np.uint64)
     for column in columns:

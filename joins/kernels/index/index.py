@@ -88,12 +88,8 @@ def build(
 ) -> None:
     """Make `version` usable from all changelog rows up to it, in any order.
 
-    With `fold`, `changes` has only the rows after it; a fold has no versions.
-
-    Raises:
-        IndexBuildError: the rows do not fit `spec` or the fold.
-        IndexDirectoryError: the directory cannot be written.
-        IndexDiskFullError: there is no room for it.
+    With `fold`, `changes` has only the rows after it; a fold has no versions. Raises
+    IndexBuildError if the rows do not fit, IndexDirectoryError and IndexDiskFullError.
     """
     home = directory / spec.digest
     with exclusive(home), _all_or_nothing(home):
@@ -175,9 +171,9 @@ def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
 
 
 def remove_versions(directory: Path, keep: set[int]) -> None:
-    """Remove all other versions of every index below `directory`, and files that no version names.
+    """Remove all other versions of every index, damaged manifests and unnamed files.
 
-    Damaged manifests go, too. Processes that have a removed version attached keep their mappings.
+    Processes that have a removed version attached keep their mappings.
     """
     if not directory.is_dir():
         return

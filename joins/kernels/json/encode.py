@@ -89,13 +89,7 @@ def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = 
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """Style of values.
-
-    Attributes:
-        floats: writes floating point numbers; None for the default.
-        is_iso: timestamps have a `T` between date and time, else a blank.
-        omits_nulls: a ROW, and a whole object, omits members that are NULL.
-    """
+    """Style of values: writer of floats, `T` in timestamps, and members that are NULL."""
 
     floats: Callable[[pa.Array], pa.StringArray] | None = None
     is_iso: bool = False

@@ -112,12 +112,9 @@ class _Columns(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Values by column and row.
+    """Values by column and row: an integer or a text's bounds, `ABSENT` or `NULL`.
 
-    Attributes:
-        firsts: the integer, or the address of the text.
-        lasts: end of the text, or any value >= 0; else `ABSENT` or `NULL`.
-        escaped: columns with escapes in a text.
+    `escaped` has the columns with escapes in a text.
     """
 
     firsts: npt.NDArray[np.int64]
@@ -151,10 +148,7 @@ class _Cells(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """Names in the previous record, in order: most records are alike.
-
-    `starts` are addresses of the names, which end with a quotation mark; `columns` may be -1.
-    """
+    """Names in the previous record, in order: most records are alike."""
 
     starts: Rows
     lengths: Rows
@@ -218,7 +212,7 @@ def _structs(
 
 
 def raw_members(firsts: Rows, lasts: Rows, names: Sequence[str]) -> tuple[Rows, Rows, Rows]:
-    """Positions of plain objects, and by name and plain object the start and end of the raw value.
+    """Positions of plain objects; by name and object the raw value's start and end.
 
     The end is `NULL`, or `ABSENT` without such a member.
     """
@@ -302,10 +296,7 @@ def _is_read(
 
 @inlined
 def _column(at: int, end: int, columns: _Columns, path: _Path, place: int) -> tuple[int, int]:
-    """Column of the member whose name begins at `at` (-1 for none), and the address after the name.
-
-    The address is negative if the name is not plain.
-    """
+    """Column of the member at `at`, or -1; address after its name, negative if not plain."""
     length = path.lengths[place] if place < _PATH else end
     is_so_long = length < end - at and byte_at(at + length) == QUOTE
     if is_so_long and are_same(at, path.starts[place], length):

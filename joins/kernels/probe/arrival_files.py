@@ -122,10 +122,7 @@ def mapped(file: TablePath) -> list[pa.RecordBatch]:
 
 
 class ScratchWriter(AbstractContextManager["ScratchWriter"]):
-    """Writes one new Arrow file into a scratch place; deleted on failure, not fsynced.
-
-    `finish` uploads a file of a store as a whole. A repeated batch writes its files again.
-    """
+    """Writes one new Arrow file into a scratch place; deleted on failure, not fsynced."""
 
     def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin) -> None:
         self._path = place / f"{origin.file_name().removesuffix('.parquet')}.arrow"

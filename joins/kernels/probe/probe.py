@@ -168,12 +168,9 @@ def _answer(parsed: ParsedRecords, indexes: Mapping[str, DimensionIndex]) -> Joi
 
 @dataclass(slots=True)
 class _Joined:
-    """Rows of the join so far.
+    """Rows of the join so far, by ascending parsed row.
 
-    Attributes:
-        probe_rows: the parsed row of each; ascending.
-        dimensions: by alias, the index and its row for each row, -1 where LEFT has padded.
-        elements: unnested ones by alias.
+    `dimensions` has by alias the index and its row for each row, -1 where LEFT has padded.
     """
 
     batch: ParsedRecords

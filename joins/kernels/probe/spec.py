@@ -323,11 +323,7 @@ def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
 
 
 def _window_records(plan: JoinPlan) -> tuple[str, ...]:
-    """Columns of a record that windows need: its address and time, and all if it may be late.
-
-    Rows that a temporal join in event time has released are not behind the watermark; rows that it
-    lets through in processing time may be behind the clock.
-    """
+    """Columns of a record that windows need: address and time, and all if it may be late."""
     if not _has_event_time(plan):
         return (PARTITION, OFFSET)
     names = (PARTITION, OFFSET, TIME, WATERMARK)
@@ -376,10 +372,7 @@ def _schema(columns: Sequence[OutputColumn]) -> pa.Schema:
 
 
 def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
-    """(relation, name) of every column that UNNEST, the joins, WHERE and the output read.
-
-    The output of windows reads none: their keys and the arguments of their aggregates do.
-    """
+    """(relation, name) of every column that UNNEST, joins, WHERE and output read."""
     window = plan.window
     output = plan.output if window is None else window_input_columns(window)
     expressions = [column.expression for column in output]

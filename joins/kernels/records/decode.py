@@ -153,8 +153,7 @@ def _committed(
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Batches without control batches and aborted transactions.
 
-    `aborted` has (producer id, first offset) of each aborted transaction, which ends with the next
-    control batch of its producer.
+    An aborted (producer id, first offset) ends with the next control batch of its producer.
     """
     coming = sorted(aborted, key=lambda each: each[1], reverse=True)
     ended: set[int] = set()

@@ -138,10 +138,7 @@ def _put_headers(out: NDArray[np.uint8], ends: NDArray[np.int64], headers: Heade
 def _put_records(
     out: NDArray[np.uint8], bodies: NDArray[np.int64], written: RecordRows, body_bytes: int
 ) -> int:
-    """Writes the records; returns the number of bodies.
-
-    `bodies` receives partition, number of records, and end in `out` of each.
-    """
+    """Writes the records; `bodies` receives partition, number of records and end of each."""
     order, partitions, (keys, key_starts, key_ends), values_of_all, headers_of_all = written
     (values, value_starts, value_ends), (headers, starts, ends) = values_of_all, headers_of_all
     count, start, at, delta = 0, 0, 0, 0

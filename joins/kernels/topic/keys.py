@@ -249,9 +249,8 @@ class KeptTimes(Protocol):
 class DeletionTimes:
     """Gives deletions in a topic the rowtime that ends their row.
 
-    If `metadata` names the record's or the change's time, a deletion has that time. If it is None,
-    the rowtime is a column of the value, and a deletion has the time of the row that it removes. A
-    deletion of a row that does not exist, such as a tombstone behind a delete, is ignored.
+    `metadata` names the record's or the change's time; None takes the time of the removed row. A
+    deletion of a row that does not exist, such as a tombstone after a delete, is ignored.
     """
 
     rowtime: str

@@ -125,10 +125,7 @@ class _Fixed:
         return merged(self.spec, table, by_window(self.spec, table))
 
     def _contents(self, on_time: pa.Table, late: pa.Table) -> tuple[pa.Table, Groups]:
-        """Contents of fired windows without late rows; and the window of each late row.
-
-        Windows without other rows have the highest numbers.
-        """
+        """Contents of fired windows without late rows, empty ones last; window of each late row."""
         names, after = state_schema(self.spec).names, self.advance.after_ms
         parts = [_up_to(table, after).select(names) for table in (self.old, on_time)]
         whole = pa.concat_tables([*parts, late.select(names)]).combine_chunks()
@@ -187,10 +184,7 @@ class _Fixed:
 
 
 def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
-    """Each row with the accumulators of all rows of its code up to it; `codes` are ascending.
-
-    The reach of each row doubles with each round.
-    """
+    """Each row with the accumulators of all rows of its code up to it; codes ascend."""
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     lengths = np.diff(np.concatenate([starts, [len(codes)]]))
     ranks = np.arange(len(codes)) - np.repeat(starts, lengths)

@@ -126,8 +126,8 @@ class _TimedRows:
     def sessions(self) -> Partials:
         """A part is a connected group of a key's rows with the same watermark.
 
-        If a row of the key comes after its own end, each row is a separate part, as their order
-        decides which of them a session takes.
+        If a row of the key comes after its own end, each row is a separate part: their order
+        decides.
         """
         keys = Groups.of(self.keys, self.rows.num_rows)
         ends = self.times + self.spec.size_ms

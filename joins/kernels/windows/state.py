@@ -26,20 +26,14 @@ from watermark.model import MAX_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class WatermarkAdvance:
-    """The operator's watermark before a batch, and its ascending steps.
-
-    Records after a step carry its watermark, which places the step among them.
-    """
+    """The operator's watermark before a batch, and its ascending steps."""
 
     before_ms: int
     watermarks_ms: Rows
 
     @classmethod
     def of(cls, before_ms: int, after_ms: int, steps: Iterable[int] = ()) -> Self:
-        """From one watermark to the other, with ascending `steps` between them.
-
-        Emission per batch has no steps: all records of the batch see `before_ms`.
-        """
+        """From one watermark to the other; without `steps` all records see `before_ms`."""
         between = (each for each in steps if before_ms < each < after_ms)
         last = [after_ms] if after_ms > before_ms else []
         return cls(before_ms, np.array([*sorted(set(between)), *last], dtype=np.int64))
@@ -140,10 +134,7 @@ def by_window(spec: WindowSpec, table: pa.Table) -> Groups:
 
 
 def compact(spec: WindowSpec, tables: Iterable[pa.Table], watermark_ms: int) -> pa.Table:
-    """State tables, in order, as one: the needed rows, one a window.
-
-    Sessions have one table a bucket, whose rows are sessions already.
-    """
+    """State tables, in order, as one: the needed rows, one a window or session."""
     table = living(joined(tables, state_schema(spec)), watermark_ms)
     if spec.merges:
         return table
