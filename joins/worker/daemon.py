@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> None:
 
 @contextmanager
 def place_for_sockets() -> Iterator[None]:
-    """The directory of Spark's worker sockets, unless private a new one.
+    """Replace the directory of Spark's worker sockets, unless it is private, by a new one.
 
     Its name is short: the path of a socket has fewer than 104 bytes.
     """

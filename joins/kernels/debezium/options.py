@@ -106,7 +106,7 @@ class DecimalHandling(StrEnum):
 class BigintUnsignedHandling(StrEnum):
     """Debezium's `bigint.unsigned.handling.mode`; `UNKNOWN`: the option is not set.
 
-    Numbers beyond 63 bits are negative in `long`, and decimals in `precise`.
+    `long` writes numbers beyond 63 bits as negative ones, `precise` writes decimals.
     """
 
     UNKNOWN = "unknown"

@@ -181,9 +181,9 @@ def _still_text(holder: bytes, progress: list[int]) -> str:
 
 
 def _progress(holder: bytes) -> list[int] | None:
-    """CPU time of the holder and its number of sleeps, which grow while it works; None if unknown.
+    """CPU time of the holder and its number of sleeps, which grow while it works.
 
-    Source: proc(5), /proc/PID/stat and /proc/PID/status.
+    None if it is unknown, or waits for a CPU. Source: proc(5), /proc/PID/stat and /proc/PID/status.
     """
     try:
         numbers = json.loads(holder)

@@ -1,7 +1,7 @@
 """State tables of open windows, and the columns of all other parts.
 
 A state row is a part of a window: `_bucket`, `_due` (the window's last instant, at which it fires),
-`_keep` (that plus the lateness, after which the row is dropped), the window's bounds, the keys
+`_keep` (that plus the lateness, from which on the row is dropped), the window's bounds, the keys
 `key_<n>` and the accumulators `acc_<n>_<m>`. All rows of a window add up, in row order. Only
 sessions can have `_fired` true.
 """
