@@ -15,7 +15,7 @@ Layout below `directory`: `<spec digest>/lock`, `<spec digest>/v<version>.json` 
 segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files that
 it names.
 """
-# reads better long: writing and removing a version keep the same invariants.
+# reads better long: what writes a version and what removes it keep the same invariants.
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
