@@ -1,6 +1,6 @@
 """A loop of batches on a thread, and the turns that let a stop wait for the running batch.
 
-The Spark jobs of a step are in the loop's pool, and are cancelled when the loop is stopped.
+The Spark jobs of a step run in the loop's pool; stopping the loop cancels them.
 """
 
 import threading
@@ -21,7 +21,7 @@ from joins.worker.work import enter_pool
 
 
 class BatchTurns:
-    """Lets a stop wait for the batches that run, and keeps new ones from starting."""
+    """Lets a stop wait for the running batches, and keeps new ones from starting."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -30,11 +30,7 @@ class BatchTurns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """While a batch runs.
-
-        Raises:
-            StoppingError: none may start any more.
-        """
+        """Hold while a batch runs; raises StoppingError if none may start."""
         with self._changed:
             if self._stopping:
                 raise StoppingError("no batch starts any more", hint="The job is stopped.")
@@ -54,12 +50,7 @@ class BatchTurns:
 
 @dataclass(frozen=True, slots=True)
 class LoopGuards:
-    """What every loop of a job runs under.
-
-    Attributes:
-        on_error: why a step failed.
-        lock: held while a step runs.
-    """
+    """What every loop of a job runs under; a step holds `lock`."""
 
     failpoints: Failpoints
     turns: BatchTurns
@@ -68,11 +59,7 @@ class LoopGuards:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """While a step runs; its error is told and goes on.
-
-        Raises:
-            StoppingError: none may begin any more.
-        """
+        """Hold while a step runs; reports its error. Raises StoppingError if none may start."""
         try:
             with self.lock, self.turns.turn():
                 yield
@@ -86,14 +73,14 @@ _log = structlog.get_logger(__name__)
 
 
 class Steps(Protocol):
-    """What a loop does; all calls come from its thread, those of `recover` and `step` in a turn."""
+    """The steps of a loop: its thread makes all calls, those of `recover` and `step` in a turn."""
 
     def recover(self) -> None:
-        """Find where the loop before it has come to."""
+        """Find where the previous loop stopped."""
         ...
 
     def step(self) -> bool:
-        """Run a batch, if there is a reason for one; returns whether there was."""
+        """Run a batch if there is a reason for one; returns True if there was."""
         ...
 
     def wait(self) -> None:
@@ -101,19 +88,13 @@ class Steps(Protocol):
         ...
 
     def close(self) -> None:
-        """End what it has opened."""
+        """Close all resources."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """How a loop runs.
-
-    Attributes:
-        name: of its thread and of its jobs.
-        pool: of Spark's scheduler.
-        trigger_ms: least time from the beginning of a step to that of the next one.
-    """
+    """Names of the thread and Spark's pool; least time from one step's start to the next."""
 
     name: str
     pool: str
@@ -156,7 +137,7 @@ class Loop:
         self._stopping.set()
 
     def stop(self) -> None:
-        """End it; a batch that runs is broken off, and run again by the next loop."""
+        """Stop the loop; the next loop repeats an interrupted batch."""
         self.end()
         try:
             self._spark.sparkContext.cancelJobGroup(self._group)

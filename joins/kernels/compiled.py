@@ -1,7 +1,6 @@
-"""Functions over NumPy arrays as native code: compiled once a node, kept for the next process.
+"""NumPy functions as native code, compiled once a node and cached for later processes.
 
-A process that can write the compiled code can run any code as this user, so the directory is
-writable by this user only.
+Only this user can write to the cache: its code runs as this user.
 """
 
 import fcntl
@@ -23,7 +22,7 @@ _LOCK = "lock"
 
 
 def _private(directory: Path) -> bool:
-    """Whether `directory` exists or can be made, and only this user can write into it."""
+    """True if `directory` exists or can be made, and only this user can write to it."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
@@ -36,8 +35,8 @@ def _private(directory: Path) -> bool:
 def kept_in() -> Path:
     """The directory of compiled code, of this user alone.
 
-    `NUMBA_CACHE_DIR` if it is set; else below `XDG_CACHE_HOME`, the home or the directory of
-    temporary files, whichever can be written; else one of this process, which compiles everything.
+    `NUMBA_CACHE_DIR` if it is set; else below the first writable of `XDG_CACHE_HOME`, the home and
+    the temporary directory; else one of this process, which compiles everything.
     """
     named = os.environ.get("NUMBA_CACHE_DIR")
     cache = os.environ.get("XDG_CACHE_HOME")
@@ -53,7 +52,7 @@ def kept_in() -> Path:
 
 
 class Locator(UserProvidedCacheLocator):
-    """Where numba keeps a function: by its package, wherever that lies.
+    """Where numba keeps a function: by its package, independent of the package's location.
 
     Executors unpack the package into a directory of each run, and must not compile it each time.
     """
@@ -71,7 +70,6 @@ _OPTIONS: Any = {"cache": True, "nogil": True, "_nrt": False}
 
 
 def _files_of(function: Callable[..., Any]) -> set[str]:
-    """The file of a function, and those of the compiled ones that its module has imported."""
     own, files = inspect.getfile(function), {inspect.getfile(function)}
     for value in function.__globals__.values():
         called = getattr(value, "py_func", None)
@@ -83,9 +81,9 @@ def _files_of(function: Callable[..., Any]) -> set[str]:
 def compiled(function: _Function) -> _Function:
     """`function` as native code, made at its first call or read from the directory.
 
-    It takes tuples that are defined in its own module: code is kept under the digest of that file,
-    of those whose compiled functions it has imported, and of this one, which says how it is made,
-    so that no version loads what another one has left. It makes no arrays.
+    Its tuples are defined in its module: code is cached under the digest of that file, of the files
+    whose compiled functions it imports, and of this file, so that no version loads the code of
+    another. It makes no arrays.
     """
     names = sorted({__file__, *_files_of(function)})
     source = b"".join(Path(name).read_bytes() for name in names)
@@ -94,16 +92,13 @@ def compiled(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """`function` inlined into the compiled functions of its module that call it.
-
-    A call with arrays costs more than a short function does.
-    """
+    """`function` inlined into its callers: a call with arrays costs more than a short body."""
     return cast(_Function, numba.njit(inline="always")(function))
 
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """While a process calls functions for the first time here, the node's others wait for it."""
+    """The node's other processes wait while this one calls functions for the first time."""
     descriptor = os.open(_KEPT_IN / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,9 +1,4 @@
-"""Local files: durable writes, `flock`, and temporary directories that end with their process.
-
-The system takes a lock back when its process ends. An own directory has a file that its process,
-and children that inherit the descriptor, keep locked; a process that makes one removes those of
-processes that were killed.
-"""
+"""Local files: durable writes, `flock`, and temporary directories that end with their process."""
 
 import fcntl
 import os
@@ -19,9 +14,7 @@ from joins.plan.causes import NO_ROOM
 def take_lock(descriptor: int, *, shared: bool = False) -> bool:
     """Take the lock of an open file without waiting; False if another process has it.
 
-    Args:
-        descriptor: of the file; children that inherit it hold the lock, too.
-        shared: with others that ask for it in the same way.
+    Children that inherit the descriptor hold the lock, too.
     """
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -40,7 +33,6 @@ def is_full(error: object) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Make a file's content durable, or the names in a directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -49,16 +41,10 @@ def sync(path: Path) -> None:
 
 
 def append_line(descriptor: int, line: bytes) -> None:
-    """Append a line to a file that one process at a time writes: all of it, or nothing.
+    """Append a line (with its line feed) to a file with one writer: all of it, or nothing.
 
-    What a killed process wrote of a line is closed by a line feed; readers skip it.
-
-    Args:
-        descriptor: of the file, open for reading and appending.
-        line: with its line feed.
-
-    Raises:
-        OSError: the file system refused; the file is as it was.
+    A line feed closes the partial line of a killed process; readers skip it. Raises OSError and
+    leaves the file unchanged. `descriptor` is open for reading and appending.
     """
     end = os.fstat(descriptor).st_size
     is_cut = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
@@ -77,14 +63,9 @@ _UNNAMED_S = 86_400.0  # age of a directory without a lock; versions before made
 
 
 class OwnDirectory(AbstractContextManager[Path]):
-    """A new directory of this user alone.
+    """A new directory of this user alone; `kind` is a part of its name.
 
-    Args:
-        kind: a part of its name.
-        within: where it is made; the temporary directory by default.
-
-    Attributes:
-        descriptor: of its lock, for child processes that use the directory.
+    `descriptor` is that of its lock, for child processes that use the directory.
     """
 
     def __init__(self, kind: str, within: Path | None = None) -> None:
@@ -98,7 +79,7 @@ class OwnDirectory(AbstractContextManager[Path]):
         new.rename(self.path / _OWNER)
 
     def remove(self) -> None:
-        """Remove it with all that is in it, but not from a process forked from its own."""
+        """Remove it with its content, unless in a process forked from its own."""
         if os.getpid() != self._pid:
             return
         shutil.rmtree(self.path, ignore_errors=True)
@@ -114,7 +95,7 @@ class OwnDirectory(AbstractContextManager[Path]):
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove directories of ours below `parent` whose processes have all ended."""
+    """Remove Sluice's directories below `parent` whose processes have all ended."""
     for directory in parent.glob(f"{_PREFIX}*-*"):
         with suppress(OSError):
             status = directory.lstat()
@@ -134,7 +115,7 @@ def _is_abandoned(directory: Path) -> bool:
 
 
 def _is_empty_of_life(directory: Path) -> bool:
-    """A directory of sockets without a lock that is old, and no socket is open in it."""
+    """True for an old directory of sockets without a lock and without an open socket."""
     of_sockets = directory.name.startswith(f"{_PREFIX}{os.getuid()}-")
     if not of_sockets or time.time() - directory.lstat().st_mtime < _UNNAMED_S:
         return False

@@ -1,7 +1,6 @@
 """Where the files of a table are: in a directory, or in an object store.
 
-A path of a store goes where a `Path` goes: what both have has one name, and a file that is missing
-is a `FileNotFoundError` of either. What only directories have is asked of a `Path`.
+A path of either has the same names, and raises `FileNotFoundError` for a missing file.
 """
 
 import shutil
@@ -17,26 +16,26 @@ import pyarrow.parquet as pq
 
 
 class ObjectStatus(Protocol):
-    """What a store tells of an object; named as in `os.stat_result`."""
+    """Status of an object in a store; named as in `os.stat_result`."""
 
     @property
     def st_size(self) -> int:
-        """Its bytes."""
+        """Size in bytes."""
         ...
 
     @property
     def st_mtime(self) -> float:
-        """When it was put, in seconds since the epoch."""
+        """Time of the upload, in seconds since the epoch."""
         ...
 
     @property
     def st_mtime_ns(self) -> int:
-        """The same in nanoseconds."""
+        """Time of the upload, in nanoseconds."""
         ...
 
 
 class ObjectPath(Protocol):
-    """A path in an object store, picklable and a key of mappings; as text it is an address."""
+    """A path in an object store, picklable and hashable; as text it is an address."""
 
     # reads better long: it has what a path has.
 
@@ -47,19 +46,19 @@ class ObjectPath(Protocol):
 
     @property
     def parent(self) -> Self:
-        """Without the last part."""
+        """The path without the last part."""
         ...
 
     def __truediv__(self, other: str) -> Self:
-        """The path of what is below."""
+        """The path of a child."""
         ...
 
     def exists(self) -> bool:
-        """Whether an object is there."""
+        """True if there is an object at this path."""
         ...
 
     def stat(self) -> ObjectStatus:
-        """What the store tells of the object."""
+        """Status of the object."""
         ...
 
     def read_bytes(self) -> bytes:
@@ -67,11 +66,11 @@ class ObjectPath(Protocol):
         ...
 
     def iterdir(self) -> Iterator[Self]:
-        """The objects that are directly below; none if there is nothing."""
+        """The objects directly below; none if there are none."""
         ...
 
     def below(self) -> Iterator[Self]:
-        """All objects that are below."""
+        """All objects below, at any depth."""
         ...
 
     def unlink(self, missing_ok: bool = False) -> None:
@@ -79,23 +78,23 @@ class ObjectPath(Protocol):
         ...
 
     def unlink_all(self, others: Sequence[Self]) -> None:
-        """Remove objects of the same store, by few requests; some may be gone already."""
+        """Remove objects of the same store in few requests; missing ones are skipped."""
         ...
 
     def clear(self) -> None:
-        """Remove all objects that are below."""
+        """Remove all objects below."""
         ...
 
     def put(self, content: pa.Buffer | bytes) -> None:
-        """Make `content` the object, at once and durably."""
+        """Write the object, atomically and durably."""
         ...
 
     def create(self, content: bytes) -> bool:
-        """Make `content` the object unless there is one; returns whether this call's is there."""
+        """Write the object unless it exists; returns True if this call's content is there."""
         ...
 
     def open_input(self) -> pa.NativeFile:
-        """The object to be read at any place."""
+        """Open the object for random reads."""
         ...
 
     def in_arrow(self) -> tuple[pa_fs.FileSystem, str]:
@@ -108,28 +107,19 @@ TablePath = Path | ObjectPath
 
 
 def readable(file: TablePath) -> Path | pa.NativeFile:
-    """What Arrow's readers take.
-
-    Raises:
-        OSError: a store does not have the file, or does not answer; of a `Path` its reader does.
-    """
+    """The input for Arrow's readers; raises OSError if a store lacks the file."""
     return file if isinstance(file, Path) else file.open_input()
 
 
 def row_count(file: TablePath) -> int:
-    """Rows of a Parquet file, by its end.
-
-    Raises:
-        OSError: it is not there, or does not answer.
-        ArrowException: it is no Parquet file.
-    """
+    """Rows of a Parquet file, from its footer; raises OSError or ArrowException."""
     # A name goes through Arrow's file systems, which takes seven times as long as the file.
     with pa.OSFile(str(file)) if isinstance(file, Path) else file.open_input() as opened:
         return int(pq.read_metadata(opened).num_rows)
 
 
 def remove_below(place: TablePath) -> None:
-    """Remove what is below `place`, as far as that can be done now."""
+    """Remove the files below `place` that can be removed now."""
     if isinstance(place, Path):
         shutil.rmtree(place, ignore_errors=True)
         return

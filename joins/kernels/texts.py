@@ -1,4 +1,4 @@
-"""Arrow arrays of texts as bytes with places in them, and the other way round."""
+"""Arrow arrays of texts as bytes with positions, and back."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,7 @@ _MOST_BYTES = (1 << 31) - 1  # that an Arrow array of texts holds
 
 
 def bytes_of(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bytes that `values`, binary or large binary, lie in, and where each begins, and the end.
-
-    A NULL has no bytes.
-    """
+    """Buffer of binary `values`, each start and the end; a NULL has no bytes."""
     _, offset_buffer, data_buffer = values.buffers()
     width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     if offset_buffer is None or data_buffer is None or not len(values):
@@ -35,11 +32,7 @@ def texts_at(
     ends: NDArray[np.int64],
     kind: pa.DataType = _BINARY,
 ) -> pa.Array:
-    """The texts from `starts` to `ends` in `data`, NULL where the start is negative.
-
-    Raises:
-        OverflowError: together they are larger than an Arrow array.
-    """
+    """Texts from `starts` to `ends`, NULL at a negative start; OverflowError if too large."""
     valid = starts >= 0
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(np.where(valid, ends - starts, 0), out=offsets[1:])

@@ -1,4 +1,4 @@
-"""The `print` and `blackhole` sinks: for looking and measuring, nothing durable."""
+"""The `print` and `blackhole` sinks: for debugging and measurement, nothing durable."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,19 +23,17 @@ _LINE = "|"
 
 
 class Lines(Protocol):
-    """Where rows are printed; a text file is one."""
+    """Where rows are printed, such as a text file."""
 
     def write(self, text: str, /) -> int:
         """Write a line."""
 
     def flush(self) -> None:
-        """See that what was written can be read."""
+        """Make the written text readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rendering:
-    """Rows as the lines that are printed; picklable."""
-
     output: tuple[OutputColumn, ...]
     identifier: str
     are_objects: bool = False
@@ -58,9 +56,9 @@ def _stage_lines(
 
 
 class ConsoleSinkWriter:
-    """Prints each row as `+I[…]`, or its own kind, to `stream`; a retried batch may come twice.
+    """Prints each row as `+I[…]`, or its own kind, to `stream`; a retried batch may print twice.
 
-    Of a preview only the first `row_limit` rows are printed, each as a JSON object behind its kind.
+    A preview prints only the first `row_limit` rows, each as a JSON object after its kind.
     """
 
     def __init__(self, stream: Lines, identifier: str | None, row_limit: int | None = None) -> None:
@@ -71,7 +69,6 @@ class ConsoleSinkWriter:
         self._lines: list[str] = []
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers and bring the rendered rows to the driver, in partition order."""
         encode = self._encode(task.kernel.output)
         texts = work.texts(partial(_stage_lines, task=task, pin=pin, encode=encode))
         self._lines = [text[len(_LINE) :] for text in texts if text.startswith(_LINE)]
@@ -83,7 +80,6 @@ class ConsoleSinkWriter:
         return _Rendering(output, self._identifier, self._is_preview)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Print the rows."""
         lines = self._lines[: self._left]
         for line in lines:
             self._stream.write(line + "\n")
@@ -93,11 +89,11 @@ class ConsoleSinkWriter:
             self._left -= len(lines)
 
     def committed_counts(self, pin: Pin) -> None:
-        """Nothing durable tells; the batch runs again."""
+        """None: nothing is durable; the batch runs again."""
 
 
 class ConsoleLetterWriter:
-    """Prints the rows of replayed dead letters; a retried replay may be printed twice."""
+    """Prints the rows of replayed dead letters; a retried replay may print twice."""
 
     def __init__(
         self, stream: Lines, identifier: str | None, output: tuple[OutputColumn, ...]
@@ -106,7 +102,7 @@ class ConsoleLetterWriter:
         self._encode = None if identifier is None else _Rendering(output, identifier)
 
     def committed(self, number: int) -> None:
-        """Nothing durable tells; the replay runs again."""
+        """None: nothing is durable; the replay runs again."""
 
     def write(
         self,
@@ -115,7 +111,6 @@ class ConsoleLetterWriter:
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Print the rows."""
         for batch, pin in parts:
             if self._encode is not None:
                 for line in self._encode(batch, pin).column(0).to_pylist():

@@ -1,8 +1,7 @@
-"""The `delta` sink: columnar commits, Spark's own writer, and MERGE for rows that replace others.
+"""The `delta` sink: columnar commits, Spark's own writer, and MERGE for upserts.
 
-Each writes exactly once under the batch number. Spark's writer serves tables that ask more of their
-writers than the columnar commits keep; the rows become JVM objects, which is slower. For MERGE the
-workers stage the changes in files.
+Each writes exactly once under the batch number. Spark's writer serves tables with features that the
+columnar commits lack; it is slower, as rows become JVM objects.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +24,7 @@ from joins.worker.row_files import REPORT, PersistedRows, RowEncoding, RowFiles,
 from joins.worker.staging import BatchReport
 from joins.worker.work import Work
 
-# In names of files, where it stands above every batch: only a newer epoch makes them orphans.
+# In file names, above every batch number: only a newer epoch makes these files orphans.
 _FIRST_REPLAY = 9_000_000_000
 
 
@@ -45,7 +44,6 @@ class DeltaSinkWriter:
         self._log.commit(pin.batch, epoch, report.files.get(OUTPUT, ()), metadata)
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """From the metadata of the batch's commit, if the table has its transaction."""
         last = self._log.batches.last_batch()
         if last is None or last < pin.batch:
             return None
@@ -54,19 +52,13 @@ class DeltaSinkWriter:
 
 
 class DeltaLetterWriter:
-    """Writes the rows of replayed dead letters exactly once: one commit a replay.
-
-    Args:
-        log: the output under the app id `<app id>:replay`; the number is the replay's.
-        schema: of the output's rows.
-    """
+    """Writes replayed dead letters exactly once; `log` has the app id `<app id>:replay`."""
 
     def __init__(self, log: DeltaLog, schema: pa.Schema) -> None:
         self._log = log
         self._schema = schema
 
     def committed(self, number: int) -> Mapping[str, Any] | None:
-        """The outcome of replay `number` if its rows are in the table."""
         last = self._log.batches.last_batch()
         if last is None or last < number:
             return None
@@ -80,11 +72,9 @@ class DeltaLetterWriter:
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Stage the rows and commit them with `outcome`, which is asked for after the last part.
+        """Stage the rows and commit them; calls `outcome` after the last part.
 
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: the commit failed.
+        Raises FencedError if a newer runner has taken over, SinkError if the commit fails.
         """
         origin = FileOrigin(epoch, _FIRST_REPLAY + number, 0, 0)
         with self._log.shared.stage(self._schema, origin) as stage:
@@ -111,19 +101,14 @@ class SparkDeltaSinkWriter:
         self._staged = PersistedRows()
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers once and keep the rows in Spark for `commit`."""
         types = [item.type for item in task.kernel.output_schema]
-        # Numbered: a column of the output may have the name of the report's.
+        # Numbered: a column of the output may have the name of the report column.
         schema = pa.schema([(f"c{at}", kind) for at, kind in enumerate(types)])
         stage = partial(stage_rows, task=task, pin=pin, encode=_rows_of, schema=schema)
         return self._staged.run(work.map(stage, spark_schema(schema.append(REPORT))))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Append the batch's rows with its pin and its counts in the commit's metadata.
-
-        Raises:
-            ConstraintViolatedError: a row violates what the table asks for.
-        """
+        """Append the rows; raises ConstraintViolatedError for a table constraint."""
         names = self._log.rows.names
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         with self._staged.taken() as staged:
@@ -136,11 +121,7 @@ class SparkDeltaSinkWriter:
 
 
 class DeltaOutputWriter:
-    """The writer that the output needs, chosen before each batch.
-
-    Attributes:
-        choice: of the newest batch; before the first one, of the start.
-    """
+    """Chooses the writer that the output needs at the start and before each batch."""
 
     def __init__(self, log: OutputLog) -> None:
         self._log = log
@@ -153,11 +134,7 @@ class DeltaOutputWriter:
         return self._spark if self.choice.is_spark else self._columnar
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """As the chosen writer.
-
-        Raises:
-            SinkError: the table does not take the job's rows any more.
-        """
+        """Raises SinkError if the table no longer accepts the job's rows."""
         choice = self._log.choice()
         if choice != self.choice:
             _log.warning(
@@ -191,11 +168,9 @@ class DeltaOutputLetterWriter:
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Write the rows with `outcome`, which is called after the last part.
+        """Write the rows; calls `outcome` after the last part.
 
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: the commit failed.
+        Raises FencedError if a newer runner has taken over, SinkError if the commit fails.
         """
         if not self._log.choice().is_spark:
             self._columnar.write(parts, number, epoch, outcome)
@@ -217,11 +192,7 @@ def _changes_of(batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
 
 
 class MergeSinkWriter:
-    """Writes exactly once to one Delta table; of the rows with equal keys it has the newest.
-
-    Attributes:
-        choice: the writer of the newest batch, which is always Spark's.
-    """
+    """Writes exactly once to one Delta table; of rows with equal keys it keeps the newest."""
 
     def __init__(self, output: MergedOutput, staged: RowFiles) -> None:
         self._output = output
@@ -229,21 +200,13 @@ class MergeSinkWriter:
         self.choice = output.log.choice()
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers and stage the changes.
-
-        Raises:
-            SinkError: the table does not take the job's rows any more.
-        """
+        """Join and stage changes; raises SinkError if the table no longer accepts the rows."""
         self.choice = self._output.log.choice()
         encoding = RowEncoding(change_schema(self._output.log.rows), _changes_of)
         return self._staged.run(work, task, pin, encoding)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Merge the batch's changes, with its pin and its counts in the commit's metadata.
-
-        Raises:
-            ConstraintViolatedError: a row violates what the table asks for.
-        """
+        """Merge the changes; raises ConstraintViolatedError for a table constraint."""
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         self._output.merge(pin.batch, epoch, MergeSource(self._staged.paths(report), metadata))
         self._staged.clear(epoch)

@@ -1,8 +1,4 @@
-"""The `kafka` sink: rows in its format, with the coordinates to de-duplicate by.
-
-At least once: a replayed batch gives the same bytes, so two records with the same source
-coordinates are one. Exactly once: a batch is a transaction, whose commit carries its number.
-"""
+"""The `kafka` sink: at least once with coordinates for deduplication, or transactional."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -62,13 +58,9 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RecordEncoding:
-    """Rows as records of a topic; picklable.
+    """Rows as records of a topic; picklable. Records without a key have `keys` None.
 
-    Attributes:
-        columns: of the key and of the value.
-        keys: writes the keys, None of records without one.
-        values: writes the values.
-        upsert: a key has its newest row only, and a null value when that goes.
+    An `upsert` emits only the newest row of a key, and a null value for a deletion.
     """
 
     columns: RecordColumns
@@ -78,12 +70,7 @@ class RecordEncoding:
 
     @staticmethod
     def of(sink: KafkaSink, output: tuple[OutputColumn, ...]) -> "RecordEncoding":
-        """What `sink` asks for; schemas of the rows are registered if they are not yet.
-
-        Raises:
-            SinkError: a schema registry refuses.
-            SourceUnavailableError: it does not answer.
-        """
+        """The encoding for `sink`; registers schemas. Raises SinkError, SourceUnavailableError."""
         fields = tuple(Field(item.name, item.expression.type, item.nullable) for item in output)
         columns = RecordColumns(fields, sink.value, sink.key)
         topic, keys = sink.kafka.topic, None
@@ -94,7 +81,6 @@ class RecordEncoding:
         return RecordEncoding(columns, keys, values, sink.upsert)
 
     def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
-        """Key and value of each row, and what its headers tell."""
         rows, kinds = batch.rows, batch.kinds
         topics, numbers, offsets = batch.coordinates.columns
         if pin.has_several_topics:
@@ -126,8 +112,6 @@ class RecordEncoding:
 
 
 def _numbers_under(subject: str) -> NumberOf:
-    """Asks the registry of a format, by its own subject if it names one."""
-
     def number_of(form: RecordFormat, schema: str) -> int:
         assert form.registry is not None, "such a format has a registry"
         try:
@@ -143,20 +127,13 @@ def _numbers_under(subject: str) -> NumberOf:
 
 @dataclass(frozen=True, slots=True)
 class BodyEncoding:
-    """Rows as the bodies of record batches; picklable.
-
-    Attributes:
-        records: the rows as records.
-        places: where they go.
-        compression: of the bodies.
-    """
+    """Rows as the bodies of record batches; picklable."""
 
     records: RecordEncoding
     places: Places
     compression: Compression
 
     def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
-        """`BODIES` of the rows."""
         rows = self.records(batch, pin)
         of_all = {
             "sluice-batch": str(pin.batch).encode(),
@@ -177,27 +154,16 @@ class BodyEncoding:
 def _body_encoding(
     sink: KafkaSink, producer: BatchProducer, output: tuple[OutputColumn, ...], number: int
 ) -> BodyEncoding:
-    """The encoding of the rows of batch `number`.
-
-    Raises:
-        SinkError: the cluster does not tell of the topic.
-    """
+    """Raises SinkError if the cluster does not describe the topic."""
     partitions = producer.partitions()
     places = Places(partitions, number % partitions, producer.body_bytes())
     return BodyEncoding(RecordEncoding.of(sink, output), places, sink.kafka.compression)
 
 
 class KafkaSinkWriter:
-    """Sends each batch and then notes it as done.
+    """Sends each batch and then records it as done in the file `progress`.
 
-    The tasks leave finished bodies of record batches in files for `commit`, which is left to send
-    them: the driver does so for all, in the order of the tasks.
-
-    Args:
-        sink: where the rows go.
-        progress: file of the note.
-        staged: where the bodies wait.
-        producer: who sends them, if it is a special one.
+    Tasks leave finished bodies of record batches in files, which `commit` sends in task order.
     """
 
     def __init__(
@@ -213,21 +179,13 @@ class KafkaSinkWriter:
         self._staged = staged
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers once and keep the encoded records for `commit`.
-
-        Raises:
-            SinkError: the cluster does not tell of the topic.
-        """
+        """Join once and keep encoded records; raises SinkError if the topic is unknown."""
         output = task.kernel.output
         encode = _body_encoding(self._sink, self._producer, output, pin.batch)
         return self._staged.run(work, task, pin, RowEncoding(BODIES, encode))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Send the records; all are acknowledged when this returns.
-
-        Raises:
-            SinkError: the cluster did not take them; some may be there.
-        """
+        """Send and await all records; after a SinkError some may be written."""
         self._producer.send_files(self._staged.paths(report))
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         self.sent(note)
@@ -235,13 +193,12 @@ class KafkaSinkWriter:
         write_json_atomically(self._progress, note)
 
     def sent(self, note: Mapping[str, Any]) -> None:
-        """All records of the batch of `note` are acknowledged, and the batch is not noted."""
+        """Called when all records of the batch are acknowledged, before the batch is recorded."""
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """Of the batch that was noted as sent; a crash before the note sends it again.
+        """Counts of the batch recorded as sent; a crash before that sends again.
 
-        Raises:
-            SinkError: who knows it does not answer.
+        Raises SinkError if the cluster does not answer.
         """
         noted: Mapping[str, Any] | None = read_json(self._progress)
         if noted is None or noted["batch"] < pin.batch:
@@ -255,11 +212,7 @@ class KafkaSinkWriter:
 
 
 class TransactionalSinkWriter(KafkaSinkWriter):
-    """Sends each batch in a transaction that carries its note.
-
-    Args:
-        transactional_id: of this output of this job.
-    """
+    """Sends each batch in a transaction that carries its note; one id an output of a job."""
 
     def __init__(
         self,
@@ -274,10 +227,9 @@ class TransactionalSinkWriter(KafkaSinkWriter):
         super().__init__(sink, progress, staged, self._transactions)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """As without transactions; what has failed in between is in none that goes on.
+        """Like a plain commit; a failed attempt is aborted, never resumed.
 
-        Raises:
-            SinkError: it is not known whether it was done; `newest_sent` tells.
+        After a SinkError the outcome is unknown; `newest_sent` finds it out.
         """
         try:
             super().commit(report, pin, epoch)
@@ -286,11 +238,7 @@ class TransactionalSinkWriter(KafkaSinkWriter):
             raise
 
     def sent(self, note: Mapping[str, Any]) -> None:
-        """Commit the records, and the note with them.
-
-        Raises:
-            SinkError: it is not known whether it was done; `newest_sent` tells.
-        """
+        """Commit the records and the note; raises SinkError if the outcome is unknown."""
         self._hit("C15", note["batch"])
         self._transactions.commit(CommitNote(note["batch"], json.dumps(note)))
         self._hit("C16", note["batch"])
@@ -309,7 +257,7 @@ class KafkaLetterWriter:
         self._output = output
 
     def committed(self, number: int) -> None:
-        """The topic does not tell; the replay runs again."""
+        """None: the topic does not record replays, so the replay runs again."""
 
     def write(
         self,
@@ -318,11 +266,7 @@ class KafkaLetterWriter:
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Send the rows in their order; all are acknowledged when this returns.
-
-        Raises:
-            SinkError: the cluster did not take them; some may be there.
-        """
+        """Send the rows in order and await all; after a SinkError some may be written."""
         encode = _body_encoding(self._sink, self._producer, self._output, number)
         try:
             self._producer.send(encode(batch, pin) for batch, pin in parts)

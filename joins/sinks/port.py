@@ -1,4 +1,4 @@
-"""Ports: what the data path asks of the outside; `service.wiring.job` joins them to adapters."""
+"""Ports of the data path; `service.wiring.job` connects them to adapters."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -13,7 +13,7 @@ class CommittedBatches(Protocol):
     """Knows which batches are complete."""
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """What the batch of `pin` counted if its output is already complete, else None."""
+        """Counts of the batch of `pin` if its output is already complete, else None."""
         ...
 
 
@@ -29,5 +29,5 @@ class BatchWriter(Protocol):
         ...
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """What the report of `pin` counted if its output is already complete, else None."""
+        """Counts of the batch of `pin` if its output is already complete, else None."""
         ...

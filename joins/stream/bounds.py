@@ -1,7 +1,6 @@
-"""Where the stream begins, ends and is cut: a batch's limit, a bounded end, a backlog, a new life.
+"""Where the stream begins, ends and is cut: batch limits, bounded ends, backlogs, incarnations.
 
-No batch reads across a backlog's end, where the stream goes on in processing time. A batch is
-planned by offsets, so `BatchLimit` divides its bytes by the average size of a record.
+No batch reads across a backlog's end, where the stream continues in processing time.
 """
 
 import threading
@@ -14,7 +13,7 @@ from joins.stream.guards import Marks, TopicView
 
 
 class BatchLimit:
-    """The limit of one job's probe; `records` and `record` come from the loop's thread."""
+    """The limit of one job's probe; the loop's thread calls `records` and `record`."""
 
     def __init__(self, max_records: int, max_bytes: int) -> None:
         self._max_records = max_records
@@ -27,16 +26,11 @@ class BatchLimit:
         self._seen_bytes = 0
 
     def begin(self, average_bytes: float | None) -> None:
-        """A loop begins.
-
-        Args:
-            average_bytes: of a record, None if nothing is known of them.
-        """
+        """Start a loop; `average_bytes` of a record is None if unknown."""
         with self._lock:
             self._given_average = average_bytes or 0.0
 
     def records(self) -> int:
-        """Records of the next batch at the most: at least one."""
         with self._lock:
             seen = self._seen_bytes / self._seen_records if self._seen_records else 0.0
             average_bytes = max(self._given_average, seen)
@@ -46,7 +40,6 @@ class BatchLimit:
             return self._in_use
 
     def record(self, counts: Mapping[str, int]) -> None:
-        """A batch has read `records` with so many `bytes`."""
         records, size = counts.get("records", 0), counts.get("bytes", 0)
         with self._lock:
             self._seen_records += records
@@ -60,7 +53,7 @@ class BatchLimit:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where a new life begins, its gaps, and where its bound and its backlog end, if any."""
+    """Where a new incarnation begins, its gaps, and the ends of its bound and backlog, if any."""
 
     start_offsets: Mapping[int, int]
     gaps: tuple[Gap, ...]
@@ -73,8 +66,8 @@ def resumption(
 ) -> Resumption:
     """Where the committed output ends, moved to what still exists in `view`.
 
-    Another topic is joined from its beginning, up to where it ends now if the stream has an end,
-    and what it has now is its backlog. Of a topic that is gone all partitions are missing.
+    A replaced topic is joined from its beginning; its present records are its backlog, and its
+    present end is its bound if the stream has an end. A missing topic has all partitions missing.
     """
     others = _others(life, view)
     start = {p: begin for p, begin in view.begin_offsets.items() if index_of(p) in others}
@@ -118,7 +111,6 @@ def _of(view: TopicView, others: frozenset[int]) -> dict[int, int]:
 def _ends(
     offsets: Mapping[int, int], start: Mapping[int, int], marks: Marks, view: TopicView
 ) -> dict[int, int]:
-    """Excludes records that are lost, and partitions that are gone."""
     ends = {}
     for partition, end in offsets.items():
         if partition in view.end_offsets:

@@ -1,8 +1,7 @@
-"""Guards of the stream: is it still what was submitted, and is all of it still there?
+"""Guards of the stream: its topics are the submitted ones, and no record is lost.
 
-`TopicGuard` compares each look at the stream's topics with the life's UUIDs, with the greatest high
-watermarks ever seen and with what is committed. A fault stays until an operator acknowledges it;
-only a topic or partition that is back, unchanged, clears its fault by itself.
+A fault stays until an operator acknowledges it; only a topic or partition that returns unchanged
+clears its fault without that.
 """
 
 import threading
@@ -36,7 +35,7 @@ from watermark.errors import SluiceError
 
 _log = structlog.get_logger(__name__)
 _LOOKS = 3
-# The most telling fault first: what is shown, and what an acknowledgement must name.
+# The most specific fault first: it is shown, and an acknowledgement must name it.
 _ORDER: tuple[type[SluiceError], ...] = (
     TopicMissingError,
     TopicIdentityChangedError,
@@ -59,10 +58,9 @@ class TopicView:
     """The topics of a stream at one moment; partitions are numbers of `StreamTopics`.
 
     Attributes:
-        topic_ids: Kafka's UUID of each topic; None where there is none of that name, which then has
-            no offsets.
-        end_offsets: partition → offset behind the last record that may be read.
-        open_ends: partition → its high watermark, where it is behind that: a transaction is open.
+        topic_ids: Kafka's UUID of each topic; None for a missing topic, which has no offsets.
+        end_offsets: partition → offset after the last record that may be read.
+        open_ends: partition → its high watermark, where an open transaction holds the end below it.
     """
 
     topic_ids: tuple[str | None, ...]
@@ -79,10 +77,9 @@ class TopicView:
 
 
 def look_at(cluster: StreamCluster) -> TopicView:
-    """The topics with offsets of their own: they are the same before and after these are read.
+    """The topics and their offsets; the topic UUIDs are equal before and after reading these.
 
-    Raises:
-        SourceUnavailableError: no broker answers, or the topics change all the time.
+    Raises SourceUnavailableError if no broker answers, or the topics change all the time.
     """
     why = ""
     for _ in range(_LOOKS):
@@ -109,12 +106,7 @@ def look_at(cluster: StreamCluster) -> TopicView:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far the probe is, by partition.
-
-    Attributes:
-        committed: where the committed output ends.
-        reading: where the batch ends that runs; the same where none runs.
-    """
+    """Ends of the committed output and of the running batch, if any, by partition."""
 
     committed: Mapping[int, int]
     reading: Mapping[int, int]
@@ -122,23 +114,14 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What was seen of the topic in this life.
-
-    Attributes:
-        high: partition → greatest high watermark.
-        low: partition → least one below `high`, where ends went back.
-    """
+    """Greatest high watermark by partition, and the least one below it, if ends went back."""
 
     high: Mapping[int, int] = field(default_factory=dict)
     low: Mapping[int, int] = field(default_factory=dict)
 
 
 class TopicGuard:
-    """The faults of one stream; `report` and `fault` may be called from any thread.
-
-    Args:
-        file: where marks and faults are kept over restarts.
-    """
+    """The faults of one stream, kept in `file` over restarts; any thread may report and read."""
 
     def __init__(self, file: Path, life: Life) -> None:
         self._file = file
@@ -158,14 +141,14 @@ class TopicGuard:
             return next((self._faults[t] for t in _ORDER if t in self._faults), None)
 
     def report(self, error: SluiceError) -> None:
-        """A batch met `error`; kept if it is one of ours."""
+        """Keep the error of a batch if it is one of this guard's faults."""
         with self._lock:
             if type(error) in _ORDER:
                 self._faults[type(error)] = error
                 self._write()
 
     def observe(self, view: TopicView, reach: Reach) -> None:
-        """Compare a look at the topic with what it was; the result is in `fault`."""
+        """Compare a look at the topic with the earlier ones; the result is in `fault`."""
         with self._lock:
             fault = self._find(view, reach)
             if fault is not None:
@@ -178,7 +161,7 @@ class TopicGuard:
             self._write()
 
     def begin(self, life: Life, view: TopicView) -> None:
-        """A new life begins: every fault is acknowledged by that."""
+        """Start a new incarnation, which acknowledges every fault."""
         with self._lock:
             self._life = life
             self._marks = Marks(high=view.high_watermarks)
@@ -262,13 +245,7 @@ class TopicGuard:
 def wrong_topic(
     life: Life, topic_ids: Sequence[str | None], seen: Mapping[int, int]
 ) -> GuardError | None:
-    """The topics that are missing, else the first that is another one; None if all are right.
-
-    Args:
-        life: what the topics were.
-        topic_ids: what they are.
-        seen: where partitions of the life were last seen to end, or behind that.
-    """
+    """The error for missing topics, else for the first replaced one; None if all are right."""
     missing = life.topics.missing_in(topic_ids)
     if missing:
         return _topics_missing(life.topics, missing)
@@ -295,7 +272,6 @@ def _topics_missing(topics: StreamTopics, missing: tuple[str, ...]) -> TopicMiss
 def _identity_changed(
     topic: StreamTopic, topic_id: str | None, seen: Mapping[int, int]
 ) -> TopicIdentityChangedError:
-    """The topic is another one; the old one was `seen` to end at these offsets, or behind them."""
     if topic.is_gone:
         return TopicIdentityChangedError(
             f'topic "{topic.name}" is there again, with id {topic_id}; the stream goes on without '
@@ -314,7 +290,7 @@ def _identity_changed(
 def records_lost(
     topics: StreamTopics, begin: Mapping[int, int], joined: Mapping[int, int]
 ) -> RecordsLostError | None:
-    """A topic begins behind what is `joined`, or will be by the batch that runs; None if not."""
+    """The error if a topic begins after `joined`, which includes the running batch."""
     for partition, offset in sorted(begin.items()):
         next_offset = joined.get(partition, 0)
         if offset > next_offset:
@@ -336,16 +312,11 @@ def partitions_missing(topics: StreamTopics, partitions: list[int]) -> Partition
 
 
 def first_offsets(before: Mapping[int, int], ends: Mapping[int, int], life: Life) -> dict[int, int]:
-    """Where a batch begins in each partition that ends at `ends`.
+    """First offset of a batch in each partition that ends at `ends`.
 
-    Args:
-        before: where the batch before it has ended, or the life begins.
-        ends: where the partitions end.
-        life: where those begin that have come since.
-
-    Raises:
-        PartitionsMissingError: a partition that was there is not.
-        OffsetsWentBackError: a partition ends before its beginning.
+    `before` is where the previous batch ended, or where the incarnation begins. `life` says where
+    newer partitions begin. Raises PartitionsMissingError if a former partition is missing,
+    OffsetsWentBackError if a partition ends before its beginning.
     """
     missing = sorted(set(before) - set(ends))
     if missing:

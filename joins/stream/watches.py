@@ -18,10 +18,7 @@ _RETRY_S = 5.0
 
 
 class TopicDiscovery:
-    """Looks for topics on the main loop: when a job starts, and then in its interval.
-
-    It looks again soon after a failure, and at once for as long as what it has seen is not known.
-    """
+    """Looks for new topics at the job's start and at its interval; soon after a failure."""
 
     def __init__(self, kafka: KafkaOptions, pattern: str, every_s: float) -> None:
         self._cluster = KafkaCluster(kafka, keep_open=True)
@@ -33,11 +30,7 @@ class TopicDiscovery:
         self._cluster.close()
 
     def look(self, known: StreamTopics) -> StreamTopics:
-        """`known` and, behind them, the topics that match and are new; asks only when it is time.
-
-        Raises:
-            SourceError: the cluster does not answer, or the topics are too many.
-        """
+        """`known`, then new matching topics; queries only when due, and raises SourceError."""
         if time.monotonic() < self._next_at_s:
             return known
         try:
@@ -57,7 +50,7 @@ _STEPS = 7  # halves the longest age to less than a hundredth
 
 
 class RetentionWatch:
-    """Looks at the topics of a stream from time to time, on the main loop."""
+    """Checks the retention of a stream's topics periodically, on the main loop."""
 
     def __init__(self, cluster: StreamCluster, *, every_s: float = _EVERY_S) -> None:
         self._cluster = cluster
@@ -67,11 +60,7 @@ class RetentionWatch:
         self.warnings: tuple[LossWarning, ...] = ()
 
     def look(self, held: HeldOffsets) -> None:
-        """Renew `warnings` if the last look is old enough.
-
-        Raises:
-            SourceError: the cluster does not answer.
-        """
+        """Renew `warnings` if the last look is old enough; raises SourceError."""
         if time.monotonic() - self._looked_at < self._every_s:
             return
         self._looked_at = time.monotonic()
@@ -108,7 +97,7 @@ class RetentionWatch:
     def _oldest(
         self, waiting: Mapping[int, int], retention: Retention, now_ms: int
     ) -> dict[int, int]:
-        """Partition → when its oldest waiting record was written, at most a hundredth too early."""
+        """Time of the oldest waiting record, at most a hundredth of its age too early."""
         if retention.max_age_ms is None:
             return {}
         early = dict.fromkeys(waiting, max(0, now_ms - retention.max_age_ms))
@@ -138,11 +127,9 @@ _ASK_EVERY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BlockedPartition:
-    """A partition that is not read further because a transaction is open.
+    """A partition that an open transaction blocks, `behind` offsets before its end.
 
-    Attributes:
-        behind: offsets from the transaction's first one to the partition's end.
-        since_ms: when the transaction began, else when it was first seen to hold.
+    `since_ms` is the transaction's start; if unknown, when it was first seen to block.
     """
 
     transaction: OpenTransaction
@@ -175,13 +162,9 @@ class _Standing:
 
 
 class TransactionWatch:
-    """Watches the topics of a stream, on the main loop.
+    """Watches for open transactions; `held` partitions are blocked at the newest look.
 
-    Args:
-        holds_after_s: how long a last stable offset must stand still below its high watermark.
-
-    Attributes:
-        held: the partitions that are held, by the newest look.
+    Their last stable offset has stood below the high watermark for `holds_after_s` seconds.
     """
 
     def __init__(self, cluster: StreamCluster, *, holds_after_s: float = HOLDS_AFTER_S) -> None:
@@ -193,7 +176,7 @@ class TransactionWatch:
         self.held: tuple[BlockedPartition, ...] = ()
 
     def look(self, view: TopicView) -> None:
-        """Take the newest look at the topic; the brokers are asked only while it is held."""
+        """Take the newest look at the topic; queries the brokers only while a partition is held."""
         now_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
         self._standing = {
             p: self._stands(p, view.end_offsets[p], now_s, now_ms) for p in view.open_ends
@@ -216,7 +199,7 @@ class TransactionWatch:
         return _Standing(offset, now_s, now_ms)
 
     def _ask(self, ends: Mapping[int, int], now_s: float) -> None:
-        """Who holds the partitions; what is not told is left out and asked for again."""
+        """Find the blocking transactions; unknown ones are left out and queried again."""
         self._known = {p: t for p, t in self._known.items() if ends.get(p) == t.offset}
         is_due = now_s - self._asked_at >= _ASK_EVERY_S
         if not is_due or all(p in self._known for p in ends):

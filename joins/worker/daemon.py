@@ -1,11 +1,11 @@
-"""The process that Spark's Python workers are forked from: what they need is loaded already.
+"""The process that forks Spark's Python workers, with the needed modules loaded.
 
-Spark ends idle workers each minute, and a killed one is replaced: loading the modules takes a new
-worker 2 s, in which its batch waits. A worker collects all garbage after each task, which takes
-30 ms with the modules and nothing once they are frozen (both measured).
+Spark ends idle workers each minute and replaces killed ones: loading the modules takes a new worker
+2 s, in which its batch waits. A worker collects all garbage after each task, which takes 30 ms with
+the modules and nothing once they are frozen (both measured).
 
-Spark starts it for its first task. A session on this machine has one prepared before, which loads
-the modules while the JVM starts: what Spark starts then hands its place over, and only waits.
+Spark starts it for its first task. A session on this machine prepares one before, which loads the
+modules while the JVM starts; the process that Spark then starts hands over to it and only waits.
 """
 
 import gc
@@ -58,7 +58,6 @@ def command(path: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Load the modules, then fork workers as Spark's own daemon does."""
     if arguments and arguments[0] == COMPILE:
         _load()
         return
@@ -76,9 +75,9 @@ def main(arguments: Sequence[str]) -> None:
 
 @contextmanager
 def place_for_sockets() -> Iterator[None]:
-    """Where Spark is told that its sockets are: on another machine than the driver's, one of ours.
+    """Replace the directory of Spark's worker sockets, unless it is private, by a new one.
 
-    It has a short name, for a socket's must have fewer than 104 bytes.
+    Its name is short: the path of a socket has fewer than 104 bytes.
     """
     directory = os.environ.get(SOCKETS)
     if directory is None or _is_private(directory):
@@ -107,10 +106,7 @@ def _load() -> None:
 
 
 def _is_handed_over(path: str | None) -> bool:
-    """Let the process that is prepared at `path` be what Spark has started; returns at its end.
-
-    False if none is there: it was taken before, or never was.
-    """
+    """Hand over to the process prepared at `path`, and wait for its end; False if there is none."""
     if path is None:
         return False
     with socket.socket(socket.AF_UNIX) as link:
@@ -131,7 +127,7 @@ def _is_handed_over(path: str | None) -> bool:
 
 
 def _wait_for_spark(path: Path) -> None:
-    """Load the modules and take the place of the first process that asks for it."""
+    """Load the modules and take the place of the first process that connects."""
     bind_to_parent()
     with socket.socket(socket.AF_UNIX) as waiting:
         waiting.bind(str(path))
@@ -149,7 +145,7 @@ def _wait_for_spark(path: Path) -> None:
 
 
 def _take_place(link: socket.socket) -> None:
-    """Be what Spark has started, which is at the other end."""
+    """Replace the process at the other end, which Spark has started."""
     _, descriptors, _, _ = socket.recv_fds(link, 1, len(_STANDARD))
     parts = []
     while part := link.recv(1 << 16):

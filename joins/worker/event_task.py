@@ -1,13 +1,13 @@
-"""The workers' half of an event batch: scan, then act on what the watermark says, then windows.
+"""The workers' half of an event batch: scan, then act on the watermark, then windows.
 
-A0 `steps`   the watermarks of each partition, record by record, where they hold at once;
-A  `scan`    Kafka rows become arrivals, dead letters and late records; in a job whose rows wait for
-             nothing they are joined at once and become parts of windows;
-B  `act`     arrivals and waiting rows that are due are joined, the others wait;
-C            parts of windows and their state become fired rows and new state.
+A0 `steps`: finds the watermarks of each partition, record by record, where they hold at once.
+A `scan`: turns Kafka rows into arrivals, dead letters and late records; without waiting rows it
+joins them at once and adds them to windows.
+B `act`: joins arrivals and waiting rows that are due; the others wait.
+C: turns parts of windows and their state into fired rows and new state.
 
 Between the stages the driver merges watermarks. The last stage (B without windows, C) runs in a
-sink's `BatchWriter`, by `EventTask.answers`; what it is given there are work items, rows of JSON.
+sink's `BatchWriter`, by `EventTask.answers`, whose input is work items: rows of JSON.
 """
 # reads better long: the stages of one batch in their order, each fed by the one before.
 
@@ -80,13 +80,12 @@ WINDOW_BUCKETS = 8
 
 @dataclass(frozen=True, slots=True)
 class EventPlaces:
-    """Where event batches keep their files; all nodes see these places.
+    """Where event batches keep their files; all nodes see these paths.
 
     Attributes:
-        scratch: what the stages of the running batch give each other.
-        waiting: root of the table of rows that wait for a watermark; None if none do.
+        scratch: files that the stages of the running batch exchange.
+        waiting: root of the table of rows that wait for a watermark; None if none wait.
         windows: root of the table of open windows; None without windows.
-        late: the table of late records.
         past: `waiting` and `windows` → where files of the table are read, if not where it writes.
     """
 
@@ -103,13 +102,10 @@ class EventPlaces:
 
 @dataclass(frozen=True, slots=True)
 class EventTask:
-    """What a worker needs for its part of an event batch; picklable.
+    """A worker's part of an event batch; picklable.
 
-    Attributes:
-        probe: how records are parsed and joined.
-        waits: records wait for the watermark: a join is as of their rowtime.
-        windows: what joined rows go into, None without.
-        windows_follow_clock: they are in processing time.
+    `waits`: records wait for the watermark, as a join is as of their rowtime.
+    `windows_follow_clock`: windows are in processing time.
     """
 
     probe: ProbeTask
@@ -136,7 +132,6 @@ class EventTask:
     def answers(
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: TaskCounts
     ) -> Iterator[JoinedBatch]:
-        """The rows of the work items of one task, in their order."""
         hit = self.probe.failpoints.hit
         if self.windows is None:
             acting = _Acting(self, pin, counts)
@@ -152,7 +147,6 @@ class EventTask:
 
     @property
     def firing(self) -> WindowTask:
-        """Stage C."""
         spec, root = self.windows, self.places.windows
         assert spec is not None, "the plan has windows"
         assert root is not None, "windows have a table"
@@ -165,7 +159,6 @@ class EventTask:
 
 
 def event_task(plan: JoinPlan, probe: ProbeTask, places: EventPlaces) -> EventTask:
-    """The task of the event batches of `plan`."""
     waits = any(join.time is not None for join in plan.joins)
     if plan.window is None:
         return EventTask(probe, places, waits)
@@ -197,8 +190,8 @@ def steps(
 ) -> Iterator[pa.RecordBatch]:
     """A0: where the watermarks of partitions rise; emits one report.
 
-    Its detail is `{"steps": {"<partition>": [[offset, watermark], …]}}`: what the record at the
-    offset said, if it is more than all before it said.
+    Its detail is `{"steps": {"<partition>": [[offset, watermark], …]}}`: the watermark of the
+    record at the offset, where it exceeds all before it.
     """
     rises = Rises()
     for records in batches:
@@ -222,12 +215,12 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """A: Kafka rows to arrivals, dead letters and late records; emits one report.
 
-    `merged`, where watermarks hold at once: partition → (offset, operator's watermark from there
-    on). Otherwise every record sees that of the pin.
+    Where watermarks hold at once, `merged` maps partition → (offset, operator's watermark from
+    there on). Otherwise every record sees the watermark of the pin.
 
     Detail of the report: `partitions` (for each its `records`, greatest `watermark` and greatest
-    `max_time`, or null), and `arrivals` (files with `path`, `partition`, `rows`, `bytes`) or, in a
-    job whose rows wait for nothing, `partials` (files with `bucket`, `path`, `rows`, `bytes`).
+    `max_time`, or null), and `arrivals` (files with `path`, `partition`, `rows`, `bytes`) or,
+    without waiting rows, `partials` (files with `bucket`, `path`, `rows`, `bytes`).
     """
     with ExitStack() as stack:
         stage = _Scan(task, pin, merged, stack)
@@ -237,7 +230,7 @@ def scan(
 
 
 class _Scan:
-    """Stage A of one task; what it opens is closed by `stack`."""
+    """Stage A of one task; `stack` closes its resources."""
 
     def __init__(
         self,
@@ -263,7 +256,6 @@ class _Scan:
         self._late = stack.enter_context(task.places.late.stage(LATE_RECORDS, origin))
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Take the next Kafka rows."""
         self._counts.read(records)
         if self._task.kernel.watermark is None:
             parsed = parse_records(self._task.kernel, records, pinned_context(self._pin))
@@ -297,7 +289,6 @@ class _Scan:
         self._counts.add(LATE, records.num_rows)
 
     def _see(self, records: pa.RecordBatch, times: EventTimes | None) -> None:
-        """Note what the driver is told of partitions."""
         every = records.column("partition").to_numpy()
         for partition in np.unique(every).tolist():
             seen = self._partitions.setdefault(
@@ -310,7 +301,6 @@ class _Scan:
                 _raise(seen, "watermark", times.watermarks[here & times.speaking])
 
     def report(self) -> TaskReport:
-        """What the task has to say; its files are complete."""
         detail: dict[str, Any] = {
             "partitions": {str(at): seen for at, seen in self._partitions.items()},
             "arrivals": self._arrivals.finish(),
@@ -328,8 +318,6 @@ def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
 
 
 class _InWindows:
-    """Arrivals that wait for nothing are joined and become parts of windows."""
-
     def __init__(self, task: EventTask, pin: Pin, origin: FileOrigin, stack: ExitStack) -> None:
         assert task.windows is not None, "what waits for nothing goes into windows"
         self.parts = stack.enter_context(WindowParts(task.windows, task.places.scratch, origin))
@@ -339,7 +327,7 @@ class _InWindows:
         self._context = pinned_context(pin)
 
     def add(self, arrivals: pa.RecordBatch, counts: TaskCounts) -> tuple[pa.RecordBatch, pa.Table]:
-        """Gives back dead letters and the rows that no window took."""
+        """Returns dead letters and the rows that no window took."""
         answer = join_arrivals(self._kernel, arrivals, self._indexes, self._context)
         counts.add("matched", answer.matched)
         counts.add("unmatched", answer.unmatched)
@@ -353,7 +341,7 @@ class _InWindows:
 def act(
     batches: Iterator[pa.RecordBatch], *, task: EventTask, pin: Pin
 ) -> Iterator[pa.RecordBatch]:
-    """B where windows follow: what is due becomes parts of windows; emits one report.
+    """B where windows follow: due rows become parts of windows; emits one report.
 
     Its detail is `{"partials": [{"bucket", "path", "rows", "bytes"}]}`.
     """
@@ -377,8 +365,6 @@ def act(
 
 
 class _Acting:
-    """Stage B of one task."""
-
     def __init__(self, task: EventTask, pin: Pin, counts: TaskCounts) -> None:
         assert task.places.waiting is not None, "rows wait in a table"
         self._task = task
@@ -394,9 +380,8 @@ class _Acting:
         """The answers of work items.
 
         An item is `{"parts": [{"partition", "arrivals": [path], "waiting": [{"path", "rewrite"}]}],
-        "after", "upto", "steps": [watermark]}`: due is what is behind `after`
-        and not behind `upto`. Arrivals that are not due go to one new file a part, with what is
-        left of files that are rewritten.
+        "after", "upto", "steps": [watermark]}`. Rows after `after` and up to `upto` are due. Other
+        arrivals go to one new file a part, with what remains of rewritten files.
         """
         for item in work_items(batches):
             due = _Due.of(item)
@@ -439,11 +424,7 @@ class _Acting:
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """How the operator's watermark moves in a batch.
-
-    Attributes:
-        steps: the watermarks on the way, `upto_ms` last; each releases other rows.
-    """
+    """How the operator's watermark moves in a batch; `steps` ends with `upto_ms`."""
 
     after_ms: int
     upto_ms: int

@@ -1,9 +1,8 @@
-"""What a worker builds the lookup indexes of a dimension from.
+"""Sources from which a worker builds the lookup indexes of a dimension.
 
-The first that exists: an index of an older version on this node and the commits after it; the
-newest fold that is not newer, and the commits after it; all rows of the version. All give the same
-rows. A fold has no tombstones but records up to which positions it forgot them: where a later
-commit repeats something older, the whole changelog is read.
+The first that exists: an older index on this node and the later commits; the newest fold that is
+not newer, and the later commits; all rows. A fold has no tombstones, but records up to which
+positions it dropped them; if a later commit repeats something older, the whole changelog is read.
 """
 
 import os
@@ -44,11 +43,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def on_this_node(directory: Path) -> Path:
-    """`directory` with `{host}` as this node's name and `{NAME}` as this process's variable NAME.
-
-    Raises:
-        IndexDirectoryError: a variable is not set here.
-    """
+    """Expand `{host}` and `{NAME}` (a variable); raises IndexDirectoryError if it is not set."""
     return Path(_PLACEHOLDER.sub(_value, str(directory)))
 
 
@@ -77,12 +72,7 @@ _RECORDS_KEY = "sluice.records"
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What `current` equals.
-
-    Attributes:
-        records: of the changelog topic up to there.
-        generation: the newest that they have.
-    """
+    """Records of the changelog topic that `current` contains, and their newest generation."""
 
     records: int
     generation: int
@@ -94,14 +84,10 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class FoldedVersion:
-    """A version of `current` that a fold has made.
+    """A version of `current` that a fold has written, equal to `changelog_version`.
 
-    Attributes:
-        table_version: of `current`.
-        changelog_version: the one that it equals.
-        progress: the watermark records up to there, and the floor.
-        folded: how much of the changelog topic that is; None if the commit is of before and does
-            not tell.
+    `progress` has the watermark records up to there, and the floor; `folded` is None if an older
+    commit does not say.
     """
 
     table_version: int
@@ -111,12 +97,6 @@ class FoldedVersion:
 
 
 def fold_metadata(version: int, state: ChangelogState) -> Mapping[str, Any]:
-    """The metadata of the commit that makes `current` equal changelog version `version`.
-
-    Args:
-        version: for users, too.
-        state: of the changelog at `version`.
-    """
     folded = Folded.of(state)
     return {
         VERSION_KEY: version,
@@ -129,11 +109,8 @@ def fold_metadata(version: int, state: ChangelogState) -> Mapping[str, Any]:
 def newest_fold(current: DeltaLog, version: int) -> FoldedVersion | None:
     """The newest fold that is not newer than changelog version `version`.
 
-    None if there is none, if its commit is not in the log any more, or if it does not tell what it
-    has forgotten, as those of before.
-
-    Raises:
-        SinkError: the log cannot be read.
+    None if there is none, if its commit has left the log, or if an older commit does not record
+    which tombstones it dropped. Raises SinkError if the log cannot be read.
     """
     committed = current.batches.newest_batch(version)
     metadata = current.batches.metadata_at(committed[0]) if committed is not None else None
@@ -153,11 +130,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DimensionTables:
-    """Where the tables of one dimension are; picklable.
-
-    Attributes:
-        app_id: of the changelog's commits; those of `current` carry the same and `:current`.
-    """
+    """The tables of one dimension; picklable. Commits of `current` use `<app_id>:current`."""
 
     changelog: TablePath
     current: TablePath
@@ -165,12 +138,7 @@ class DimensionTables:
 
 
 class IndexSource:
-    """The tables of one dimension, read only.
-
-    Args:
-        changelog: the versions are its versions.
-        current: the fold; None where there is none.
-    """
+    """The tables of one dimension, read only; `current` is None without a fold."""
 
     def __init__(self, changelog: DeltaLog, current: DeltaLog | None) -> None:
         self.changelog = changelog
@@ -184,14 +152,11 @@ class IndexSource:
         )
 
     def make(self, directory: Path, version: int, spec: IndexSpec) -> None:
-        """Make the index of `version` usable on this node, unless it is.
+        """Build the index of `version` on this node once, unless it is usable.
 
-        Processes that ask at once make it once: the others wait for the first.
-
-        Raises:
-            IndexBuildError: the rows do not fit `spec`.
-            IndexDirectoryError: the directory cannot be written.
-            SinkError: the log or a file of this version is gone.
+        Concurrent processes wait for the first. Raises IndexBuildError if the rows do not fit
+        `spec`, IndexDirectoryError if the directory cannot be written, SinkError if the log or a
+        file is gone.
         """
         if is_usable(directory, version, spec):
             return
@@ -206,14 +171,10 @@ class IndexSource:
         self._build(directory, version, spec)
 
     def remake(self, directory: Path, version: int, spec: IndexSpec) -> None:
-        """Read the index files of a pinned `version` and rebuild what is lost or damaged.
+        """Read the index files of a pinned `version` and rebuild lost or damaged ones.
 
-        A process that has the old files mapped maps the new ones at its next `attach`.
-
-        Raises:
-            IndexBuildError: the rows do not fit `spec`.
-            IndexDirectoryError: the directory cannot be written.
-            PinnedVersionExpiredError: it must be built, and its log or files are gone.
+        Processes map the new files at their next `attach`. Raises IndexBuildError,
+        IndexDirectoryError, and PinnedVersionExpiredError if the log or its files are gone.
         """
         discard_damaged(directory, version, spec)
         if not is_usable(directory, version, spec):
@@ -222,28 +183,19 @@ class IndexSource:
 
     @contextmanager
     def pinned(self, version: int) -> Iterator[None]:
-        """Within, what is gone of `version` was promised to a pin.
-
-        Raises:
-            PinnedVersionExpiredError: in the place of `SinkError`.
-        """
+        """Turn SinkError into PinnedVersionExpiredError."""
         try:
             yield
         except SinkError as exc:
             raise version_expired(self.changelog, version, exc) from exc
 
     def everything(self, version: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
-        """All changelog rows up to `version`, with the columns that an index needs.
-
-        Raises:
-            SinkError: the log or a file of this version is gone.
-        """
+        """Changelog rows up to `version` with the index's columns; raises SinkError."""
         files = self.changelog.files.files_at(version)
         for table in self.changelog.files.read_files(files, _columns(spec)):
             yield from table.to_batches(_BATCH_ROWS)
 
     def _is_near(self, older: int, version: int) -> bool:
-        """Whether to advance from `older`: not when a fold is far nearer."""
         if version - older <= _FAR_COMMITS:
             return True
         try:
@@ -252,7 +204,6 @@ class IndexSource:
             return True
 
     def _build(self, directory: Path, version: int, spec: IndexSpec) -> None:
-        """Build without an older index: from the fold, if that can be."""
         started = time.monotonic()
         made_from = "changelog" if spec.versioned is not None else "fold"
         try:
@@ -277,11 +228,7 @@ class IndexSource:
         build(directory, version, spec, changes, fold=folded)
 
     def _fold(self, version: int) -> FoldedVersion:
-        """The fold to start from.
-
-        Raises:
-            SinkError: there is none that can be read without Spark.
-        """
+        """The fold to start from; raises SinkError if none can be read without Spark."""
         fold = newest_fold(self._current, version) if self._current is not None else None
         if self._current is None or fold is None:
             raise SinkError(

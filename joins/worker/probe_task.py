@@ -1,8 +1,7 @@
 """The worker's half of a probe micro-batch: attach the pinned index, join, stage.
 
-The driver makes an index before a batch pins its version. On another node it is made by the first
-task that needs it, from the tables; the tasks beside it wait. A task that is tried again reads the
-index files first, for they may be what killed the attempt before it.
+The first task on a node that lacks the index makes it. A retried task reads the index files first,
+for they may have killed the earlier attempt.
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,9 +63,8 @@ class BatchTask(Protocol):
 class IndexPlace:
     """Where the index of one role of a dimension lies on a node.
 
-    Attributes:
-        directory: may have placeholders; `on_node` is what they mean here.
-        is_shared: other jobs look up the same index, in batches that may pin older versions.
+    `on_node` resolves placeholders of `directory`. If it `is_shared`, batches of other jobs may pin
+    older versions.
     """
 
     dimension: str
@@ -76,22 +74,16 @@ class IndexPlace:
 
     @property
     def on_node(self) -> Path:
-        """The directory on this node.
-
-        Raises:
-            IndexDirectoryError: this node does not say what a placeholder means.
-        """
+        """`directory` on this node; raises IndexDirectoryError if a placeholder is not set here."""
         return on_this_node(self.directory)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeTask:
-    """What a worker needs to join a part of a micro-batch; picklable.
+    """A worker's part of a micro-batch join; picklable.
 
-    Attributes:
-        indexes: role's alias → place.
-        dead_letters: root of the dead-letter table.
-        tables: dimension → what its indexes are made from; without, they must be there.
+    `indexes` is by role's alias. `tables` has the sources of indexes by dimension; without them the
+    indexes must exist.
     """
 
     kernel: ProbeKernelSpec
@@ -107,12 +99,9 @@ class ProbeTask:
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """Map the pinned versions into this process; milliseconds, cached.
 
-        What is not on this node is made, and what no batch will pin any more is removed there.
-
-        Raises:
-            IndexBuildError: an index is not there, and the task does not know the tables.
-            IndexDirectoryError: it cannot be written on this node, or is locked for too long.
-            PinnedVersionExpiredError: the tables do not have the version any more.
+        Builds missing indexes on this node and removes those that no batch will pin again. Raises
+        IndexBuildError without tables, IndexDirectoryError if the directory cannot be written or is
+        locked for too long, PinnedVersionExpiredError if the tables no longer have the version.
         """
         return {
             alias: self._attached(place, versions[place.dimension])
@@ -120,12 +109,7 @@ class ProbeTask:
         }
 
     def repair(self, versions: Mapping[str, int]) -> None:
-        """Read the files of the pinned indexes on this node and rebuild the damaged ones.
-
-        Raises:
-            IndexDirectoryError: as `attach`.
-            PinnedVersionExpiredError: as `attach`.
-        """
+        """Rebuild damaged pinned indexes of this node; raises as `attach`."""
         for place in self.indexes.values():
             if place.dimension in self.tables:
                 source = IndexSource.of(self.tables[place.dimension])
@@ -134,7 +118,6 @@ class ProbeTask:
     def answers(
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
     ) -> Iterator[JoinedBatch]:
-        """Join the Kafka rows of one task under `pin`, and count them."""
         indexes = pinned_indexes(self, pin)
         context = pinned_context(pin)
         self.failpoints.hit("C5", pin.batch)
@@ -160,7 +143,7 @@ class ProbeTask:
 
 
 def pinned_indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
-    """The indexes of the pin; a later attempt of a task reads their files first."""
+    """The indexes of the pin; a retried task reads their files first."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         task.repair(pin.versions)
@@ -176,12 +159,7 @@ def pinned_context(pin: Pin) -> BatchContext:
 
 
 class TaskCounts:
-    """What a task has to report beside its rows.
-
-    Attributes:
-        values: sums over its batches.
-        files: table name → a file that was staged on the way to the rows.
-    """
+    """A task's sums over its batches, and the staged file of each table."""
 
     def __init__(self) -> None:
         self.values = {"joined": 0, "matched": 0, "unmatched": 0, "dead_letters": 0}
@@ -194,7 +172,6 @@ class TaskCounts:
         self.add("bytes", sizes.as_py() or 0)
 
     def answered(self, batch: JoinedBatch) -> None:
-        """Add `batch`, an answer."""
         self.add("joined", batch.rows.num_rows)
         self.add("matched", batch.matched)
         self.add("unmatched", batch.unmatched)

@@ -1,7 +1,6 @@
-"""Rows that workers encode for a sink: in files until the driver hands them on, or in Spark.
+"""Rows that workers encode for a sink: in files for the driver, or in Spark.
 
-The files belong to no table. What a crash leaves is removed before the next batch is staged; a
-batch that comes again is joined again.
+The next batch removes files that a crash has left.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,7 +64,7 @@ class PersistedRows:
         self._staged: DataFrame | None = None
 
     def run(self, frame: DataFrame) -> BatchReport:
-        """Run `frame`, which `stage_rows` fills, keep its rows and give its reports."""
+        """Run `frame`, which `stage_rows` fills, keep its rows and return its reports."""
         self._forget()  # what a failed attempt has left
         self._staged = frame.persist()
         try:
@@ -77,11 +76,7 @@ class PersistedRows:
 
     @contextmanager
     def taken(self) -> Iterator[DataFrame]:
-        """The rows, their report empty; they are gone afterwards.
-
-        Raises:
-            SinkError: there are none.
-        """
+        """The rows, which are dropped at exit; raises SinkError without any."""
         if self._staged is None:
             raise SinkError("no batch is staged", hint="The batch is run again.")
         try:
@@ -101,12 +96,7 @@ _COPIED_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class RowEncoding:
-    """What becomes of joined rows in a file; picklable.
-
-    Attributes:
-        schema: of the file.
-        encode: the columns of `schema` for each row that is kept, in their order.
-    """
+    """Encodes joined rows, in order, for a file of `schema`; picklable."""
 
     schema: pa.Schema
     encode: Callable[[JoinedBatch, Pin], pa.RecordBatch]
@@ -120,7 +110,6 @@ def _stage(
     encoding: RowEncoding,
     place: TablePath,
 ) -> Iterator[pa.RecordBatch]:
-    """Join and stage the rows and the dead letters; emits one report."""
     origin = current_origin(task.epoch, pin.batch)
     counts = TaskCounts()
     with (
@@ -136,12 +125,7 @@ def _stage(
 
 
 class RowFiles:
-    """The files of one job's newest batch, in a place that all nodes see.
-
-    Args:
-        place: of the files.
-        copies: directory of the driver, where it reads what is in a store.
-    """
+    """The files of one job's newest batch, seen by all nodes; `copies` are the driver's."""
 
     def __init__(self, place: TablePath, copies: Path | None = None) -> None:
         self.place = place
@@ -153,12 +137,7 @@ class RowFiles:
         return work.report(stage)
 
     def paths(self, report: BatchReport) -> list[str]:
-        """The files of the batch on this machine, in the order of its tasks.
-
-        Raises:
-            SinkError: one is gone.
-            StoreUnavailableError: the store of the files does not answer.
-        """
+        """Local paths in task order; raises SinkError, StoreUnavailableError."""
         files = self.staged(report)
         if len(files) > 1 and not isinstance(self.place, Path):
             with ThreadPoolExecutor(_COPIED_AT_ONCE) as threads:
@@ -193,9 +172,8 @@ class RowFiles:
                 (place / file.path).unlink(missing_ok=True)
 
     def clear(self, epoch: int) -> None:
-        """Remove what runner `epoch` and older ones have left."""
         for place in self._places:
-            # Nothing was ever there; or the store is away, and the next batch clears it.
+            # The directory is missing, or the store is down and the next batch clears it.
             with suppress(FileNotFoundError, StoreUnavailableError):
                 paths: list[TablePath] = list(place.iterdir())
                 for path in paths:

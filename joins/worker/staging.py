@@ -1,4 +1,4 @@
-"""What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
+"""A task's report to the driver: one JSON line, as rows would become JVM objects."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,13 +20,7 @@ REPORT_DDL = "report string"
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """The outcome of one task of a micro-batch.
-
-    Attributes:
-        files: table name → staged file of this task.
-        counts: name → number, summed over tasks by `merge_reports`.
-        detail: what else the task has to say, as JSON values.
-    """
+    """The outcome of one task: files by table, counts to sum, and JSON values."""
 
     files: Mapping[str, StagedFile] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -55,7 +49,6 @@ class BatchReport:
 
 
 def merge_reports(texts: Iterable[str]) -> BatchReport:
-    """Sum counts and collect files and details, in task order."""
     files: dict[str, list[StagedFile]] = {}
     counts: dict[str, int] = {}
     details: list[Mapping[str, Any]] = []
@@ -72,7 +65,7 @@ def merge_reports(texts: Iterable[str]) -> BatchReport:
 
 @contextmanager
 def telling_cause() -> Iterator[None]:
-    """In a task: an error reaches the driver as what it means; `fault_in` finds it there."""
+    """Report a task's errors to the driver by cause; `fault_in` finds it there."""
     try:
         yield
     except Exception as exc:
@@ -82,7 +75,7 @@ def telling_cause() -> Iterator[None]:
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:
-    """The origin of files that this task writes; only inside a Spark task."""
+    """The origin of files that this task writes; epoch and batch only outside a Spark task."""
     context = TaskContext.get()
     if context is None:
         return FileOrigin(epoch, batch, 0, 0)
@@ -90,12 +83,10 @@ def current_origin(epoch: int, batch: int) -> FileOrigin:
 
 
 def task_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
-    """Asks a registry for the schema of a number.
+    """Looks up schemas in a registry by number.
 
-    What that raises reaches the driver from `joins.worker.staging`:
-
-    Raises:
-        SourceError: a certificate for the registry cannot be used.
+    Errors of the lookup reach the driver through this module. Raises SourceError if a certificate
+    for the registry cannot be used.
     """
 
     def schema_of(number: int) -> str | None:

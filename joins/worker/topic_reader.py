@@ -26,7 +26,7 @@ def range_item(ranges: Ranges) -> str:
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches: each costs a kernel as much as thousands of rows."""
+    """Merge rows into fewer batches: each batch costs a kernel as much as thousands of rows."""
     small, rows, size = list[pa.RecordBatch](), 0, 0
     for batch in batches:
         small.append(batch)
@@ -40,21 +40,16 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True)
 class TopicReader:
-    """Reads the ranges that a task is given; picklable.
-
-    Attributes:
-        columns: of the records, as `KafkaRecords.batches` names them.
-    """
+    """Reads the ranges that a task gets; picklable."""
 
     kafka: KafkaOptions
     topics: StreamTopics
     columns: tuple[str, ...]
 
     def __call__(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The records of all `range_item`s, those of a partition in the order of their offsets.
+        """The records of all `range_item`s, each partition in offset order.
 
-        Raises:
-            As `KafkaRecords.batches`; the driver gets them from `joins.worker.staging`.
+        Raises as `KafkaRecords.batches`; the driver gets the errors through `joins.worker.staging`.
         """
         for batch in items:
             for item in batch.column(0).to_pylist():

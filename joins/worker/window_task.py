@@ -1,7 +1,6 @@
-"""The workers' half of windows: rows become parts of windows, these and their state become rows.
+"""The workers' half of windows: rows become parts, parts and state become fired rows.
 
-Parts are kept apart by bucket, in Arrow files of the running batch; a bucket's parts and its state
-meet in one task. What is right, and in which order, is for `joins.kernels.windows` to say.
+One task gets all parts and the state of a bucket.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,19 +45,13 @@ _BUCKET = "_bucket"
 
 @dataclass(frozen=True, slots=True)
 class WindowClock:
-    """The time of windows in one batch.
-
-    Attributes:
-        start_ms: their operator's watermark before the batch.
-        clock_ms: of the batch, if it is the time of all rows; None in event time.
-    """
+    """The operator's watermark before a batch; and in processing time the time of all rows."""
 
     start_ms: int
     clock_ms: int | None = None
 
     @classmethod
     def of(cls, pin: Pin, *, follows_clock: bool) -> "WindowClock":
-        """As the pin says."""
         event = pin.event or EventPin()
         if follows_clock:
             clock_ms = pin.batch_timestamp_ms if event.clock_ms is ABSENT else event.clock_ms
@@ -67,7 +60,6 @@ class WindowClock:
         return cls(event.watermark if before is ABSENT else before)
 
     def timed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """`rows` with all the columns of their records that windows look at."""
         if self.clock_ms is not None:
             count = rows.num_rows
             times = (self.clock_ms, self.start_ms)
@@ -93,10 +85,7 @@ class WindowParts:
         self._files.__exit__()
 
     def add(self, rows: pa.RecordBatch, clock: WindowClock) -> pa.Table:
-        """Take joined rows in order of arrival; gives back those that no window took.
-
-        `rows` are of the kernel's `joined_schema`.
-        """
+        """Add joined rows in order of arrival; returns those that no window took."""
         parts = partials(self._spec, clock.timed(rows))
         buckets = parts.table.column(_BUCKET).to_numpy()
         starts = np.searchsorted(buckets, np.arange(self._spec.buckets + 1))
@@ -111,7 +100,7 @@ class WindowParts:
 
 
 def once_a_record(late: pa.Table) -> pa.Table:
-    """`late` without the further rows of a record, which stand behind its first one."""
+    """Keep the first row of each record; its further rows follow directly."""
     if late.num_rows < 2:
         return late
     places = np.stack([late.column(name).to_numpy() for name in (PARTITION, OFFSET)])
@@ -121,13 +110,9 @@ def once_a_record(late: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class WindowTask:
-    """Stage C of one task.
+    """Stage C of one task; `read_from` is where files of open windows (`root`) are read.
 
-    Attributes:
-        root: of the table of open windows.
-        late: the table of late records.
-        read_from: where files of open windows are read.
-        scratch: where the parts of the batch are.
+    `scratch` has the parts of the batch.
     """
 
     spec: WindowSpec
@@ -140,7 +125,7 @@ class WindowTask:
     def fired(
         self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
     ) -> Iterator[JoinedBatch]:
-        """The rows of a work item's buckets, in their order; new state and late records are staged.
+        """The rows of a work item's buckets, in order; stages new state and late records.
 
         An item is `{"parts": [{"bucket", "state": [{"path", "min_due", "max_due", "rewrite"}],
         "partials": [{"path", …}]}], "after", "upto", "steps": [watermark]}`.
@@ -182,7 +167,7 @@ class WindowTask:
         return answer
 
     def _answer(self, projected: Projected, bucket: int, pin: Pin) -> JoinedBatch:
-        """The rows as the sink gets them; no record of the topic has made them alone."""
+        """The rows as the sink gets them; no single record of the topic produced them."""
         rows = projected.rows
         columns = list(rows.columns)
         if self.kernel.row_metadata:
@@ -201,12 +186,7 @@ class WindowTask:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """State tables of a bucket, oldest first.
-
-    Attributes:
-        read: by path, those that firing needs.
-        rewritten: those whose files go with this batch.
-    """
+    """State tables of a bucket, oldest first; `rewritten` ones lose their files."""
 
     read: Mapping[str, pa.Table]
     rewritten: Sequence[pa.Table]
@@ -218,7 +198,7 @@ class _State:
         files: Sequence[Mapping[str, Any]],
         needed: tuple[int, int] | None,
     ) -> "_State":
-        """Read the files with windows whose end is `needed`, from one to the other."""
+        """Read the files that have windows ending within `needed` (both ends included)."""
         low, high = (1, 0) if needed is None else needed
         tables = {}
         for each in files:
@@ -235,8 +215,7 @@ class _State:
 def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:
     """Window rows that could not be computed, as letters.
 
-    They have no record: the topic is `WINDOW`, the partition negative, one for each bucket, and the
-    offset counts.
+    The topic is `WINDOW`, the partition negative, one for each bucket; the offset counts.
     """
     count = dead.num_rows
     columns = {

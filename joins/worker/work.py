@@ -1,9 +1,8 @@
 """The work of a batch's tasks, and how the driver runs them.
 
-Task n of a job's batches prefers the same node each time, so that few nodes build the indexes of a
-pinned version; a task does not wait for a node that is busy or gone. `collected` does what
-`mapPartitions(…).collect()` does with fewer calls of the JVM: PySpark makes about twenty a stage, a
-third of the driver's time for a small batch.
+Task n prefers the same node each time, so that few nodes build an index. `collected` replaces
+`mapPartitions(…).collect()` with fewer JVM calls: PySpark makes about twenty a stage, a third of
+the driver's time for a small batch.
 """
 
 import time
@@ -29,7 +28,6 @@ TAG = "spark.sluice.job"
 
 
 def enter_pool(spark: SparkSession, pool: str) -> None:
-    """Let the Spark jobs of this thread share the cores as those of `pool` do."""
     context = spark.sparkContext
     context.setLocalProperty("spark.scheduler.pool", pool)
     tag = spark.conf.get(TAG, None)
@@ -43,7 +41,7 @@ Nodes = tuple[str, ...]
 
 
 def nodes_for(spark: SparkSession) -> Nodes:
-    """The hosts of executors, that of task 0 of the session's job first; none if all is here."""
+    """Hosts of executors, the host of the job's task 0 first; empty with fewer than two."""
     context = spark.sparkContext
     if str(context.master).startswith("local"):
         return ()
@@ -56,7 +54,7 @@ def nodes_for(spark: SparkSession) -> Nodes:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """Tasks that can run at the same time, as they were within the last seconds."""
+    """Tasks that can run at the same time; cached for a few seconds."""
     return _parallelism(spark.sparkContext, int(time.monotonic() / _KNOWN_S))
 
 
@@ -81,8 +79,6 @@ _PICKLES: Any = CloudPickleSerializer
 
 @dataclass(frozen=True, slots=True)
 class _OfAPartition:
-    """As a Python worker calls it; picklable."""
-
     work: Texts
 
     def __call__(self, _: int, numbers: Iterator[str]) -> Iterator[str]:
@@ -91,14 +87,10 @@ class _OfAPartition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Jvm:
-    """What stays the same for all stages of a session; objects of its JVM.
+    """Objects of a session's JVM that all its stages share.
 
-    Attributes:
-        function, rdd: classes.
-        collect: runs an RDD, and says where what its tasks give can be read.
-        environment, includes: of the workers.
-        nothing: an empty list.
-        largest_bytes: of a function that goes with each task; a larger one is broadcast.
+    `collect` runs an RDD and says where its results can be read. A function above `largest_bytes`
+    is broadcast.
     """
 
     function: Any
@@ -129,7 +121,7 @@ _jvm_of = lru_cache(maxsize=4)(_Jvm.of)
 
 @lru_cache(maxsize=64)
 def numbered(context: SparkContext, count: int, nodes: Nodes) -> Any:  # noqa: ANN401
-    """An RDD of the JVM with a partition for each number; of `nodes` each prefers one, if any."""
+    """An RDD of the JVM with one partition for each number; each prefers one of `nodes`."""
     jvm: Any = context._jvm
     sequence, pair = jvm.PythonUtils.toSeq, jvm.scala.Tuple2
     places = [sequence([nodes[n % len(nodes)]] if nodes else []) for n in range(count)]
@@ -140,11 +132,7 @@ def numbered(context: SparkContext, count: int, nodes: Nodes) -> Any:  # noqa: A
 
 
 def collected(context: SparkContext, count: int, nodes: Nodes, work: Texts) -> list[str]:
-    """The texts of so many tasks, in their order; of `nodes` each task prefers one, if any.
-
-    Raises:
-        PySparkException: a task has failed for the last time, or its job was cancelled.
-    """
+    """The texts of `count` tasks, in task order; raises PySparkException if one fails."""
     jvm, reads, pickles = _jvm_of(context), _READS(), _PICKLES()
     pickled = pickles.dumps((_OfAPartition(work), None, reads, context.serializer))
     if len(pickled) > jvm.largest_bytes:
@@ -177,7 +165,7 @@ _ITEM = "item"
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """A stage whose errors reach the driver as what they mean; picklable."""
+    """A stage that reports its errors to the driver by cause; picklable."""
 
     stage: Stage
 
@@ -188,7 +176,7 @@ class _Telling:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A stage over what `read` makes of a task's items; picklable."""
+    """A stage over the rows that `read` makes from a task's items; picklable."""
 
     items: tuple[str, ...]
     read: Stage | None
@@ -209,13 +197,10 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the tasks of one stage are given: rows of other tasks, or items.
+    """Input of the tasks of one stage: rows of other tasks, or items, one task each.
 
-    Attributes:
-        frame: the rows.
-        items: texts; a task each.
-        read: makes the stage's input of a task's items, None where it takes them as they are.
-        has_index: tasks need an index on their node, so that each prefers the same one each time.
+    `read` makes the stage's input from a task's items; None if the stage takes items. With
+    `has_index` each task prefers the same node each time, which has its index.
     """
 
     frame: DataFrame | None
@@ -242,7 +227,6 @@ class Work:
         return spark
 
     def map(self, stage: Stage, schema: str | StructType) -> DataFrame:
-        """The rows of `schema` that the tasks make by `stage`."""
         if self.frame is not None:
             return self.frame.mapInArrow(_Telling(stage), schema)
         count = len(self.items)
@@ -253,9 +237,9 @@ class Work:
         return merge_reports(self.texts(stage))
 
     def texts(self, stage: Stage) -> list[str]:
-        """Run `stage`, whose rows are texts (`REPORT_SCHEMA`); all of them, in the tasks' order.
+        """Run `stage`, whose rows are texts (`REPORT_SCHEMA`), and return them in task order.
 
-        Items go without a plan of Spark SQL, which costs more than the tasks of a small batch.
+        Items bypass Spark SQL, whose plan costs more than the tasks of a small batch.
         """
         if self.frame is not None:
             rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
@@ -267,10 +251,10 @@ class Work:
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:
-    """Where a batch of about `limit` records ends: each partition has its share of what there is.
+    """End offsets of a batch of about `limit` records: each partition gets its share.
 
-    So all partitions are read up to their ends together, and none holds the watermark back for
-    long. A partition with records has at least one.
+    So all partitions reach their ends together, and none holds the watermark back for long. A
+    partition with records gets at least one.
     """
     there = {p: max(0, offset - start.get(p, 0)) for p, offset in end.items()}
     total = sum(there.values())
@@ -281,14 +265,9 @@ def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict
 
 
 def split(ranges: Ranges, tasks: int, *, whole: bool = False) -> list[dict[int, tuple[int, int]]]:
-    """`ranges` in at most so many parts of about the same number of records, none empty.
+    """`ranges` in at most `tasks` non-empty parts with about equally many records.
 
-    The parts follow each other: each partition's records are in the order of its offsets.
-
-    Args:
-        ranges: of a batch.
-        tasks: that can run at the same time.
-        whole: a partition is not divided.
+    The parts keep each partition's records in offset order; `whole` never divides a partition.
     """
     total = sum(end - first for first, end in ranges.values())
     parts = max(1, min(tasks, -(-total // RECORDS_WORTH_A_TASK)))

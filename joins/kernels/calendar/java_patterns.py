@@ -1,10 +1,8 @@
-"""Patterns of dates and times as `DateTimeFormatter` and `SimpleDateFormat` of Java read them.
+"""Patterns of Java's `DateTimeFormatter` (TIMESTAMPs) and `SimpleDateFormat` (texts, seconds).
 
-The first serves TIMESTAMPs, the second texts and numbers of seconds, as in Flink; the letters
-differ only in `S`, `u` and zones. Eras, week years and names of zones are refused. To read, a
-`DateTimeFormatter` needs the whole text, numbers as wide as their letters, and makes a day that the
-month does not have its last one; a `SimpleDateFormat` reads the beginning of the text, and its
-fields run over: month 13 is January of the next year.
+Eras, week years and names of zones are refused. A `DateTimeFormatter` reads the whole text and
+limits a day to the last of its month; a `SimpleDateFormat` reads the beginning of the text, and its
+fields overflow: month 13 is January of the next year.
 """
 
 import datetime as dt
@@ -16,7 +14,7 @@ from functools import lru_cache
 
 
 class Dialect(Enum):
-    """Whose pattern it is."""
+    """The Java class of a pattern."""
 
     FORMATTER = auto()
     SIMPLE = auto()
@@ -39,16 +37,12 @@ MAX_PATTERN = 200
 
 
 class PatternError(ValueError):
-    """A pattern is none of Java's, or has letters that are not supported."""
+    """A pattern is invalid in Java, or has letters that are not supported."""
 
 
 @lru_cache(maxsize=256)
 def items_of(pattern: str, dialect: Dialect) -> tuple[Item, ...]:
-    """The fields of a pattern and the texts between them.
-
-    Raises:
-        PatternError: it is no pattern, or one with other letters.
-    """
+    """Fields of a pattern and the texts between them; raises PatternError."""
     if len(pattern) > MAX_PATTERN:
         raise PatternError(f"a pattern of {len(pattern)} characters")
     items: list[Item] = []
@@ -82,7 +76,6 @@ def _field(letter: str, count: int, dialect: Dialect) -> Letter:
 
 
 def _quoted(pattern: str, at: int) -> tuple[str, int]:
-    """The text between quotes, and where it ends; two quotes are one."""
     if pattern[at + 1 : at + 2] == "'":
         return "'", at + 2
     text, place = [], at + 1
@@ -106,7 +99,7 @@ _FIRST_OF_CLOCK = {"k": 1, "h": 1}
 
 
 class TextError(ValueError):
-    """A text is no time of its pattern."""
+    """A text does not match its pattern."""
 
 
 Fields = dict[str, str]
@@ -115,9 +108,7 @@ Fields = dict[str, str]
 def read(text: str, pattern: str, dialect: Dialect) -> tuple[int, int | None]:
     """The local time in nanoseconds since 1970, and the offset in minutes that the text names.
 
-    Raises:
-        PatternError: it is no pattern.
-        TextError: the text is not of the pattern.
+    Raises PatternError for an invalid pattern, TextError if the text does not match it.
     """
     regex, letters = _reader(pattern, dialect)
     match = regex.fullmatch(text) if dialect is Dialect.FORMATTER else regex.match(text)
@@ -254,20 +245,14 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def moment_of(micros: int) -> dt.datetime:
-    """Microseconds since 1970 as a time of the calendar.
-
-    Raises:
-        OverflowError: its year is not 1 to 9999.
-    """
+    """Microseconds since 1970 as a datetime; raises OverflowError outside of years 1 to 9999."""
     return _EPOCH + dt.timedelta(microseconds=micros)
 
 
 def shown(micros: int, nanos: int, pattern: str, dialect: Dialect, offset: int = 0) -> str:
     """A local time by a pattern; `offset` is that of its zone, in minutes.
 
-    Raises:
-        PatternError: it is no pattern.
-        OverflowError: the year of the time is not 1 to 9999.
+    Raises PatternError for an invalid pattern, OverflowError outside of years 1 to 9999.
     """
     time = moment_of(micros)
     return "".join(
@@ -297,7 +282,6 @@ def _fraction(field: Letter, nanos: str, dialect: Dialect) -> str:
 
 
 def _named(field: Letter, time: dt.datetime) -> str | None:
-    """What is not written as the whole number."""
     letter, count = field.letter, field.count
     if letter in "yu" and count == 2:
         return f"{time.year % 100:02}"

@@ -1,6 +1,6 @@
 """TO_TIMESTAMP, TO_DATE, DATE_FORMAT, FROM_UNIXTIME, UNIX_TIMESTAMP, CONVERT_TZ: times and texts.
 
-A text that is no time gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT for it.
+An invalid text gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT for it.
 """
 
 import datetime as dt
@@ -28,13 +28,11 @@ _PIECE = re.compile(
 
 
 def arrow_pattern(pattern: str) -> list[str | int] | None:
-    """A pattern of Java's `DateTimeFormatter` for Arrow, None if it has letters that we do not.
+    """A pattern of Java's `DateTimeFormatter` for Arrow, None if it has other letters.
 
     Letters are `yyyy MM dd HH mm ss` and up to six `S`; other characters stand for themselves,
-    letters between single quotes too, and two single quotes are one.
-
-    Returns:
-        Patterns of strftime, and between them how many digits of the second's fraction.
+    letters between single quotes too, and two single quotes are one. Returns patterns of strftime,
+    and between them the number of digits of the second's fraction.
     """
     result: list[str | int] = [""]
     at = 0
@@ -59,7 +57,6 @@ def _arrow_piece(piece: re.Match[str]) -> str:
 
 
 def date_format(op: Operation) -> Value:
-    """TIMESTAMP and a literal pattern to text."""
     pattern = op.constant(1)
     assert pattern is not None, "the planner takes literals only"
     parts = arrow_pattern(pattern.as_py())
@@ -97,7 +94,7 @@ _UNITS = {0: 1_000, 3: 1}
 
 
 def _of_usual(text: str, pattern: re.Pattern[str]) -> int | None:
-    """Nanoseconds of a usual time, with or without its clock; a 31 of a short month is its last."""
+    """Nanoseconds of a usual time, with or without a clock; day 31 of a short month is its last."""
     match = pattern.fullmatch(text)
     if match is None:
         return None
@@ -125,7 +122,7 @@ def _local_nanos(text: str, pattern: str | None) -> int | None:
 
 
 def to_timestamp(op: Operation) -> Checked:
-    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond: by Arrow where all texts are usual."""
+    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond; Arrow reads columns of usual texts."""
     usual = _usual(op)
     if usual is not None:
         return Checked(usual, np.zeros(op.num_rows, dtype=np.bool_))
@@ -139,7 +136,6 @@ def to_timestamp(op: Operation) -> Checked:
 
 
 def _usual(op: Operation) -> pa.Array | None:
-    """All texts as times, if each is a whole one that Arrow reads alike."""
     pattern = op.constant(1) if len(op.arguments) > 1 else None
     if len(op.arguments) > 1 and (pattern is None or pattern.as_py() != USUAL):
         return None
@@ -164,9 +160,9 @@ def to_instant(op: Operation) -> Checked:
 
 
 def from_number(op: Operation) -> Checked:
-    """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: milliseconds by default, NULL beyond years 0 to 9999.
+    """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: ms by default, NULL beyond years 0 to 9999.
 
-    Of the year 0 a row fails: others cannot read such times.
+    A row of the year 0 fails: other systems cannot read such times.
     """
     if op.types[0].name is TypeName.BIGINT:
         return _from_whole(op)
@@ -201,8 +197,6 @@ def _from_whole(op: Operation) -> Checked:
 
 
 def to_date(op: Operation) -> Checked:
-    """`TO_DATE(text, pattern)`."""
-
     def days(text: str, pattern: str) -> int | None:
         try:
             nanos, offset = read(text, pattern, Dialect.SIMPLE)
@@ -215,7 +209,7 @@ def to_date(op: Operation) -> Checked:
 
 
 def format_time(op: Operation) -> Value | Checked:
-    """`DATE_FORMAT(time, pattern)`: by Arrow where it knows the letters."""
+    """`DATE_FORMAT(time, pattern)`: by Arrow if it supports the letters."""
     pattern = op.constant(1)
     if pattern is not None and arrow_pattern(pattern.as_py()) and _is_plain(op):
         return date_format(op)
@@ -233,7 +227,7 @@ def format_time(op: Operation) -> Value | Checked:
 
 
 def _is_plain(op: Operation) -> bool:
-    """Whether all times are of years that Arrow writes as Java does, in microseconds."""
+    """True if Arrow writes all the years as Java does, in microseconds."""
     ticks = argument_ticks(op, 0)
     if op.types[0].precision > 6:
         return False
@@ -254,7 +248,6 @@ def format_text(op: Operation) -> Checked:
 
 
 def from_unixtime(op: Operation) -> Checked:
-    """`FROM_UNIXTIME(seconds, pattern, zone)`."""
     return rowwise(
         lambda seconds, pattern, zone: _shown_instant(seconds * 1_000_000, pattern, zone),
         op.arrays(),
@@ -276,8 +269,6 @@ def unix_timestamp(op: Operation) -> Checked:
 
 
 def convert_tz(op: Operation) -> Checked:
-    """`CONVERT_TZ(text, from zone, to zone)`."""
-
     def converted(text: str, zone: str, other: str) -> str | None:
         micros = _read_instant(text, USUAL, zone)
         return None if micros is None else _shown_instant(micros, USUAL, other)

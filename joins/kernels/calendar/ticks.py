@@ -1,7 +1,6 @@
 """Times of every type as whole microseconds in NumPy, and back.
 
-A DATE is its midnight, a TIME counts from midnight, an INTERVAL counts its milliseconds or months.
-Of a TIMESTAMP with 7 to 9 digits the nanoseconds below a microsecond are kept aside.
+A DATE is its midnight, a TIME counts from midnight, an INTERVAL counts milliseconds or months.
 """
 
 from dataclasses import dataclass
@@ -42,17 +41,13 @@ def millis(column: pa.Array) -> Times:
 Integers = npt.NDArray[np.int64]
 MICROS_OF_DAY = 86_400_000_000
 MICROS_OF_MS = 1_000
-# Years 1 to 9999: beyond them others cannot read the time.
+# Years 1 to 9999: other systems cannot read times beyond them.
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """Times of a column: 0 where `valid` is false.
-
-    Attributes:
-        nanos: below the microsecond, 0 to 999.
-    """
+    """Times of a column, 0 where `valid` is false; `nanos` is 0 to 999, below the microsecond."""
 
     micros: Integers
     nanos: Integers
@@ -65,7 +60,7 @@ def numbers_of(values: pa.Array) -> tuple[Integers, Mask]:
 
 
 def ticks_of(values: pa.Array, kind: SqlType) -> Ticks:
-    """The times of a column of type `kind`, each as it is in UTC or in its day."""
+    """The times of a column of type `kind`, in UTC or within a day."""
     to = pa.int32() if kind.name is TypeName.DATE else pa.int64()
     numbers, valid = numbers_of(cast(values, to))
     nothing = np.zeros(len(numbers), dtype=np.int64)

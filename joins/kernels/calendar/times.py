@@ -1,7 +1,7 @@
 """EXTRACT, FLOOR and CEIL to a unit, times moved by intervals, and TIMESTAMPDIFF.
 
-FLOOR and CEIL as in Flink: weeks begin on Sunday; from the week on only the day counts, not the
-time in it; CEIL to a day of a DATE, and to a decade, century or millennium, is always the next one.
+As in Flink: weeks begin on Sunday; from the week on FLOOR and CEIL ignore the time in the day; CEIL
+to a day of a DATE, and to a decade, century or millennium, is always the next one.
 """
 
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ def shift(op: Operation, sign: int) -> Checked:
 
 
 def add_months(op: Operation) -> Checked:
-    """A time plus months; a day that the month does not have becomes its last one."""
+    """A time plus months; a day beyond the end of the month becomes its last day."""
     ticks = argument_ticks(op, 0)
     count, there = numbers_of(op.array(1))
     valid = ticks.valid & there
@@ -70,7 +70,6 @@ def add_months(op: Operation) -> Checked:
 
 
 def months_later(days: Integers, count: Integers) -> Integers:
-    """Days since 1970 moved by months."""
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     there = months + count
@@ -100,7 +99,7 @@ def _towards_zero(numbers: Integers, step: int) -> Integers:
 
 
 def _months_between(to: Integers, start: Integers) -> Integers:
-    """As Flink: whole months of the days, less one if the day is the same but not yet the time."""
+    """As Flink: whole months of the days, less one if the day is equal but the time is earlier."""
     to_day, start_day = to // MICROS_OF_DAY, start // MICROS_OF_DAY
     forward = to_day >= start_day
     whole = _whole_months(np.maximum(to_day, start_day), np.minimum(to_day, start_day))
@@ -121,8 +120,6 @@ Part = Callable[[Ticks], Integers]
 
 
 def part_of(part: Part) -> Function:
-    """A part of a DATE, TIME or TIMESTAMP."""
-
     def apply(op: Operation) -> pa.Array:
         ticks = argument_ticks(op, 0)
         return whole_numbers(part(ticks), ticks.valid)

@@ -1,7 +1,7 @@
-"""Time zones: their names as Java knows them, and instants as local times.
+"""Time zones: their names in Java, and instants as local times.
 
-A local time that a zone skips is read with the offset before the gap, one that it has twice with
-the earlier offset, as `LocalDateTime.atZone` of Java does.
+A local time that a zone skips is read with the offset before the gap, one that occurs twice with
+the earlier offset, as in `LocalDateTime.atZone` of Java.
 """
 
 import re
@@ -30,7 +30,7 @@ _SHORT = {  # java.time.ZoneId.SHORT_IDS, which TimeZone knows too
 
 @lru_cache(maxsize=256)
 def known_zone(name: str) -> str | int | None:
-    """UTC, a name of the time zone database, or an offset in minutes; None if it is none."""
+    """UTC, a name of the time zone database, or an offset in minutes; None if unknown."""
     if name in _SAME_AS_UTC:
         return UTC
     fixed = _OFFSET.match(name)
@@ -49,7 +49,7 @@ def known_zone(name: str) -> str | int | None:
 
 
 def local_times(instants: pa.Array, zone: str) -> pa.Array:
-    """Instants as the clocks of `zone` show them; the unit of both is that of `instants`."""
+    """Instants as the clocks of `zone` show them, in the same unit."""
     place, unit = known_zone(zone), instants.type.unit
     plain = instants.cast(pa.timestamp(unit))
     if place == UTC:
@@ -60,7 +60,6 @@ def local_times(instants: pa.Array, zone: str) -> pa.Array:
 
 
 def instants_of(local: pa.Array, zone: str) -> pa.Array:
-    """Local times of `zone` as instants."""
     place, unit = known_zone(zone), local.type.unit
     to = pa.timestamp(unit, UTC)
     if place == UTC:

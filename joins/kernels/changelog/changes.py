@@ -32,19 +32,16 @@ CHANGE_COLUMNS = tuple(_META)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Watermark records read so far.
+    """Watermark records read so far: (partition, generation) → lowest offset.
 
-    Attributes:
-        watermarks: (partition, generation) → lowest offset of such a record.
-        floor: partition → position of the newest streamed change in the fold that an index was made
-            of; empty without one. A fold does not have the keys that were deleted up to there.
+    `floor` has by partition the position of the newest streamed change in the fold that an index
+    began with. The fold lacks keys that were deleted up to there.
     """
 
     watermarks: Mapping[tuple[int, int], int] = field(default_factory=dict)
     floor: Mapping[int, Position] = field(default_factory=dict)
 
     def with_records(self, records: pa.Table) -> "Progress":
-        """Adds the watermark records in `records`."""
         merged = dict(self.watermarks)
         columns = (
             records.column(name).to_pylist() for name in ("_partition", GENERATION, "_offset")
@@ -62,7 +59,7 @@ class Progress:
         return min(newest.values(), default=-1)
 
     def ignored(self, records: pa.Table) -> Mask:
-        """`r` records behind a watermark record of their or a later generation."""
+        """`r` records after a watermark record of their or a later generation."""
         ignored = np.zeros(records.num_rows, dtype=np.bool_)
         read = mask_of(pc.equal(records.column("_op"), "r"))
         if not self.watermarks or not read.any():
@@ -75,7 +72,6 @@ class Progress:
         return ignored & read
 
     def is_beyond(self, records: pa.Table) -> Mask:
-        """Records that are newer than `floor`."""
         beyond = np.ones(records.num_rows, dtype=np.bool_)
         if not self.floor:
             return beyond
@@ -91,21 +87,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CompactedChanges:
-    """The newest record of each key that changed.
-
-    `rows` has the kept columns, position, `_generation` and `_deleted`; `progress` includes the
-    watermark records among the changes.
-    """
+    """The newest record of each changed key; `progress` includes the watermark records."""
 
     rows: pa.Table
     progress: Progress
 
     def followed_by(self, batches: Iterable[pa.RecordBatch], spec: IndexSpec) -> "CompactedChanges":
-        """Adds the changes of later commits.
-
-        Raises:
-            IndexBuildError: as `read_changes`.
-        """
+        """Adds the changes of later commits; raises IndexBuildError as `read_changes`."""
         later = read_changes(batches, spec, self.progress)
         rows = pa.concat_tables([self.rows, later.rows])
         return CompactedChanges(
@@ -123,9 +111,8 @@ def read_changes(
 ) -> CompactedChanges:
     """Folds `batches`, in any order, after the watermark records of `progress`.
 
-    Raises:
-        IndexBuildError: a batch lacks a column or has one of another type; or a row is not newer
-            than the fold of the older rows, so that its effect is undefined.
+    Raises IndexBuildError for a missing column, a wrong type, or a row that is not newer than the
+    fold of the older rows, so that its effect is undefined.
     """
     kept: list[pa.Table] = []
     rows = limit = 0
@@ -204,7 +191,7 @@ def numbers(table: pa.Table, name: str) -> Rows:
 
 
 def shared_hash(keys: Sequence[pa.Array]) -> Mask:
-    """Rows whose key has the same hash as that of another row."""
+    """Rows whose key hash equals that of another row."""
     hashes = hash_rows(keys)
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
@@ -216,7 +203,6 @@ def shared_hash(keys: Sequence[pa.Array]) -> Mask:
 
 
 def exact_codes(keys: Sequence[pa.Array]) -> Rows:
-    """Equal numbers for equal keys, and only for those."""
     codes = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
         encoded = key.dictionary_encode(null_encoding="encode")
@@ -227,7 +213,7 @@ def exact_codes(keys: Sequence[pa.Array]) -> Rows:
 
 
 def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
-    """Fewer rows with the same fold; keeps `r` records, which count or not only at the end."""
+    """Fewer rows with the same fold; keeps all `r` records, which only the end can judge."""
     read = pc.equal(table.column("_op"), "r")
     changes = table.filter(pc.invert(read))
     changed = newest_rows(changes, spec.identity, versioned=spec.versioned)

@@ -1,7 +1,6 @@
-"""What changelog rows say of the build side: marks, positions, offsets, counts, event time.
+"""State of the build side from changelog rows: marks, positions, offsets, counts, event time.
 
-The state can be carried from commit to commit, and read back from the table's rows alone, but for
-event time, which the table's log keeps with each commit.
+The table's rows give it again, except for event time, which the table's log keeps.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,8 +32,7 @@ class ChangelogEventTime:
     Attributes:
         watermarks: partition → greatest value of complete copies, milliseconds.
         pending: partition → (generation, greatest value) of incomplete copies.
-        null_rowtimes: number of rows without a rowtime, which are no versions.
-        future_rowtimes: number of rows whose rowtime was too far ahead.
+        future_rowtimes: rows whose rowtime was too far ahead.
     """
 
     watermarks: Mapping[int, int] = field(default_factory=dict)
@@ -58,7 +56,6 @@ class ChangelogEventTime:
 
     @classmethod
     def of_counters(cls, counters: Mapping[str, int]) -> "ChangelogEventTime":
-        """Reads `counters`."""
         by_kind: dict[str, dict[int, int]] = {}
         for name, value in counters.items():
             if name not in (_NULLS, _FUTURE):
@@ -72,7 +69,7 @@ class ChangelogEventTime:
     def after(
         self, digest: "EventDigest", marks: Mapping[int, tuple[int, int]]
     ) -> "ChangelogEventTime":
-        """The state after a commit; `marks` are the newest watermark records by partition then."""
+        """The state after a commit; `marks` are its newest watermark records by partition."""
         pending = dict(self.pending)
         watermarks = dict(self.watermarks)
         for (at, generation), ms in digest.greatest.items():
@@ -102,7 +99,7 @@ class EventDigest:
         self.future_rowtimes = 0
 
     def take(self, batch: pa.RecordBatch, spec: WatermarkSpec, clock_ms: int) -> None:
-        """Counts the rows of `batch`, which has the declared columns; `clock_ms` is now."""
+        """Counts the rows of `batch` (declared columns); `clock_ms` is now."""
         rows = batch.filter(pc.not_equal(batch.column("_op"), "w"))
         if rows.num_rows == 0:
             return
@@ -136,7 +133,6 @@ class EventDigest:
         }
 
     def merge(self, value: Mapping[str, Any]) -> None:
-        """Adds another task's digest of the same batch."""
         for partition, generation, ms in value["greatest"]:
             self._raise((partition, generation), ms)
         self.null_rowtimes += value["null_rowtimes"]
@@ -154,7 +150,7 @@ class ChangelogState:
     Attributes:
         marks: partition → (generation, offset) of its newest watermark record.
         high_water: partition → position of its newest streamed change.
-        next_offsets: partition → offset behind its newest record.
+        next_offsets: partition → offset after its newest record.
         snapshot_rows: number of `r` records of the newest generation.
         generation: of the newest record, 0 before the first.
         source_ts_ms: newest source time of a streamed change, 0 before the first.
@@ -234,7 +230,6 @@ class ChangelogDigest:
         return kept
 
     def count(self, batch: pa.RecordBatch) -> None:
-        """Counts rows that are all kept, in any order."""
         if batch.num_rows == 0:
             return
         self.records += batch.num_rows
@@ -292,7 +287,6 @@ class ChangelogDigest:
         }
 
     def merge(self, value: Mapping[str, Any]) -> None:
-        """Adds another task's digest of the same batch."""
         for partition, generation, offset in value["marks"]:
             self.marks[partition] = (generation, offset)
         for partition, *position in value["high_water"]:
@@ -307,7 +301,6 @@ class ChangelogDigest:
         self.events.merge(value["events"])
 
     def state_after(self, before: ChangelogState) -> ChangelogState:
-        """The table's state once these rows are committed after `before`."""
         marks = dict(before.marks)
         for partition, mark in self.marks.items():
             if partition not in marks or mark[0] > marks[partition][0]:

@@ -1,8 +1,6 @@
 """Records of a changelog topic: wire columns to key and value, and back to changelog rows.
 
-Snapshot and binlog bring each row as *wire columns*, one Arrow type an encoding (`WIRE_TYPES`), and
-both go through `encode_records`: equal rows have equal bytes, which are shown in
-docs/reference/contracts.md.
+Snapshot and binlog share `encode_records`: equal rows have equal bytes (contracts.md).
 """
 
 import time
@@ -75,12 +73,10 @@ class CapturedColumn:
 
 @dataclass(frozen=True, slots=True, order=True)
 class BinlogPosition:
-    """A position between two transactions of the binlog; those of one epoch compare as numbers.
+    """A position between two transactions of the binlog; positions of one epoch compare as numbers.
 
-    Attributes:
-        epoch: increases whenever positions are not comparable.
-        file: number of the binlog file.
-        pos: byte position of the next transaction's first event.
+    `epoch` increases whenever positions are not comparable. `pos` is the byte position of the next
+    transaction's first event in file number `file`.
     """
 
     epoch: int
@@ -92,11 +88,8 @@ class BinlogPosition:
 class Envelopes:
     """Rows to encode; all arrays have one length.
 
-    Attributes:
-        ops: Op values; `r`, `c`, `u` have an `after`, `u`, `d` a `before`.
-        source: `SOURCE_SCHEMA`, the source block of each row.
-        before: wire columns (BYTES as binary), None if no row has one.
-        after: the same.
+    `r`, `c` and `u` have an `after`, `u` and `d` a `before`: wire columns (BYTES as binary), None
+    if no row has one. `source` is the source block of each row (`SOURCE_SCHEMA`).
     """
 
     ops: pa.StringArray
@@ -107,12 +100,9 @@ class Envelopes:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Rows of the changelog table.
+    """Rows of the changelog table in input order, including watermark records.
 
-    Attributes:
-        batch: `changelog_schema`, in input order, watermark records included.
-        watermarks: (partition, offset, generation, timestamp_ms, use_processing_time) of watermark
-            records.
+    `watermarks` has (partition, offset, generation, timestamp_ms, use_processing_time) of each.
     """
 
     batch: pa.RecordBatch
@@ -140,10 +130,7 @@ def encode_snapshot(
     generation: int,
     partitions: int,
 ) -> pa.RecordBatch:
-    """Snapshot rows (wire columns, BYTES as binary) as records `[key, value, partition]` at LOW.
-
-    Equal to `encode_records`, but faster: all but the rows is constant.
-    """
+    """Records `[key, value, partition]` at LOW; equal to `encode_records`, but faster."""
     made_at_ms = now_ms()
     constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, made_at_ms)
     source = pa.RecordBatch.from_arrays([[value] for value in constants], schema=SOURCE_SCHEMA)
@@ -212,7 +199,6 @@ def encode_limited(
 
 
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
-    """Records of a copy whose values have at most `most_bytes`."""
     large = _larger(records, most_bytes)
     if not large.any():
         return Limited(records, ())
@@ -230,7 +216,6 @@ def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
 def _shortened(
     rows: pa.RecordBatch, which: npt.NDArray[np.bool_], primary_key: tuple[str, ...]
 ) -> pa.RecordBatch:
-    """`rows`, with NULL for long texts and bytes outside of the key in the rows `which`."""
     columns = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         kind = column.type
@@ -280,10 +265,8 @@ def decode(
 ) -> Decoded:
     """Kafka rows `[key, value, partition, offset]` of a changelog topic as changelog rows.
 
-    A deleted row has its key, and the columns `before` of the deleted version.
-
-    Raises:
-        SourceError: a record is not a changelog record; names the coordinates of the first one.
+    A deleted row has its key, and the columns `before` of the deleted version. Raises SourceError
+    with the coordinates of the first record that is not a changelog record.
     """
     # reads better long: one record's fields, in the order of the changelog's columns.
     records = _Records(topic, rows)

@@ -1,15 +1,11 @@
 """Fewer rows with the same meaning: compaction of a changelog, and its fold into the table.
 
-Compaction keeps of the rows given each key's newest record, all watermark records, and for each
-partition the records that define its progress (greatest position and newest source time of a
-streamed change, greatest offset, newest generation). Repeats behind a watermark record are not a
-key's newest record, as in an index. Records that hide a key go only when all older ones are given,
-too, and only when an index drops them. With event time each version of a key stays that may still
-be looked up, deletions too.
+Compaction keeps each key's newest record, all watermark records, and for each partition the records
+that define its progress. Records that hide a key go only with all older ones, and only when an
+index drops them. With event time each version that may still be looked up stays.
 
-A fold, without Spark, makes the newest record of each key its row. It holds keys and positions of
-the changes, and of the rows that they may replace; the table itself is read a slice at a time. A
-file of it that loses no row stays as it is, unless it is small.
+A fold makes the newest record of each key its row, without Spark, and reads the table a slice at a
+time. A file that loses no row stays, unless it is small.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,11 +46,9 @@ class CompactionTask:
     """A compaction.
 
     Attributes:
-        primary_key: columns of the key.
         progress: watermark records of the whole changelog.
         complete: greatest generation that every partition has completed, -1 for none.
-        is_whole: whether no older rows exist than those given.
-        versioned: rowtime column of a dimension with event time.
+        is_whole: no older rows exist than the given ones.
         needed_from_ms: versions that end before it are not needed; None keeps all.
     """
 
@@ -90,7 +84,6 @@ def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
 
 
 def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestones: Rows) -> Rows:
-    """Places of each key's newest record, unless it may be removed, and of needed versions."""
     usable = np.flatnonzero(~marks & ~task.progress.ignored(rows))
     rowtime = [] if task.versioned is None else [task.versioned]
     kept = [*task.primary_key, *rowtime, "_op", GENERATION, *POSITION_COLUMNS, "_offset"]
@@ -98,7 +91,6 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
     keyed = rows.select(names).take(pa.array(usable)).append_column(_AT, pa.array(usable))
     newest = newest_rows(keyed, task.primary_key)
     if task.versioned is not None:
-        # versions that may still be looked up
         identity = list(dict.fromkeys([*task.primary_key, task.versioned]))
         dated = with_rowtime(keyed, task.versioned)
         versions = without_ended(
@@ -115,7 +107,7 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
 
 
 def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedArray) -> Mask:
-    """Records that hide their key and are older than anything that may be sent again.
+    """Records that hide their key and are older than any change that may be repeated.
 
     The key of a milestone keeps its newest record, for the milestone may be an older one.
     """
@@ -160,14 +152,10 @@ def watermarks(rows: Sequence[pa.Table]) -> Progress:
 
 @dataclass(frozen=True, slots=True)
 class FoldTask:
-    """A fold.
+    """A fold of changelog `files`, in any order, into the table files `current`.
 
-    Attributes:
-        files: data files of the changelog that are not folded yet, in any order.
-        primary_key: columns of the key.
-        progress: watermark records up to there; `r` records behind them are ignored.
-        complete: rows of older generations are removed.
-        current: data files of the table; empty before the first fold.
+    `r` records after those of `progress` are ignored. Rows of generations older than `complete` are
+    removed.
     """
 
     files: Sequence[TablePath]
@@ -179,18 +167,14 @@ class FoldTask:
 
 @dataclass(frozen=True, slots=True)
 class FoldSlice:
-    """Rows that a fold writes.
-
-    `images` are inserted, updated and deleted rows with `CHANGE_TYPE`, for Delta's change data
-    feed.
-    """
+    """Rows that a fold writes; `images` is Delta's change data feed, with `CHANGE_TYPE`."""
 
     rows: pa.RecordBatch
     images: pa.RecordBatch
 
 
 class FoldRows:
-    """Result of a fold. Rows are numbered: first those of the table's files, then the changelog's.
+    """Result of a fold; rows are numbered: first the table's files, then the changelog.
 
     `rewritten` has the places of the files in `task.current` that the fold replaces.
     """
@@ -205,7 +189,6 @@ class FoldRows:
         self.rewritten = self._rewritten()
 
     def slices(self, schema: pa.Schema) -> Iterator[FoldSlice]:
-        """Rows to write with the columns of `schema`, in the order of the files."""
         for at in self.rewritten:
             start = int(self._starts[at])
             for rows in _batches(self._task.current[at], schema):
@@ -238,7 +221,7 @@ class FoldRows:
             yield FoldSlice(batch, _typed(batch, own))
 
     def _compared(self) -> tuple[Rows, Rows, Rows]:
-        """Numbers of changes that become rows, of rows that go, and of those whose key stays."""
+        """Numbers of changes that become rows, of removed rows, and of those whose key stays."""
         changes = self._changes()
         held = self._replaceable(changes)
         newest = newest_rows(pa.concat_tables([*held, changes]), self._task.primary_key)
@@ -255,7 +238,6 @@ class FoldRows:
         )
 
     def _changes(self) -> pa.Table:
-        """Keys and positions of changes, without watermark records and ignored records."""
         names = list(dict.fromkeys([*self._task.primary_key, *CHANGE_COLUMNS]))
         keyed = []
         starts = self._starts[len(self._task.current) : -1]
@@ -266,7 +248,6 @@ class FoldRows:
         return pa.concat_tables(keyed)
 
     def _replaceable(self, changes: pa.Table) -> list[pa.Table]:
-        """Keys and positions of the table's rows that a change or a new generation may replace."""
         schema = pa.schema([field for field in changes.schema if field.name != _AT])
         hashes = np.unique(self._hashes(changes))
         held = []
@@ -284,7 +265,6 @@ class FoldRows:
         return hash_rows([whole(rows.column(name)) for name in self._task.primary_key])
 
     def _shared(self, gone: pa.Table, kept: pa.Table) -> Rows:
-        """Numbers of rows in both tables whose key is in the other one."""
         both = pa.concat_tables([gone, kept])
         codes = exact_codes([whole(both.column(name)) for name in self._task.primary_key])
         shared = np.intersect1d(codes[: gone.num_rows], codes[gone.num_rows :])
@@ -330,7 +310,6 @@ def _read(file: TablePath, columns: Sequence[str]) -> pa.Table:
 
 
 def _batches(file: TablePath, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Slices of a Parquet file, with the table's types."""
     with pq.ParquetFile(readable(file), coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_BATCH_ROWS, columns=schema.names, use_threads=False):
             rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)

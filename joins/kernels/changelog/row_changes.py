@@ -10,14 +10,11 @@ from joins.kernels.json.encode import encode_objects, encode_values
 
 
 def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
-    """Changes that turn the rows `before` into `after`, in a deterministic order.
+    """Changes that turn the rows `before` into `after`, in a deterministic order, deletions first.
 
-    Both have the same wire columns. Of several rows of a key the last one counts. Equal rows are no
-    change. Deletions come first.
-
-    Returns:
-        `op` (`d`, `u`, `c`), `before` (int64 row of `before`, NULL for `c`) and `after` (int64 row
-            of `after`, NULL for `d`).
+    Both have the same wire columns. The last of several rows of a key counts. Equal rows are no
+    change. Returns `op` (`d`, `u`, `c`), `before` (int64 row of `before`, NULL for `c`) and `after`
+    (int64 row of `after`, NULL for `d`).
     """
     old, new = _newest(before, key), _newest(after, key)
     old_keys, new_keys = old.column("key"), new.column("key")
@@ -49,10 +46,9 @@ def changes_at(
     first: int,
     source: tuple[int, int],
 ) -> Envelopes:
-    """A slice of `row_changes` of both `sides` as changes to encode, all at the position `place`.
+    """A slice of `row_changes` of both `sides` as changes to encode, all at `place`.
 
-    `first` is the ordinal of the first one; `source` has generation, and epoch milliseconds of the
-    commit.
+    `first` is the first ordinal; `source` has generation and epoch milliseconds of the commit.
     """
     before, after = (
         None if taken.null_count == len(taken) else side.take(taken.combine_chunks())
@@ -89,7 +85,6 @@ def source_block(
 
 
 def _newest(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
-    """`key` (JSON text) and `row` of the last row of each key, in their order."""
     keys = encode_objects(rows.select(list(key)))
     numbers = pa.array(np.arange(rows.num_rows), pa.int64())
     last = pa.table({"key": keys, "row": numbers}).group_by("key").aggregate([("row", "max")])
@@ -100,7 +95,6 @@ def _newest(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
 def _same(
     before: pa.RecordBatch, after: pa.RecordBatch, old: pa.ChunkedArray, new: pa.ChunkedArray
 ) -> np.ndarray:
-    """Pairs of rows that are equal in every column: `bool[pairs]`; NULL equals NULL."""
     same = mask_of(old.combine_chunks().is_valid())
     for name in after.schema.names:
         one, other = (

@@ -1,4 +1,4 @@
-"""Kinds of rows, as Flink's RowKind: what a row of the output says of the rows before it."""
+"""Kinds of rows, as Flink's RowKind: the effect of an output row on the rows before it."""
 
 from collections.abc import Collection, Sequence
 

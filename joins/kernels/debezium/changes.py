@@ -14,7 +14,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class RecordKind(StrEnum):
-    """Kind of a record: Debezium's operation, or what else it is."""
+    """Kind of a record: Debezium's operation, or another kind."""
 
     READ = "r"
     CREATE = "c"
@@ -53,10 +53,7 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A table as its records name it; None where they do not.
-
-    `connector` is the logical name (`topic.prefix`), which notifications have too.
-    """
+    """A table as its records name it, else None; `connector` is its `topic.prefix`."""
 
     connector: str | None
     database: str | None
@@ -70,7 +67,7 @@ class ForeignTable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRows:
-    """Decoded records, one row each in the order of the input.
+    """Decoded records, one row each in input order; None and NULL if unknown.
 
     Attributes:
         kind: a flat record without `__op` is an update. A tombstone deletes its key if a row of
@@ -85,12 +82,9 @@ class ChangeRows:
             it, NULL for tombstones and for flat rows without it.
         source_ts_ms: `source.ts_ms`, when the database changed the row.
         position: log position at which a snapshot row was read (`source.lsn`, or `file` and `pos`),
-            the same for all rows of one snapshot; NULL if unknown.
-        connector: `source.name`, NULL if unknown.
-        database: `source.db`, NULL if unknown.
-        schema: `source.schema`, NULL if unknown.
-        table: `source.table`, NULL if unknown.
-        bad: records of `RecordKind.BAD` in their order, each once.
+            equal for all rows of one snapshot.
+        connector, database, schema, table: `source.name`, `db`, `schema`, `table`.
+        bad: records of `RecordKind.BAD` in order, each once.
     """
 
     kind: pa.StringArray

@@ -1,7 +1,6 @@
-"""Values of a column by its declared type, and by what the record's schema calls them.
+"""Values of a column by its declared type and the type in the record's schema.
 
-Without a schema the options say what a text or a number is; with one, they are not asked. What a
-type cannot be read from has no reader, so that it fails.
+Without a schema the options define the meaning of texts and numbers.
 """
 
 import base64
@@ -116,7 +115,6 @@ class ColumnReader:
         return without_specials(values, kind, read, self.options.special_values)
 
     def refused(self, shown: str, kind: SqlType, connect: ConnectType | None) -> str:
-        """The reason for a value that was not read, shown as `shown`."""
         digits = f"({kind.precision})" if kind.name in (TypeName.TIME, *_INSTANTS) else ""
         source = "" if connect is None else f" as {connect}"
         said = f"{shown}{source} is no {kind}{digits}"
@@ -132,7 +130,7 @@ class ColumnReader:
         return said
 
     def unavailable(self, values: RawValues, kind: SqlType) -> Mask:
-        """Which values are the placeholder for a value that the database did not send."""
+        """Mask of placeholders for values that the database did not send."""
         text = self.options.unavailable_value
         quoted = json.dumps(text, ensure_ascii=False)
         plain = text.encode()
@@ -182,7 +180,6 @@ class ColumnReader:
         return self._plain_decimals(kind, connect)
 
     def _plain_decimals(self, kind: SqlType, connect: ConnectType) -> Readers:
-        """Readers of decimals that have another type in the schema."""
         if connect.type in _INTEGERS:
             if connect.type != "int64" or not _may_be_unsigned(kind):
                 return {tokens.INTEGER: readers.decimals_as_numbers(kind)}
@@ -197,7 +194,6 @@ class ColumnReader:
         return {tokens.STRING: text} if connect.type == "string" else _NO_READER
 
     def _bare_decimals(self, kind: SqlType) -> Readers:
-        """Readers of decimals without a schema."""
         handling, unsigned = self.options.decimal_handling, self.options.bigint_unsigned
         number = readers.decimals_as_numbers(kind)
         fraction = readers.rounded_decimals(kind) if handling is DecimalHandling.DOUBLE else number
@@ -213,7 +209,6 @@ class ColumnReader:
         return by_kind
 
     def _longs(self, kind: SqlType) -> Reader:
-        """Reader of integers that are BIGINT UNSIGNED, or a decimal without a fraction."""
         if self.options.bigint_unsigned is BigintUnsignedHandling.LONG:
             return readers.unsigned_longs
         is_certain = self.options.bigint_unsigned is BigintUnsignedHandling.PRECISE
@@ -265,7 +260,6 @@ class ColumnReader:
         return TimeUnit.MILLIS if is_coarse else TimeUnit.MICROS
 
     def _branches(self, values: RawValues, kind: SqlType, union: ConnectType) -> Checked:
-        """Values of a union, each by its own type; a type that does not fit fails."""
         members = members_of(values, list(union.fields))
         by_type = {name: np.flatnonzero(members[name].lasts >= 0) for name in union.fields}
         there = np.concatenate([np.zeros(0, np.int64), *by_type.values()])
@@ -350,7 +344,7 @@ class ColumnReader:
 
 
 def _unsent_arrays(text: str, element: SqlType) -> list[str]:
-    """Placeholders of an array: one element, or one for each byte, in the element's type.
+    """Placeholders of an array: one element, or one for each byte.
 
     Source: Debezium's PostgreSQL connector, `UnchangedToastedPlaceholder`.
     """
@@ -411,7 +405,6 @@ def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
 
 
 def _repeats(keys: pa.StringArray, parts: Parts, count: int) -> Mask:
-    """Maps that have a key twice."""
     owners = parts.owners
     assert owners is not None, "a MAP has entries"
     seen: set[tuple[int, str]] = set()

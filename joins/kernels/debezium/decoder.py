@@ -54,7 +54,7 @@ class PlacedRows:
     columns: list[pa.Array]
 
     def spread(self, visible: Mask) -> list[pa.Array]:
-        """The columns for all records; NULL where there is no row, or it is not `visible`."""
+        """The columns for all records; NULL without a row or unless `visible`."""
         if len(self.rows) == len(visible) and visible.all():
             return self.columns
         places = np.full(len(visible), -1, np.int64)
@@ -66,11 +66,10 @@ class PlacedRows:
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Which rows are read.
+    """Fields of the rows to read.
 
-    Attributes:
-        member: the schema's field of these rows; empty if the schema is that of the row itself.
-        fault: of a column that cannot be read.
+    `member` is the schema's field of these rows, empty if the schema is that of the row. `fault` is
+    the fault of an unreadable column.
     """
 
     fields: Sequence[Field]
@@ -80,9 +79,9 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads rows of records in groups of one schema; records that cannot be read go to `faults`.
+    """Reads rows of records in groups of one schema; unreadable records go to `faults`.
 
-    `schemas` has the number of each record's schema, `type_of` gives the schema of a number.
+    `schemas` has the number of each record's schema, `type_of` looks up its type.
     """
 
     columns: ColumnReader
@@ -93,10 +92,7 @@ class RowReader:
     def read(
         self, objects: RawValues, chosen: Mask, place: RowPlace, *, is_bare: bool = False
     ) -> PlacedRows:
-        """Columns of the `objects`, one a record, that are `chosen` and have no fault yet.
-
-        With `is_bare` the objects are values of the only column.
-        """
+        """Columns of the `chosen` objects without a fault; a bare one is the only column."""
         names = [item.name for item in place.fields]
         rows = np.flatnonzero(chosen & self.faults.sound)
         numbers = self.schemas[rows]
@@ -141,7 +137,6 @@ class RowReader:
         fields: Mapping[str, ConnectType] | None,
         fault: RecordFault,
     ) -> pa.Array:
-        """One column of the records `rows`; `fields` are the types in their schema."""
         connect = None if fields is None else fields.get(item.name, UNKNOWN)
         if connect is None and item.name in self.columns.options.bit_columns:
             connect = _BIT_COLUMN
@@ -170,14 +165,10 @@ class DebeziumDecoder:
         before: Sequence[str] = (),
         payloads: tuple[PayloadReader, PayloadReader] | None = None,
     ) -> None:
-        """A decoder of `columns`; records may have more.
+        """A decoder of `columns`, the declared ones; records may have more.
 
-        Args:
-            columns: declared columns.
-            primary_key: names of columns; empty for a table without a key.
-            options: None for Debezium's defaults.
-            before: names of the columns of `ChangeRows.before`.
-            payloads: readers of keys and of values; None for JSON.
+        `before` names the columns of `ChangeRows.before`. `payloads` are the readers of keys and of
+        values; None for JSON.
         """
         by_name = {column.name: column for column in columns}
         self._options = options or DebeziumOptions()
@@ -241,7 +232,6 @@ class DebeziumDecoder:
         return after
 
     def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
-        """Primary keys of the records that have a key."""
         is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
         if not self._key.fields:
             return PlacedRows(np.zeros(0, np.int64), [])
@@ -265,7 +255,7 @@ class DebeziumDecoder:
     def _key_columns(
         self, read: PlacedRows, after: PlacedRows, changes: Changes, rows: RowReader
     ) -> list[pa.Array]:
-        """The key of all records: the record's key, or else that of its row."""
+        """The key of all records: the record's key, or else the key columns of its row."""
         faults, count = rows.faults, len(changes.codes)
         visible = np.ones(count, np.bool_)
         has_key, is_new = np.zeros(count, np.bool_), np.isin(changes.codes, WITH_ROW)

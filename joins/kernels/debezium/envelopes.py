@@ -1,4 +1,4 @@
-"""What a change is about: its operation, its rows, and where the connector has it from."""
+"""Envelope of a change: its operation, its rows, and its source block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,7 +84,6 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
 def flat_rows(
     payloads: Payloads, prefix: str, table: CapturedName | None, faults: Faults
 ) -> Changes:
-    """Changes of flat rows, whose metadata members begin with `prefix`."""
     long = [f"{prefix}source_{name}" for name in _SOURCE]
     short = [f"{prefix}{name}" for name in _TABLE]
     places = [f"{prefix}source_{name}" for name in _POSITION]
@@ -125,7 +124,7 @@ def _codes_of(op: RawValues) -> Codes:
 
 
 def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:
-    """Positions of snapshot rows in the log; all rows of one snapshot have the same."""
+    """Positions of snapshot rows in the log; equal for all rows of one snapshot."""
     chosen = np.flatnonzero(codes == CODES[RecordKind.READ])
     lsn, file, pos = (values.copied(chosen) for values in said_of)
     positions = pc.coalesce(
@@ -139,7 +138,6 @@ def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:
 def _source_of(
     said_of: Sequence[RawValues], positions: pa.BinaryArray, has_block: Mask, faults: Faults
 ) -> Source:
-    """Origin of changes; in a source block without `snapshot` it is `false`."""
     by_kind: Readers = {tokens.STRING: readers.texts, tokens.BOOLEAN: _boolean_words}
     columns = []
     for name, value in zip(_SOURCE, said_of, strict=True):
@@ -158,7 +156,7 @@ def _source_of(
 
 
 def _read(values: RawValues, by_kind: Readers, to: pa.DataType) -> Checked:
-    """`values` by the reader of each one's kind; a value that all records have is read once."""
+    """Reads each value by its kind; reads a value that all records share once."""
     count = len(values)
     if count > 1 and values.lasts[0] >= 0 and values.are(values.at(0)).all():
         one = readers.read_by_kind(values.take(np.zeros(1, np.int64)), by_kind, to)
@@ -171,7 +169,6 @@ def _boolean_words(values: RawValues) -> Checked:
 
 
 def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faults: Faults) -> None:
-    """Marks records of tables other than `table`; a record without a table is bad."""
     if table is None:
         return
     pairs = (

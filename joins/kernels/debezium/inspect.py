@@ -1,8 +1,4 @@
-"""A sample of a topic's records: layout, encodings, keys, snapshot marks, and proposed types.
-
-Where a value without a schema may have several types, the proposal is its type in JSON, and its
-note names the others.
-"""
+"""A sample of a topic's records: layout, encodings, keys, snapshot marks, and proposed types."""
 
 import json
 import re
@@ -130,7 +126,6 @@ def _sql(connect: ConnectType) -> str | None:
 
 
 def of_values(values: Sequence[object]) -> TypeGuess:
-    """The type of a column without a schema, from its values that are not NULL."""
     if not values:
         return TypeGuess("STRING", "it is NULL in the whole sample")
     if all(isinstance(value, bool) for value in values):
@@ -198,12 +193,9 @@ def _of_objects(values: Sequence[dict[str, object]]) -> TypeGuess:
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """A column of the rows.
+    """A column of the rows; `note` has alternatives, or why there is no type `sql`.
 
-    Attributes:
-        encodings: types in the schema, or else kinds of JSON, by descending frequency.
-        sql: the proposed type, None if there is none.
-        note: alternatives, or why there is no type.
+    `encodings` are types in the schema, or else kinds of JSON, by descending frequency.
     """
 
     name: str
@@ -215,16 +207,13 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """What a sample shows.
+    """Findings in a sample.
 
     Attributes:
-        records: size of the sample.
         layout: None if the records are no known changes.
-        with_schema: number of values with a schema in front.
         kinds: frequency by operation, `tombstone`, `flat` or `unreadable`.
         tables: frequency by (database, schema, table).
         columns: in the order of the rows.
-        key: columns of the keys.
         marks: by partition the frequency of each snapshot mark.
     """
 
@@ -276,7 +265,7 @@ def _literal(text: str) -> str:
 def inspect_topic(
     records: pa.RecordBatch, payloads: tuple[PayloadReader, PayloadReader] | None = None
 ) -> TopicReport:
-    """Reports on `key`, `value` (binary) and `partition` of a sample in the order of its offsets.
+    """Reports on `key`, `value` (binary) and `partition` of a sample in offset order.
 
     `payloads` are the readers of keys and of values; None for JSON.
     """

@@ -1,7 +1,4 @@
-"""Notifications of a connector about its snapshots.
-
-Documentation and code differ: times and counts come as numbers or as texts, the table that was
-scanned as `scanned_collection` or, as documented, `data_collection`; each is understood.
+"""Notifications of a connector about its snapshots, as documented and as written.
 
 Source: Debezium 3.5, "Sending notifications"; `io.debezium.pipeline.notification`.
 """
@@ -54,17 +51,13 @@ class ScanStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotNotification:
-    """A notification about a snapshot; what it does not say is None.
+    """A notification about a snapshot; None for what it lacks.
 
     Attributes:
         id: of the connector; in an incremental snapshot that of the signal.
         connector: its logical name.
-        timestamp_ms: by the connector's clock.
         tables: all tables of the snapshot, as the connector names them (`shop.items`).
-        table: the table of this notification.
-        rows: of a scanned table.
         chunk: (index, number of chunks).
-        more: other data.
     """
 
     family: SnapshotFamily
@@ -82,7 +75,7 @@ class SnapshotNotification:
 
 @dataclass(frozen=True, slots=True)
 class UnknownNotification:
-    """A record that is no notification about a snapshot, why, and its beginning."""
+    """A record that is no notification about a snapshot, the reason, and its beginning."""
 
     reason: str
     text: str

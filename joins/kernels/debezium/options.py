@@ -1,4 +1,4 @@
-"""What says how Debezium writes values: the connector's options and Kafka Connect's schemas."""
+"""How Debezium writes values: the connector's options and Kafka Connect's schemas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,8 +24,7 @@ class ConnectType:
         type: `int8` … `int64`, `float`, `double`, `boolean`, `string`, `bytes`, `array`, `map`,
             `struct`.
         name: of the logical type.
-        scale: of a DECIMAL.
-        precision: of a DECIMAL, if the schema has it.
+        scale, precision: of a DECIMAL; the schema may lack the precision.
         source_type: the database's type, if the connector propagates it.
         fields: of a struct, or the types of a union, by name.
         items: type of an array's elements or a map's values.
@@ -42,11 +41,7 @@ class ConnectType:
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Self:
-        """The type in a schema.
-
-        Raises:
-            ValueError: it is no schema of Connect.
-        """
+        """The type in a schema; raises ValueError if it is no schema of Connect."""
         kind, name = schema.get("type"), schema.get("name")
         if not isinstance(kind, str) or not isinstance(name, str | None):
             raise ValueError("the schema has no type")
@@ -69,11 +64,7 @@ class ConnectType:
 
     @classmethod
     def parsed(cls, text: bytes) -> Self | None:
-        """The type in a schema in JSON; None for `null`.
-
-        Raises:
-            ValueError: it is no schema of Connect.
-        """
+        """The type in a JSON schema, None for `null`; raises ValueError as `of`."""
         schema = orjson.loads(text)
         return None if schema is None else cls.of(_mapping(schema))
 
@@ -113,9 +104,9 @@ class DecimalHandling(StrEnum):
 
 
 class BigintUnsignedHandling(StrEnum):
-    """`bigint.unsigned.handling.mode`: numbers beyond 63 bits are negative, or decimals.
+    """Debezium's `bigint.unsigned.handling.mode`; `UNKNOWN`: the option is not set.
 
-    `UNKNOWN` is not a mode of Debezium: the option is not set.
+    `long` writes numbers beyond 63 bits as negative ones, `precise` writes decimals.
     """
 
     UNKNOWN = "unknown"
@@ -146,7 +137,7 @@ class BinaryHandling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CapturedName:
-    """The table whose records are read; parts that are None match any."""
+    """The table whose records are read; None parts match any."""
 
     table: str
     schema: str | None = None
@@ -158,23 +149,22 @@ class DebeziumOptions:
     """How to read the values of a topic.
 
     Attributes:
-        layout: envelopes or rows.
-        schema_include: whether keys and values carry their schema; None: decided by each value.
+        schema_include: keys and values carry their schema; None decides by each value.
         decimal_handling: meaning of a text for a DECIMAL without a schema.
-        bigint_unsigned: form of a BIGINT UNSIGNED, which is declared as DECIMAL(20, 0). While it is
-            unknown, an ambiguous value is bad: a negative integer, and without a schema a text that
+        bigint_unsigned: form of a BIGINT UNSIGNED, which is declared as DECIMAL(20, 0). If unknown,
+            an ambiguous value is bad: a negative integer, and without a schema a text that
             `decimal_handling` makes a decimal.
         time_precision: meaning of a number for a TIME or TIMESTAMP without a schema. The adaptive
-            modes go by the precision of the declared type, which must be that of the database.
+            modes use the precision of the declared type, which must be that of the database.
         binary_handling: meaning of a text for BYTES, without a schema that says `bytes`.
-        bit_columns: columns that are BIT(n) in the database: without a schema they look like BYTES,
-            but are always base64.
+        bit_columns: BIT(n) columns of the database: without a schema they look like BYTES, but are
+            always base64.
         unavailable_value: placeholder of a large value that was not changed.
         special_values: handling of infinite times, and of NaN and infinity for a DECIMAL.
         field_prefix: of metadata in a flat record (`__op`, `__deleted`).
         null_if_missing: a missing declared column is NULL, else the record is bad.
-        table: whose records are read; others are `RecordKind.OTHER_TABLE`, records without a table
-            are bad; None: any.
+        table: records of other tables are `RecordKind.OTHER_TABLE`, records without a table are
+            bad; None reads any.
     """
 
     layout: ValueLayout = ValueLayout.ENVELOPE

@@ -1,8 +1,7 @@
 """Values of JSON as addresses of their bytes: split, but not copied or parsed.
 
-What the compiled pass does not take is normalised first (`normal`). Payloads are values without the
-schema that a converter has put in front. All records of a table begin with the same schema: its
-bytes are compared, not read again.
+Payloads are values without the schema that a converter has put in front. All records of a table
+begin with the same schema: its bytes are compared, not read again.
 """
 
 import json
@@ -34,8 +33,7 @@ _MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
 def normal(value: bytes) -> bytes:
     """Equal JSON for the compiled pass: names have no escapes, numbers keep their digits.
 
-    Raises:
-        ValueError: it is no JSON, or an object has two members of one name; with the reason.
+    Raises ValueError with the reason for invalid JSON or an object with duplicate names.
     """
     try:
         return _written(_DECODER.decode(value.decode("utf-8"))).encode("utf-8")
@@ -87,10 +85,8 @@ def _text(value: object) -> str:
 class RawValues:
     """Values of JSON.
 
-    Attributes:
-        firsts: address of each one's first byte.
-        lasts: address behind its last byte; `NULL` or `ABSENT` without a value.
-        kept: keeps the memory of the addresses alive.
+    `firsts` has the address of each first byte, `lasts` the address after the last byte, or `NULL`
+    or `ABSENT`. `kept` keeps their memory alive.
     """
 
     firsts: Rows
@@ -126,7 +122,6 @@ class RawValues:
         return text[:_SHOWN_BYTES].decode("utf-8", "replace") + cut
 
     def copied(self, rows: Rows | None = None) -> pa.BinaryArray:
-        """The bytes of all values, or of those at `rows`."""
         chosen = self if rows is None else self.take(rows)
         valid = chosen.lasts >= 0
         offsets = np.zeros(len(chosen) + 1, np.int64)
@@ -153,7 +148,6 @@ class RawValues:
         return kinds
 
     def are(self, text: bytes) -> Mask:
-        """Which values have exactly these bytes."""
         equal = np.zeros(len(self), np.bool_)
         if ((self.lasts - self.firsts) == len(text)).any():
             data = np.frombuffer(text, np.uint8)
@@ -163,7 +157,7 @@ class RawValues:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Members of objects by name, `ABSENT` for what is no object; `reasons` why, by position."""
+    """Members of objects by name, `ABSENT` in other values; `reasons` why, by position."""
 
     values: dict[str, RawValues]
     reasons: dict[int, str]
@@ -229,12 +223,9 @@ def _parts(owners: RawValues) -> tuple[Rows, RawValues, RawValues]:
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """Payloads of keys or values.
+    """Payloads of keys or values; `ABSENT` with a reason if unreadable, `NULL` for null.
 
-    Attributes:
-        values: `ABSENT` for an unreadable one, `NULL` for null.
-        schemas: the number of each one's schema in its reader, or `NO_SCHEMA`.
-        reasons: why a payload is unreadable, by position.
+    `schemas` has the number of each one's schema in its reader, or `NO_SCHEMA`.
     """
 
     values: RawValues
@@ -256,10 +247,7 @@ class PayloadReader(Protocol):
 
 @dataclass(slots=True)
 class JsonPayloads:
-    """Payloads in JSON, with or without a schema in front.
-
-    With `include` None, an object of the members `schema` and `payload` only is one with a schema.
-    """
+    """JSON payloads; with `include` None, only `{schema, payload}` has a schema."""
 
     include: bool | None = None
     _types: list[ConnectType | str | None] = field(default_factory=list)
@@ -309,7 +297,6 @@ class JsonPayloads:
         self._read(work, others)
 
     def _read(self, work: "_Unwrapping", rows: Rows) -> None:
-        """Splits values that may have a schema, and caches the bytes that they begin with."""
         chosen = work.values.take(rows)
         members = members_of(chosen, _WRAPPED)
         schemas, inner = members["schema"], members["payload"]
@@ -332,7 +319,6 @@ class JsonPayloads:
                 work.match(prefix, number)
 
     def _number_of(self, text: bytes | None) -> int:
-        """The number of a schema in JSON, `NO_SCHEMA` for `null`."""
         if text is None:
             return NO_SCHEMA
         if text not in self._numbers:
@@ -347,7 +333,7 @@ class JsonPayloads:
 
 @dataclass(slots=True)
 class _Unwrapping:
-    """Values of which some are split already; `lasts` is `ABSENT` for the others.
+    """Partly split values; `lasts` is `ABSENT` for unsplit ones.
 
     With `is_required`, a value without a schema is bad.
     """
@@ -367,7 +353,6 @@ class _Unwrapping:
         return cls(values, is_required, values.firsts.copy(), absent, schemas, values.kept)
 
     def match(self, prefix: bytes, number: int) -> None:
-        """Splits the values that begin with `prefix`."""
         data, was_open = np.frombuffer(prefix, np.uint8), self.lasts == ABSENT
         text, places = (data.ctypes.data, len(data)), (self.firsts, self.lasts)
         if tokens.unwrap(self.values.firsts, self.values.lasts, text, places):
@@ -381,7 +366,6 @@ class _Unwrapping:
 
 
 def counts_of(objects: RawValues, reasons: dict[int, str]) -> Rows:
-    """The number of members of each object, 0 for those with a reason."""
     lasts = objects.lasts.copy()
     lasts[list(reasons)] = ABSENT
     counts = np.empty(len(objects), np.int64)

@@ -1,6 +1,6 @@
 """Readers of raw values: each takes values of one kind of JSON, and gives a declared type.
 
-What is NULL is NULL; what does not fit is marked, and NULL, too.
+NULL stays NULL; a value that does not fit is marked, and NULL, too.
 """
 
 import re
@@ -77,7 +77,6 @@ def integers(to: pa.DataType, least: int | None = None) -> Reader:
 
 
 def ranged(numbers: Rows, fits: Mask, valid: Mask, to: pa.DataType) -> Checked:
-    """`numbers` that fit an integer type."""
     dtype = np.dtype(as_type(type[np.signedinteger[Any]], to.to_pandas_dtype()))
     limits = np.iinfo(dtype)
     good = fits & (numbers >= limits.min) & (numbers <= limits.max)
@@ -134,7 +133,6 @@ def floats(values: RawValues) -> Checked:
 
 
 def _narrowed(exact: npt.NDArray[np.float64], good: Mask, valid: Mask) -> Checked:
-    """Doubles that are a FLOAT, or the shortest number that reads back as one."""
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = exact.astype(np.float32)
         good = good & ~(np.isinf(narrow) & np.isfinite(exact))
@@ -165,7 +163,6 @@ def floats_of_bits(kind: SqlType, connect: str) -> Reader:
 
 
 def decimals_of_bits(kind: SqlType, connect: str) -> Reader:
-    """DECIMAL from the bits of a FLOAT or DOUBLE."""
     own = SqlType(TypeName.FLOAT if connect == FLOAT_BITS else TypeName.DOUBLE)
     number = floats_of_bits(own, connect)
     return lambda values: _trusted(decimals_of(number(values).values.cast(pa.string()), kind), kind)
@@ -201,7 +198,7 @@ def rounded_decimals(kind: SqlType) -> Reader:
 
 
 def _trusted(read: Checked, kind: SqlType) -> Checked:
-    """Decimals that were doubles, without numbers of more digits than a double keeps."""
+    """Marks decimals from doubles that have more digits than a double keeps."""
     if kind.precision <= _EXACT_DIGITS:
         return read
     limit = Decimal(10) ** (_EXACT_DIGITS - kind.scale)
@@ -213,8 +210,6 @@ def _trusted(read: Checked, kind: SqlType) -> Checked:
 
 
 def not_negative(reader: Reader) -> Reader:
-    """`reader` without negative numbers."""
-
     def read(values: RawValues) -> Checked:
         read = reader(values)
         return _without(read.values, read.failed | mask_of(pc.less(read.values, Decimal(0))))
@@ -235,7 +230,7 @@ def unsigned_longs(values: RawValues) -> Checked:
 
 
 def unscaled_decimals(kind: SqlType, scale: int) -> Reader:
-    """Base64 of the unscaled value with `scale` digits behind the point."""
+    """Base64 of the unscaled value with `scale` digits after the point."""
 
     def read(values: RawValues) -> Checked:
         count, valid = len(values), values.lasts >= 0
@@ -254,7 +249,6 @@ def unscaled_decimals(kind: SqlType, scale: int) -> Reader:
 
 
 def _unscaled_each(values: RawValues, kind: SqlType, scale: int) -> Checked:
-    """The same for numbers of any size and a scale other than the declared one."""
     unscaled = binaries(is_url=False)(values)
     written: list[str | None] = []
     for each in unscaled.values.to_pylist():
@@ -269,8 +263,6 @@ def _scaled(unscaled: bytes, scale: int) -> str:
 
 
 def variable_decimals(kind: SqlType) -> Reader:
-    """Objects of a scale and an unscaled value."""
-
     def read(values: RawValues) -> Checked:
         members = members_of(values, ("scale", "value"))
         scales, fits = int64s(members["scale"])
@@ -291,7 +283,6 @@ def variable_decimals(kind: SqlType) -> Reader:
 
 
 def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> Reader:
-    """Integers that are written as decimals without scale, by `reader`."""
     to = arrow_type(kind)
     limits = np.iinfo(as_type(type, to.to_pandas_dtype()))
 
@@ -305,8 +296,6 @@ def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> 
 
 
 def binaries(*, is_url: bool) -> Reader:
-    """Bytes in base64, in the URL-safe alphabet if `is_url`."""
-
     def read(values: RawValues) -> Checked:
         sizes = np.empty(len(values), np.int64)
         tokens.sizes_of(values.firsts, values.lasts, sizes, is_url)

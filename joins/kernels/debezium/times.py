@@ -1,7 +1,7 @@
 """Readers of dates and times: numbers in some unit, texts of ISO 8601, objects of their parts.
 
-What has a finer fraction than the declared type fails, as does what is beyond the years 1 to 9999
-or, of a TIME, beyond the 838 hours of MySQL.
+A value fails if its fraction is finer than the declared type, if it is outside of years 1 to 9999
+or, for a TIME, beyond the 838 hours of MySQL.
 """
 
 import datetime
@@ -62,8 +62,6 @@ class TimeUnit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Range of a type, and the step between its values."""
-
     least: int
     greatest: int
     step: int
@@ -139,7 +137,7 @@ def structured(kind: SqlType) -> Reader:
 def _by_parts(
     kind: SqlType, names: tuple[str, ...], made: Callable[[Mapping[str, int]], int | None]
 ) -> Reader:
-    """Objects with integer members; `made` gives the number, None for NULL, or ValueError."""
+    """Objects of integers; `made` gives the number, None for NULL, or raises ValueError."""
 
     def read(values: RawValues) -> Checked:
         members = members_of(values, (*names, "specialValue"))
@@ -165,7 +163,7 @@ def _by_parts(
 
 
 def _day_of(parts: Mapping[str, int]) -> int | None:
-    """Days since 1970, None of zeros."""
+    """Days since 1970, None for zeros."""
     year, month, day = (parts.get(name, 0) for name in ("year", "month", "day"))
     if not (year or month or day):
         return None
@@ -173,7 +171,6 @@ def _day_of(parts: Mapping[str, int]) -> int | None:
 
 
 def _instant_of(parts: Mapping[str, int]) -> int | None:
-    """Microseconds since 1970, None of zeros."""
     day = _day_of(parts)
     if day is None:
         return None
@@ -197,12 +194,12 @@ def _clock_of(parts: Mapping[str, int]) -> int:
 def without_specials(
     values: RawValues, kind: SqlType, read: Checked, handling: SpecialValues
 ) -> Checked:
-    """`read` without the special values that `handling` does not fail.
+    """`read` without the special values that `handling` accepts.
 
     NaN, and infinite decimals, are NULL unless they fail. Special values are infinite days and
     instants and NaN of PostgreSQL in the forms that connectors write (recorded in tests/golden): a
     snapshot and the log have different ones. As nanoseconds (`time.precision.mode=nanoseconds`) an
-    infinite instant is written as one of 1970, which cannot be told from a real one.
+    infinite instant is written as one of 1970, which looks like a real one.
     """
     if handling is SpecialValues.FAIL or kind.name not in _INFINITE or not read.failed.any():
         return read

@@ -1,7 +1,6 @@
 """Compiled functions over raw values of JSON: numbers, base64, times, parts of arrays and objects.
 
-Places are addresses of values that are known to be right JSON; a value that is not there, or is
-`null`, has a negative end and is passed over.
+Places are addresses; a missing or `null` value has a negative end and is skipped.
 """
 # reads better long: one loop over all values each, in the order of what they are about.
 
@@ -83,7 +82,6 @@ def _number_kind(at: int, end: int) -> int:
 
 @compiled
 def trim(firsts: Rows, lasts: Rows) -> None:
-    """Take the blanks around each value away."""
     for row in range(len(firsts)):
         if lasts[row] >= 0:
             at, end = behind_blanks(firsts[row], lasts[row]), lasts[row]
@@ -101,7 +99,6 @@ def letters_of(firsts: Rows, lasts: Rows, letters: Bytes) -> None:
 
 @compiled
 def integers_of(firsts: Rows, lasts: Rows, numbers: Rows, fits: Mask) -> None:
-    """Integers of 64 bits."""
     for row in range(len(firsts)):
         numbers[row] = 0
         fits[row] = False
@@ -111,7 +108,6 @@ def integers_of(firsts: Rows, lasts: Rows, numbers: Rows, fits: Mask) -> None:
 
 @compiled
 def _long(at: int, end: int) -> tuple[int, bool]:
-    """The integer there; whether it has 64 bits."""
     stop, number = integer(at, end)
     if stop == end:
         return number, True
@@ -132,7 +128,6 @@ def booleans_of(firsts: Rows, lasts: Rows, numbers: Rows) -> None:
 
 @compiled
 def copy_into(firsts: Rows, offsets: Rows, out: Bytes) -> None:
-    """The bytes of each value, from one offset to the next."""
     for row in range(len(firsts)):
         to, at = offsets[row], firsts[row]
         for place in range(offsets[row + 1] - to):
@@ -141,7 +136,6 @@ def copy_into(firsts: Rows, offsets: Rows, out: Bytes) -> None:
 
 @compiled
 def are_equal(firsts: Rows, lasts: Rows, text: tuple[int, int], equal: Mask) -> None:
-    """Which values are the text at that address, of that length."""
     at, length = text
     for row in range(len(firsts)):
         is_so_long = lasts[row] >= 0 and lasts[row] - firsts[row] == length
@@ -150,7 +144,7 @@ def are_equal(firsts: Rows, lasts: Rows, text: tuple[int, int], equal: Mask) -> 
 
 @compiled
 def unscaled_of(firsts: Rows, lasts: Rows, numbers: Rows, outcome: Bytes) -> None:
-    """Numbers of texts that are base64 of the two's complement, its highest byte first."""
+    """Numbers from base64 of the two's complement, its highest byte first."""
     for row in range(len(firsts)):
         numbers[row] = 0
         outcome[row] = NO_NUMBER
@@ -173,7 +167,7 @@ def unscaled_of(firsts: Rows, lasts: Rows, numbers: Rows, outcome: Bytes) -> Non
 
 @compiled
 def _decoded_size(at: int, end: int, digits: Rows) -> int:
-    """How many bytes the base64 is of; -1 if it is none."""
+    """Number of bytes that the base64 text decodes to; -1 if it is invalid."""
     length = end - at
     if length % 4:
         return -1
@@ -198,7 +192,7 @@ def _decoded_byte(at: int, place: int, digits: Rows) -> int:
 
 @compiled
 def sizes_of(firsts: Rows, lasts: Rows, sizes: Rows, is_url: bool) -> None:
-    """How many bytes each text is base64 of, -1 where it is none."""
+    """Decoded size of each base64 text, -1 where it is invalid."""
     for row in range(len(firsts)):
         sizes[row] = -1
         if lasts[row] - firsts[row] >= 2 and byte_at(firsts[row]) == QUOTE:
@@ -208,7 +202,6 @@ def sizes_of(firsts: Rows, lasts: Rows, sizes: Rows, is_url: bool) -> None:
 
 @compiled
 def bytes_into(firsts: Rows, offsets: Rows, out: Bytes, is_url: bool) -> None:
-    """The bytes of base64, from one offset to the next."""
     for row in range(len(firsts)):
         digits = _URL_DIGITS if is_url else _DIGITS
         for place in range(offsets[row + 1] - offsets[row]):
@@ -217,7 +210,6 @@ def bytes_into(firsts: Rows, offsets: Rows, out: Bytes, is_url: bool) -> None:
 
 @compiled
 def _two(at: int, end: int) -> int:
-    """The number of two digits, or -1."""
     if at + 2 > end:
         return -1
     tens, ones = byte_at(at) - ZERO, byte_at(at + 1) - ZERO
@@ -226,7 +218,7 @@ def _two(at: int, end: int) -> int:
 
 @compiled
 def _day(at: int, end: int) -> tuple[int, int]:
-    """Days since 1970 of `YYYY-MM-DD` and the place behind it; the place is -1 if it is none."""
+    """Days since 1970 of `YYYY-MM-DD` and the address after it, -1 if it is invalid."""
     century, years = _two(at, end), _two(at + 2, end)
     month, day = _two(at + 5, end), _two(at + 8, end)
     if century < 0 or years < 0 or month < 1 or month > 12 or day < 1:
@@ -249,7 +241,7 @@ def _days_until(year: int, month: int, day: int) -> int:
 
 @compiled
 def _clock(at: int, end: int) -> tuple[int, int]:
-    """Microseconds of `HH:MM:SS[.f]` and the place behind it, -1 if it is none or is finer."""
+    """Microseconds of `HH:MM:SS[.f]` and the address after it, -1 if invalid or finer."""
     hour, minute, second = _two(at, end), _two(at + 3, end), _two(at + 6, end)
     if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
         return 0, -1
@@ -272,7 +264,7 @@ def _clock(at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _offset(at: int, end: int) -> tuple[int, int]:
-    """Microseconds east of UTC of `Z` or `+HH[[:]MM]`, and the place behind it, or -1."""
+    """Microseconds east of UTC of `Z` or `+HH[[:]MM]`, and the address after it, or -1."""
     if at < end and byte_at(at) == _LARGE_Z:
         return 0, at + 1
     if at >= end or (byte_at(at) != PLUS and byte_at(at) != MINUS):
@@ -348,7 +340,7 @@ def instants_of(firsts: Rows, lasts: Rows, micros: Rows, fits: Mask) -> None:
 
 @compiled
 def counts_of(firsts: Rows, lasts: Rows, counts: Rows) -> None:
-    """How many parts each array or object has; 0 of what is not there."""
+    """Number of parts of each array or object; 0 for missing values."""
     for row in range(len(firsts)):
         counts[row] = 0
         if lasts[row] >= 0:
@@ -368,10 +360,7 @@ def _first_part(at: int, end: int) -> int:
 
 @compiled
 def _part(at: int, end: int) -> tuple[int, int, int]:
-    """Where a part's name ends and its value begins, or -1 and `at`; where the next part begins.
-
-    The last one is -1 behind the last part.
-    """
+    """End of a name and start of its value, or -1 and `at`; start of the next part, or -1."""
     name_end, first = -1, at
     stop = value_end(at, end)
     if stop < 0:
@@ -391,10 +380,7 @@ def _part(at: int, end: int) -> tuple[int, int, int]:
 def parts_into(
     firsts: Rows, lasts: Rows, names: tuple[Rows, Rows], parts: tuple[Rows, Rows]
 ) -> None:
-    """Where the parts of all arrays and objects begin and end, one after the other.
-
-    Of an object `names` has the names of its members, too; `null` ends at -2.
-    """
+    """Bounds of the parts of all arrays and objects, and names; `null` ends at -2."""
     to = 0
     for row in range(len(firsts)):
         if lasts[row] >= 0:
@@ -411,11 +397,7 @@ def parts_into(
 
 @compiled
 def unwrap(firsts: Rows, lasts: Rows, prefix: tuple[int, int], payloads: tuple[Rows, Rows]) -> int:
-    """Of values that begin with the bytes at an address what is between these and the last bracket.
-
-    Returns:
-        How many values there are of this kind; of the others the payloads are left as they are.
-    """
+    """Payloads of values that begin with `prefix`, up to the last bracket; returns their number."""
     start, length = prefix
     count = 0
     for row in range(len(firsts)):
@@ -429,7 +411,6 @@ def unwrap(firsts: Rows, lasts: Rows, prefix: tuple[int, int], payloads: tuple[R
 
 @compiled
 def may_be_wrapped(firsts: Rows, lasts: Rows, wrapped: Mask) -> None:
-    """Which objects begin with a member `schema` or `payload`."""
     for row in range(len(firsts)):
         wrapped[row] = False
         end = lasts[row]
@@ -444,7 +425,7 @@ def may_be_wrapped(firsts: Rows, lasts: Rows, wrapped: Mask) -> None:
 
 @compiled
 def schema_ids(firsts: Rows, lasts: Rows, ids: Rows) -> None:
-    """The number in the four bytes behind a first byte of zero; others are left as they are."""
+    """The number in the four bytes after a first byte of zero; other ids stay unchanged."""
     for row in range(len(firsts)):
         at = firsts[row]
         if lasts[row] - at >= 5 and byte_at(at) == 0:

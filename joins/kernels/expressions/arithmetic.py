@@ -1,8 +1,7 @@
 """Numbers: operators and functions, a column at a time.
 
-Integers wrap as in Java and `/` truncates; `%` has the sign of the dividend. A row fails where
-Flink would (division of an integer or a DECIMAL by zero). DECIMAL is exact, rounds half up to the
-scale of the result, and is NULL where it has more digits than its type, as in Flink.
+Integers wrap as in Java and `/` truncates; `%` has the sign of the dividend. As in Flink, division
+by zero fails unless it is floating; DECIMAL rounds half up and is NULL beyond its digits.
 """
 
 from collections.abc import Callable, Mapping
@@ -94,8 +93,6 @@ def _remainder(op: Operation) -> Value | Checked:
 
 
 def _whole(function: Callable[..., Value]) -> Function:
-    """CEIL and FLOOR."""
-
     def apply(op: Operation) -> Value | Checked:
         if op.types[0].name in INTEGERS:
             return op.arguments[0]
@@ -136,7 +133,7 @@ def _round(op: Operation) -> Value | Checked:
 
 
 def _rounded_integer(number: int, places: int) -> int:
-    """To tens, hundreds, …; a result beyond 64 bits wraps, as in Java."""
+    """Rounds to tens, hundreds, …; a result beyond 64 bits wraps, as in Java."""
     if places >= 0:
         return number
     step: int = 10 ** min(-places, 20)  # more than twice of any
@@ -146,8 +143,6 @@ def _rounded_integer(number: int, places: int) -> int:
 
 
 def _moved_or(plain_sum: Function, sign: int) -> Function:
-    """`+` or `-`: of a time and milliseconds, of two intervals, else of numbers."""
-
     def apply(op: Operation) -> Value | Checked:
         if op.result.name in INTERVALS:
             return (pc.add_checked if sign > 0 else pc.subtract_checked)(*op.arguments)
@@ -157,7 +152,7 @@ def _moved_or(plain_sum: Function, sign: int) -> Function:
 
 
 def _multiplied(numbers: Function) -> Function:
-    """`*`; of an interval and a number, whose fraction is cut."""
+    """`*`; the fraction of an interval times a number is cut."""
 
     def apply(op: Operation) -> Value | Checked:
         if op.result.name not in INTERVALS:

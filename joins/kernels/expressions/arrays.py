@@ -21,12 +21,10 @@ _NOTHING = -1
 
 @dataclass(frozen=True)
 class ArrayElements:
-    """The elements of the arguments of a call, one after the other.
+    """The concatenated elements of a call's arguments; `missing` rows lack a required one.
 
-    Attributes:
-        pool: all of them; each argument that is no array is an element a row.
-        spans: of each argument the first place and the number of a row's elements.
-        missing: rows in which an argument that must be there is NULL.
+    In `pool` an argument that is no array is one element a row; `spans` has for each argument the
+    first place and the number of a row's elements.
     """
 
     op: Operation
@@ -45,7 +43,6 @@ class ArrayElements:
 
     @cached_property
     def ranks(self) -> list[int]:
-        """The rank of each element among all of them."""
         plain = self.pool
         if pa.types.is_boolean(plain.type):
             plain = plain.cast(pa.int8())
@@ -62,7 +59,6 @@ class ArrayElements:
 
 
 def elements_of(op: Operation, arrays: int, values: int = 0) -> ArrayElements:
-    """Of the first `arrays` arguments, and of `values` more, which may be NULL."""
     kind = op.types[0].members[0].type
     pieces, spans, start = [], [], 0
     missing = np.zeros(op.num_rows, dtype=np.bool_)
@@ -86,8 +82,6 @@ def elements_of(op: Operation, arrays: int, values: int = 0) -> ArrayElements:
 def _array(
     pick: Callable[[ArrayElements, int], Places], values: int = 0, arrays: int = 0
 ) -> Function:
-    """An array of the elements at the places that `pick` gives for a row."""
-
     def apply(op: Operation) -> pa.Array:
         elements = elements_of(op, arrays or len(op.arguments) - values, values)
         places: list[int] = []
@@ -188,7 +182,7 @@ def _single(elements: ArrayElements, row: int) -> int:
 
 
 def position(op: Operation) -> pa.Array:
-    """`ARRAY_POSITION(array, value)`: from 1, 0 if it is not there."""
+    """`ARRAY_POSITION(array, value)`: from 1, 0 if it is missing."""
     elements = elements_of(op, 1, 1)
     found_at: list[int | None] = []
     for row in range(op.num_rows):

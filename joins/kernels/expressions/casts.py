@@ -1,4 +1,4 @@
-"""Text to typed values, a column at a time: what cannot be read is marked, never raised."""
+"""Text to typed values, a column at a time: unreadable values are marked, never raised."""
 
 import base64
 import binascii
@@ -15,11 +15,7 @@ _EXACT = {pa.float32(): (np.float32, 2**24, 10), pa.float64(): (np.float64, 2**5
 
 
 def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, safe: bool = True) -> pa.Array:
-    """`values` as `to`: of a DECIMAL the nearest floating point number, a tie to the even one.
-
-    Raises:
-        ArrowInvalid: `safe`, and a value does not fit.
-    """
+    """`values` as `to`, a DECIMAL as the nearest float; raises ArrowInvalid if `safe`."""
     if not (pa.types.is_decimal(values.type) and pa.types.is_floating(to)):
         return values.cast(to, safe=safe)
     quotients = _quotients(values, to) if isinstance(values, pa.Decimal128Array) else None
@@ -27,7 +23,7 @@ def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, safe: bool = True) ->
 
 
 def _quotients(values: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """Digits by a power of ten, if all of both are exact in `to`: one rounding then; else None."""
+    """Divides digits by a power of ten if both are exact in `to`, which rounds once; else None."""
     kind, limit, most_scale = _EXACT[to]
     scale = values.type.scale
     data = values.buffers()[1]
@@ -69,11 +65,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class CastRules:
-    """How values are cast.
+    """How values are cast; `zone` is between instants and local times.
 
-    Attributes:
-        wraps: a number that does not fit wraps, is limited or is NULL; otherwise it fails.
-        zone: between instants and local times.
+    If it `wraps`, a number that does not fit wraps, is limited or is NULL; otherwise it fails.
     """
 
     wraps: bool = False
@@ -130,11 +124,10 @@ def try_each(array: pa.Array, convert: Callable[[pa.Array], pa.Array], to: pa.Da
 
 
 def from_text(text: pa.Array, to: pa.DataType) -> Checked:
-    """Strings read as `to`, blanks around them already trimmed. NULL stays NULL.
+    """Trimmed strings read as `to`; NULL stays NULL.
 
     Dates, timestamps and instants are `YYYY-MM-DD[ HH:MM:SS[.f]]` with a blank or a `T`; digits
-    beyond the sixth of a fraction are cut. An instant needs `Z` or an offset, unless the caller
-    adds it.
+    after the sixth of a fraction are cut. An instant needs `Z` or an offset.
     """
     if pa.types.is_binary(to):
         return from_base64(text)
@@ -155,11 +148,7 @@ def from_text(text: pa.Array, to: pa.DataType) -> Checked:
 
 
 def is_beyond_scales(number: str, to: pa.DataType) -> bool:
-    """Whether Arrow must not be given `number` for the decimal type `to`.
-
-    To take digits off behind the point it looks a power of ten up, and does not see that a number
-    asks for one beyond its table.
-    """
+    """True if Arrow would read `number` with a power of ten beyond its table."""
     try:
         exponent = Decimal(number).as_tuple().exponent
     except InvalidOperation:
@@ -175,10 +164,7 @@ def _beyond_scales(text: pa.Array, to: pa.DataType) -> Mask:
 
 
 def _plain_times(text: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """`text` as timestamps, if the lengths of all tell that Arrow reads them as we do.
-
-    To know the form of each by a pattern costs ten times as much as to read it.
-    """
+    """`text` as timestamps if the lengths prove that Arrow reads them alike; else None."""
     if not pa.types.is_timestamp(to):
         return None
     lengths = _PLAIN_LENGTHS if to.tz is None else _PLAIN_INSTANTS
@@ -223,7 +209,6 @@ def _from_boolean(text: pa.Array) -> Checked:
 
 
 def from_base64(text: pa.Array) -> Checked:
-    """Bytes; a text that is no base64 has failed."""
     values: list[bytes | None] = []
     failed = np.zeros(len(text), dtype=np.bool_)
     for row, item in enumerate(text.to_pylist()):

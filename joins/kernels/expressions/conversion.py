@@ -1,10 +1,8 @@
 """CAST: values of one SQL type as another, a column at a time.
 
-As in Flink: blanks around text are trimmed, DECIMAL rounds half up, fractions of a second beyond
-the target's precision are cut, floating point and text lose their fraction on the way to an
-integer, an integer becomes the nearest floating point number. Where Flink wraps, limits or returns
-NULL because a number does not fit the target, a CAST that was written does the same; where a value
-is converted without one the row fails, for it would match the wrong dimension row.
+As in Flink: blanks around text are trimmed, DECIMAL rounds half up, finer fractions are cut. Where
+a number does not fit, an explicit CAST wraps, limits or returns NULL as in Flink; in an implicit
+one the row fails, for it would match the wrong dimension row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +43,6 @@ Convert = Callable[[pa.Array, SqlType], Checked]
 
 
 def nested_text(column: pa.Array, kind: SqlType, convert: Convert) -> Checked:
-    """The texts of a nested column; `convert` makes those of its parts."""
     parts = parts_of(column, entries=kind.name is TypeName.MAP)
     made = [
         convert(child, member.type)
@@ -88,7 +85,7 @@ _WIDE = Context(prec=80, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 def convert(
     values: pa.Array, source: SqlType, target: SqlType, rules: CastRules = STRICT
 ) -> Checked:
-    """`values` of type `source` as `target`; what does not fit is marked and NULL."""
+    """`values` of type `source` as `target`; values that do not fit are marked and NULL."""
     if source == target:
         return sound(values)
     if source.is_nested:
@@ -99,7 +96,6 @@ def convert(
 
 
 def _by_parts(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules) -> Checked:
-    """A nested column: each part as that in the same place of the second type."""
     pairs = list(zip(source.members, target.members, strict=True))
     is_map = source.name is TypeName.MAP
 
@@ -114,7 +110,6 @@ def _by_parts(values: pa.Array, source: SqlType, target: SqlType, rules: CastRul
 
 
 def _present(keys: Checked, kind: SqlType) -> Checked:
-    """Keys of a MAP that has none that is NULL: those fail."""
     nulls = mask_of(keys.values.is_null())
     if not nulls.any():
         return keys
@@ -153,7 +148,7 @@ def _number(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules
 
 
 def wrapped(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
-    """A number as Flink's CAST has it: integers wrap, fractions are cut and limited."""
+    """A number as in Flink's CAST: integers wrap, fractions are cut and limited."""
     if target.name is TypeName.DECIMAL:
         made = to_decimal(values, target).values
     elif target.name not in INTEGERS:
@@ -215,7 +210,6 @@ def rowwise(function: Callable[..., object], arguments: list[pa.Array], to: pa.D
 
 
 def constant(text: str | None, target: SqlType) -> Checked:
-    """A literal's text as an array of one."""
     if text is None:
         return sound(pa.nulls(1, arrow_type(target)))
     if target.name is TypeName.STRING:
@@ -258,7 +252,6 @@ def _float_from_string(text: pa.Array, target: SqlType) -> Checked:
 
 
 def _decimal_from_string(text: pa.Array, target: SqlType) -> Checked:
-    """Rounded half up; texts with more digits than Arrow takes are read one by one."""
     wide = from_text(text, pa.decimal256(76, 38))
     fitting = to_decimal(wide.values, target)
     long = wide.failed & mask_of(pc.match_substring_regex(text, NUMBER_PATTERN))
@@ -302,11 +295,7 @@ def _to_string(values: pa.Array, source: SqlType, rules: CastRules) -> Checked:
 
 
 def checked_decimal(number: Decimal, target: SqlType) -> Decimal:
-    """`number` rounded half up to the scale of `target`.
-
-    Raises:
-        ArithmeticError: it has more digits than `target`, or is not finite.
-    """
+    """`number` rounded half up to the scale of `target`; raises ArithmeticError."""
     rounded = number.quantize(Decimal(1).scaleb(-target.scale), context=_WIDE)
     if not rounded.is_finite() or rounded.adjusted() >= target.precision - target.scale:
         if rounded.is_zero():

@@ -1,9 +1,8 @@
 """The one evaluator of plan expressions: columns in, a column out, and the rows that failed.
 
-An expression never raises for data. A row whose value cannot be computed (division by zero, a bad
-CAST) is reported with a reason, but only where SQL would have computed it: in the branch of CASE
-that is taken, behind AND and OR as long as the left side leaves the answer open, in COALESCE until
-a value is found. Everything is computed for all rows; what was not asked for is not looked at.
+An expression never raises for data. All rows are computed, but a failure counts only where SQL
+would compute the value: in the taken branch of CASE, while AND and OR are open, in COALESCE until a
+value is found.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +50,7 @@ _REASON_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """A computed column; `reasons` has those of the rows for which the kernel has raised."""
+    """A computed column; `reasons` explains the rows for which the kernel has raised."""
 
     values: pa.Array
     failed: Mask
@@ -59,12 +58,7 @@ class Isolated:
 
 
 def isolated(compute: Callable[[int, int], Checked], count: int, to: pa.DataType) -> Isolated:
-    """`compute(0, count)`, in halves again and again around the rows for which it raises.
-
-    Raises:
-        ExpressionError: the expression is wrong, whatever the rows are.
-        MemoryError: there is none left, which no row is to blame for.
-    """
+    """`compute(0, count)`, bisected around failing rows; raises ExpressionError, MemoryError."""
     pieces: list[Checked] = []
     reasons: dict[int, str] = {}
     pending = [(0, count)]
@@ -93,12 +87,7 @@ _SHOWN_CHARACTERS = 60
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression sees.
-
-    Attributes:
-        resolve: the values of a column, one a row.
-        proctime_ms: the pinned time of the batch, epoch milliseconds.
-    """
+    """Columns of an expression, and the batch's time in epoch milliseconds."""
 
     resolve: Callable[[Column], pa.Array]
     num_rows: int
@@ -114,11 +103,7 @@ class Evaluated:
 
 
 def evaluate_rows(expression: Expression, scope: Scope) -> Evaluated:
-    """Evaluate `expression` for every row of `scope`.
-
-    Raises:
-        ExpressionError: the expression itself is wrong: an unknown function, a bad constant.
-    """
+    """The value and failure of each row; raises ExpressionError only for a wrong expression."""
     run = _Evaluation(scope)
     values = broadcast(
         run.value(expression, np.ones(scope.num_rows, dtype=np.bool_)), scope.num_rows
@@ -136,11 +121,7 @@ def evaluate(
     num_rows: int,
     proctime_ms: int,
 ) -> pa.Array:
-    """The values of `expression`, for callers that have no place for failed rows.
-
-    Raises:
-        ExpressionError: the expression is wrong, or a row failed.
-    """
+    """The values of `expression`; raises ExpressionError if it is wrong or any row fails."""
     result = evaluate_rows(expression, Scope(resolve, num_rows, proctime_ms))
     for row, reason in result.errors.items():
         raise ExpressionError(

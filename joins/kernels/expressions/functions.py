@@ -1,4 +1,4 @@
-"""All functions and operators of `Call`: comparison, logic and dates are here, the rest is named.
+"""All functions and operators of `Call`: comparison, logic and dates, and references to the rest.
 
 NULL in gives NULL, except where SQL says otherwise.
 """
@@ -62,8 +62,8 @@ def window_start(op: Operation) -> Checked:
 def window_places(op: Operation) -> Checked:
     """WINDOW_PLACES(time, size, step, offset, grows): an array with a time for each window.
 
-    Of HOP it is the windows' starts; where it `grows`, the ends of those of CUMULATE, which begin
-    together. The latest comes first, as the reference has them. A row without a time has none.
+    The windows' starts for HOP; with `grows` the ends of CUMULATE's windows, which begin together.
+    The latest comes first, as in the reference. A row without a time has none.
     """
     micros, missing = _times(op)
     size, step, offset = (_micros(op, at) for at in (1, 2, 3))

@@ -1,7 +1,7 @@
-"""SQL's functions of JSON: what a text has at a path, and values written as JSON.
+"""SQL's functions of JSON: the value of a text at a path, and values written as JSON.
 
-Empty is what leads nowhere in a lax path. An error is a text that is no JSON, a strict path that
-leads nowhere, or a value of another form than the function gives. Each has a behaviour.
+A lax path that leads nowhere is ON EMPTY. An invalid text, a strict path that leads nowhere, and a
+value of another form are ON ERROR.
 """
 
 import base64
@@ -164,7 +164,7 @@ def _is_json(text: str, form: str) -> bool:
 
 
 def _length(text: str, path: str = "lax $") -> int | None:
-    """Of what the path leads to; NULL for nothing, for several values, and for no JSON."""
+    """NULL without a value, for several values, and for invalid JSON."""
     way = path_of(path)
     try:
         value = way.read(parsed(text))
@@ -194,7 +194,6 @@ _INSTANTS = (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ)
 
 
 def json_values(column: pa.Array, kind: SqlType) -> list[Json]:
-    """The values of a column as JSON has them; a NULL is None."""
     if kind.name is TypeName.ARRAY:
         return _spans(column, kind, lambda lists: list(lists[0]))
     if kind.name is TypeName.MAP:
@@ -260,7 +259,7 @@ def json_string(op: Operation) -> pa.Array:
 
 
 def json_raw(op: Operation) -> Checked:
-    """`JSON(text)`, within the two below: NULL of an empty text; a row fails that is no JSON."""
+    """`JSON(text)` in the constructors below: NULL for an empty text; invalid JSON fails."""
     failed = np.zeros(op.num_rows, dtype=np.bool_)
     texts: list[str | None] = []
     for row, text in enumerate(op.array(0).to_pylist()):
@@ -273,7 +272,7 @@ def json_raw(op: Operation) -> Checked:
 
 
 def _parts(op: Operation) -> tuple[str, list[list[Json]]]:
-    """What to do with NULL, and the values of the arguments behind it; `raw` ones are JSON."""
+    """The rule for NULL, and the values of the arguments after it; `raw` ones are JSON."""
     rule, marks = (op.constant(at) for at in (0, 1))
     assert rule is not None, "the planner says it"
     assert marks is not None, "the planner says it"
@@ -299,7 +298,6 @@ def json_object(op: Operation) -> Checked:
 
 
 def json_array(op: Operation) -> pa.Array:
-    """`JSON_ARRAY(value, …)`."""
     rule, columns = _parts(op)
     texts = []
     for row in range(op.num_rows):
@@ -320,7 +318,6 @@ def _ascii(character: str) -> str:
 
 
 def _unquote(text: str) -> str:
-    """What stands between quotes; a text that is not between quotes, or ill-formed, as it is."""
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         return text
     inside = text[1:-1]

@@ -1,7 +1,6 @@
-"""JSON as Python's values and back, as Jackson has it; paths as Jayway's JsonPath has them.
+"""JSON as Python values, as in Jackson; paths as in Jayway's JsonPath.
 
-Members of objects are written in the order of their names, numbers with a point as Java's DOUBLE. A
-path (`$.a['b'][0]`, `[*]`, `..name`, slices, unions) that may lead to several values gives a list
+Members are written in the order of their names. A path that may lead to several values gives a list
 of those that exist. Filters, and functions other than `length()`, are refused.
 """
 
@@ -40,11 +39,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def parsed(text: str) -> Json:
-    """The value of a JSON text.
-
-    Raises:
-        JsonError: it is none.
-    """
+    """The value of a JSON text; raises JsonError if it is invalid."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -52,11 +47,7 @@ def parsed(text: str) -> Json:
 
 
 def written(value: Json) -> str:
-    """A value as JSON without blanks.
-
-    Raises:
-        TooLongError: it has more than 16 MiB.
-    """
+    """A value as JSON without blanks; raises TooLongError above 16 MiB."""
     pieces = _JsonText([], MAX_VALUE_BYTES)
     pieces.write(value)
     return "".join(pieces.texts)
@@ -68,7 +59,7 @@ class TooLongError(ValueError):
 
 @dataclass(slots=True)
 class _JsonText:
-    """A text in pieces, which may have so many characters more."""
+    """A text in pieces; `rest` is the number of characters left."""
 
     texts: list[str]
     rest: int
@@ -195,11 +186,7 @@ class JsonPath:
         )
 
     def read(self, document: Json) -> Json:
-        """What the path leads to: None for nothing.
-
-        Raises:
-            JsonError: it is strict and leads nowhere.
-        """
+        """The value at the path or None; raises JsonError if it is strict and leads nowhere."""
         if not self.is_definite:
             return list(_reached(document, self.steps))
         try:
@@ -261,11 +248,7 @@ def _inside(value: Json) -> Sequence[Json]:
 
 @lru_cache(maxsize=512)
 def path_of(text: str) -> JsonPath:
-    """The path that `[strict|lax] path` is; strict if nothing is said.
-
-    Raises:
-        PathError: it is none.
-    """
+    """Parse `[strict|lax] path`, strict by default; raises PathError if it is invalid."""
     mode = _MODE.fullmatch(text)
     plain = (mode[2] if mode else text).strip()
     if not plain or len(plain) > MAX_PATH:

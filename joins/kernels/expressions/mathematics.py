@@ -1,9 +1,8 @@
 """Functions of mathematics: logarithms, angles, TRUNCATE and RAND by a seed.
 
-SIN, COS and TAN have the digits of Java's fdlibm, whose last digit may differ from a C library's:
-below the angle `_MOST` the same polynomials in the same order; beyond it Java's reduction has more
-words, and the C library answers. Other functions may differ in the last digit.
-Source: the public description of fdlibm's kernels (k_sin, k_cos, k_tan, rem_pio2).
+SIN, COS and TAN have the digits of Java's fdlibm up to the angle `_MOST`; other results may differ
+in the last digit. Source: the public description of fdlibm's kernels (k_sin, k_cos, k_tan,
+rem_pio2).
 """
 
 import math
@@ -42,7 +41,6 @@ _PIO4, _PIO4_LOW = 7.85398163397448278999e-01, 3.06161699786838301793e-17
 
 
 def sine(angle: float) -> float:
-    """The sine of an angle."""
     if not abs(angle) < _MOST:
         return math.sin(angle)
     turns, x, y = _reduced(angle)
@@ -51,7 +49,6 @@ def sine(angle: float) -> float:
 
 
 def cosine(angle: float) -> float:
-    """The cosine of an angle."""
     if not abs(angle) < _MOST:
         return math.cos(angle)
     turns, x, y = _reduced(angle)
@@ -60,7 +57,6 @@ def cosine(angle: float) -> float:
 
 
 def tangent(angle: float) -> float:
-    """The tangent of an angle."""
     if not abs(angle) < _MOST:
         return math.tan(angle)
     turns, x, y = _reduced(angle)
@@ -68,7 +64,7 @@ def tangent(angle: float) -> float:
 
 
 def _reduced(angle: float) -> tuple[int, float, float]:
-    """How many right angles are taken off, and what is left in two parts."""
+    """Number of right angles removed, and the rest in two parts."""
     if abs(angle) <= _QUARTER:
         return 0, angle, 0.0
     turns = int(abs(angle) * (2 / math.pi) + 0.5)
@@ -153,7 +149,7 @@ _MOST_PLACES = 400
 
 
 def _real(function: Callable[..., float]) -> Function:
-    """Of DOUBLE; where C has no value the result is NaN or infinite, as in Java."""
+    """A function of DOUBLE; NaN or infinite where C has no value, as in Java."""
 
     def apply(op: Operation) -> pa.Array:
         arrays = [cast(item, pa.float64()) for item in op.arrays()]
@@ -213,7 +209,7 @@ def _sinh(number: float) -> float:
 
 
 def _truncate(op: Operation) -> Checked:
-    """To a number of places; a negative one clears digits before the point."""
+    """TRUNCATE; a negative number of places clears digits before the point."""
     kind, to = op.types[0].name, arrow_type(op.result)
     places = op.array(1) if len(op.arguments) > 1 else pa.array([0] * op.num_rows, pa.int32())
 
@@ -237,7 +233,7 @@ def _truncate(op: Operation) -> Checked:
 
 
 def _bits(seed: int, draws: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers that `java.util.Random(seed)` draws first, of so many bits each."""
+    """The first numbers of `java.util.Random(seed)`, with `draws` bits each."""
     state = (seed ^ _MULTIPLIER) % _MODULUS
     numbers = []
     for bits in draws:

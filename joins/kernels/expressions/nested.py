@@ -1,7 +1,6 @@
-"""Nested columns: taken apart into plain ones and put together again.
+"""Nested columns: split into plain ones and assembled again.
 
-A ROW is a struct, an ARRAY a list, a MAP a map in Arrow. A child's rows are those of a ROW, or the
-elements of all lists one after the other; `owners` says whose they are.
+A child has the rows of a ROW, or the concatenated elements of all lists or maps.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,11 +19,9 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A nested column, taken apart.
+    """A split nested column; a map has two children.
 
-    Attributes:
-        children: of a list its elements, of a map its keys and its values.
-        lengths: of each list or map, 0 where it is NULL; None of a ROW.
+    `lengths` has the length of each list or map, 0 where it is NULL; None for a ROW.
     """
 
     children: list[pa.Array]
@@ -42,7 +39,7 @@ class Parts:
         return np.cumsum(self.lengths) - self.lengths
 
     def of_rows(self, marked: Mask, count: int) -> Mask:
-        """The rows, of `count`, that own a child's marked values."""
+        """Mask of the rows, of `count`, that own a child's marked values."""
         owners = self.owners
         if owners is None:
             return marked
@@ -72,7 +69,7 @@ def mapped(
     *,
     entries: bool = False,
 ) -> Checked:
-    """`column` as `to`, made of what `child` makes of the child at each place.
+    """`column` as `to`; `child` converts the child at each place.
 
     A row fails, and is NULL, if a part of it has failed. A list of (key, value) may become a map;
     with `entries` it is one.
@@ -89,7 +86,6 @@ def mapped(
 
 
 def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
-    """The column of type `to` that has these parts; NULL where it is `missing`."""
     mask = pa.array(missing)
     if parts.lengths is None:
         return pa.StructArray.from_arrays(parts.children, fields=list(to), mask=mask)
@@ -101,7 +97,7 @@ def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
 
 
 def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[str, Mask]]:
-    """The NOT NULL parts of `column`, called `path`, that are NULL somewhere, and in which rows."""
+    """Paths of the NOT NULL parts of `column` with a NULL, and the mask of its rows."""
     if _is_lenient(kind):
         return
     parts = parts_of(column)

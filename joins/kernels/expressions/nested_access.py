@@ -1,7 +1,6 @@
 """ROW, ARRAY and MAP values: made, read, compared and joined.
 
-Equality goes through codes: equal values of a column have one number, NULL has -1. Nested values
-are equal if their parts are; NULL parts are equal to each other.
+Equal values of a column have one code, NULL has -1; NULL parts are equal to each other.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -17,7 +16,6 @@ from joins.plan.types import SqlType, TypeName, arrow_type
 
 
 def codes_of(column: pa.Array, kind: SqlType) -> Rows:
-    """A number a value."""
     if not kind.is_nested:
         if pa.types.is_floating(column.type):
             column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 equals 0.0
@@ -56,7 +54,7 @@ def same_codes(left: pa.Array, right: pa.Array, kind: SqlType) -> tuple[Rows, Ro
 
 
 def equal(op: Operation) -> pa.Array:
-    """Whether two nested values are equal; NULL if one is NULL."""
+    """Equality of two nested values; NULL if one is NULL."""
     left, right = op.arrays()
     first, second = same_codes(left, right, op.types[0])
     missing = mask_of(left.is_null()) | mask_of(right.is_null())
@@ -70,7 +68,6 @@ def distinct(op: Operation) -> pa.Array:
 
 
 def entries(op: Operation) -> pa.Array:
-    """`MAP_ENTRIES(map)`: an array of rows of a key and a value."""
     column = op.array(0)
     parts = parts_of(column, entries=True)
     to = arrow_type(op.result)
@@ -79,7 +76,7 @@ def entries(op: Operation) -> pa.Array:
 
 
 def from_arrays(op: Operation) -> Checked:
-    """`MAP_FROM_ARRAYS(keys, values)`; a row whose two arrays are not of one length fails."""
+    """`MAP_FROM_ARRAYS(keys, values)`; a row with arrays of different lengths fails."""
     keys, values = (parts_of(op.array(at)) for at in (0, 1))
     assert keys.lengths is not None, "an array has elements"
     assert values.lengths is not None, "an array has elements"
@@ -89,7 +86,7 @@ def from_arrays(op: Operation) -> Checked:
 
 
 def union(op: Operation) -> Checked:
-    """`MAP_UNION(maps…)`: of equal keys that of the last map counts."""
+    """`MAP_UNION(maps…)`: the last of equal keys counts."""
     missing = np.zeros(op.num_rows, dtype=np.bool_)
     pairs = []
     for at in range(len(op.arguments)):
@@ -127,7 +124,6 @@ def _joined_entries(
 
 
 def _places(every: Sequence[Parts]) -> list[list[range]]:
-    """Of each list of columns: where the elements of each row are when all are one column."""
     result, start = [], 0
     for parts in every:
         assert parts.lengths is not None, "it has elements"
@@ -167,7 +163,7 @@ def array_of(op: Operation) -> pa.Array:
 
 
 def map_of(op: Operation) -> Checked:
-    """`MAP[key, value, …]`; of equal keys the last one counts."""
+    """`MAP[key, value, …]`; the last of equal keys counts."""
     arguments = op.arrays()
     keys, values = arguments[::2], arguments[1::2]
     coded = codes_of(pa.concat_arrays(keys), op.types[0])
@@ -181,7 +177,6 @@ def map_of(op: Operation) -> Checked:
 
 
 def _last_of_equal(codes: Rows) -> Mask:
-    """Which of the numbers in each row are followed by no equal one."""
     order = np.argsort(codes, axis=1, kind="stable")
     ordered = np.take_along_axis(codes, order, axis=1)
     last = np.ones(codes.shape, dtype=np.bool_)
@@ -192,7 +187,6 @@ def _last_of_equal(codes: Rows) -> Mask:
 
 
 def _filled(op: Operation, parts: Sequence[Sequence[pa.Array]], kept: Mask) -> pa.Array:
-    """An ARRAY or a MAP a row, of those of its `parts`, a column each, that are `kept`."""
     count = kept.shape[1]
     places = np.arange(op.num_rows)[:, None] + np.arange(count)[None, :] * op.num_rows
     chosen = pa.array(places[kept])
@@ -208,7 +202,7 @@ def cardinality(op: Operation) -> pa.Array:
 
 
 def entries_of(at: int) -> Function:
-    """`MAP_KEYS(map)` for 0, `MAP_VALUES(map)` for 1: in the order of the entries."""
+    """`MAP_KEYS(map)` for 0, `MAP_VALUES(map)` for 1, in the order of the entries."""
 
     def apply(op: Operation) -> pa.Array:
         column = op.array(0)
@@ -248,7 +242,6 @@ def array_join(op: Operation) -> pa.Array:
 
 
 def array_join_bytes(op: Operation) -> Sizes:
-    """How long the texts of `array_join` become, at the most."""
     column, delimiter, *further = (op.array(at) for at in range(len(op.arguments)))
     parts = parts_of(column)
     lengths, owners = parts.lengths, parts.owners
@@ -261,7 +254,6 @@ def array_join_bytes(op: Operation) -> Sizes:
 
 
 def joined(parts: Parts, delimiter: pa.Array, missing: Mask) -> pa.Array:
-    """The texts of each list that are not NULL, with `delimiter` between them."""
     (texts,), owners = parts.children, parts.owners
     assert owners is not None, "a list has elements"
     lengths = np.bincount(owners[mask_of(texts.is_valid())], minlength=len(missing))
@@ -312,7 +304,7 @@ def _picked(values: pa.Array, places: Rows) -> pa.Array:
 
 
 def _same(elements: pa.Array, keys: pa.Array, owners: Rows) -> Mask:
-    """Which elements equal what their row looks for; a long text is not copied for each."""
+    """Mask of elements that equal the key of their row; does not copy a long text for each."""
     if not pa.types.is_string(elements.type) and not pa.types.is_binary(elements.type):
         return mask_of(pc.equal(elements, keys.take(pa.array(owners))))
     coded = pa.concat_arrays([elements, keys]).dictionary_encode().indices

@@ -1,7 +1,7 @@
-"""A call on columns, the plain ways to answer it, and the limits on what it may make.
+"""A call on columns, simple ways to evaluate it, and the size limits of its results.
 
 A value may have 16 MiB, a column of a batch 1 GiB: Arrow's offsets end at 2 GiB. A row beyond that
-fails before memory is taken for it. Values that are only passed on have no limit here.
+fails before memory is allocated for it.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,7 @@ Value: TypeAlias = pa.Array | pa.Scalar
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call on columns: at least one of `arguments` is an array, or there is one row.
-
-    Attributes:
-        types: of the arguments.
-        result: of the call.
-    """
+    """One call on columns: at least one of `arguments` is an array, or there is one row."""
 
     arguments: tuple[Value, ...]
     types: tuple[SqlType, ...]
@@ -42,7 +37,6 @@ class Operation:
         return [self.array(at) for at in range(len(self.arguments))]
 
     def part(self, first: int, stop: int) -> "Operation":
-        """The rows from `first` to `stop`."""
         if stop - first == self.num_rows:
             return self
         cut = (
@@ -52,7 +46,7 @@ class Operation:
         return replace(self, arguments=tuple(cut), num_rows=stop - first)
 
     def constant(self, at: int) -> pa.Scalar | None:
-        """Argument `at` if it is the same in every row and not NULL."""
+        """Argument `at` if it is equal in every row and not NULL."""
         value = self.arguments[at]
         if isinstance(value, pa.Scalar):
             return value if value.is_valid else None
@@ -75,8 +69,6 @@ def of_rows(function: Callable[..., object]) -> Function:
 
 
 def with_nulls(function: Callable[..., object]) -> Function:
-    """A Python function of each row's values, which are None where they are NULL."""
-
     def apply(op: Operation) -> Checked:
         failed = np.zeros(op.num_rows, dtype=np.bool_)
         results: list[object] = [None] * op.num_rows
@@ -92,12 +84,11 @@ def with_nulls(function: Callable[..., object]) -> Function:
 
 
 def as_bytes(value: str | bytes) -> bytes:
-    """A text as UTF-8."""
     return value.encode() if isinstance(value, str) else value
 
 
 def as_text(value: str | bytes) -> str:
-    """Bytes as text; what is no UTF-8 becomes U+FFFD, as in Java."""
+    """Bytes as text; invalid UTF-8 becomes U+FFFD, as in Java."""
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
@@ -108,7 +99,7 @@ Sizes: TypeAlias = npt.NDArray[np.int64]
 
 
 def bounded(make: Function, sizes: Callable[[Operation], Sizes]) -> Function:
-    """`make`; `sizes` says beforehand how many bytes each row's value has at the most."""
+    """`make`, limited by `sizes`: an upper bound of the bytes of each row's value."""
 
     def apply(op: Operation) -> Value | Checked:
         if sizes is bytes_of_all and _whole_bytes(op) <= min(MAX_VALUE_BYTES, MAX_COLUMN_BYTES):
@@ -136,7 +127,6 @@ def grown(make: Function, factor: int = 1) -> Function:
 
 
 def _whole_bytes(op: Operation) -> int:
-    """Of all arguments in all rows."""
     scalars = [item for item in op.arguments if isinstance(item, pa.Scalar)]
     columns = [item for item in op.arguments if not isinstance(item, pa.Scalar)]
     fixed = sum(int(bytes_of(item)[0]) for item in scalars)
@@ -148,7 +138,7 @@ def bytes_of_all(op: Operation) -> Sizes:
 
 
 def bytes_of(value: Value) -> Sizes:
-    """The bytes of each value of a column, about; 0 for NULL, of a scalar one number for all."""
+    """Approximate bytes of each value of a column; 0 for NULL, one number for a scalar."""
     if isinstance(value, pa.Scalar):
         return bytes_of(broadcast(value, 1))
     if pa.types.is_nested(value.type):

@@ -1,9 +1,7 @@
 """CAST to and from DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ; intervals as text.
 
-As in Flink: digits beyond those of the target are cut, towards the past. A TIME becomes the time of
-1970-01-01. A TIMESTAMP of 7 to 9 digits has nanoseconds, from 1677 to 2262: a time beyond fails.
-`1999-9-10`, `1999-9` and `1999` are dates, what follows a blank behind a date is ignored, `1:30:00`
-and `23` are times.
+As in Flink: finer digits are cut, towards the past; a TIME becomes the time of 1970-01-01; `1999-9`
+and `1999` are dates, `23` is a time. A TIMESTAMP of 7 to 9 digits spans 1677 to 2262.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +75,7 @@ def usual_times(text: pa.Array) -> pa.Array:
 def _rewritten(
     text: pa.Array, usual: str, other: str, written: Callable[[_Parts], pa.Array]
 ) -> pa.Array:
-    """`text` with what has only the form `other` in the usual one."""
+    """Changes texts that match only `other` to the `usual` form."""
     unusual = ~mask_of(pc.match_substring_regex(text, usual)) & mask_of(pc.is_valid(text))
     if not unusual.any():
         return text
@@ -114,7 +112,7 @@ def shown_time(micros: pa.Array, digits: int) -> pa.Array:
 
 
 def trimmed_fraction(text: pa.Array, digits: int) -> pa.Array:
-    """At least so many digits after the seconds, more only if they are not zero."""
+    """At least `digits` digits after the seconds, more only if they are not zero."""
     if digits == 0:
         text = pc.replace_substring_regex(text, r"\.0+$", "")
     return pc.replace_substring_regex(text, rf"(\.\d{{{digits}}}\d*?)0*$", r"\1")
@@ -129,7 +127,6 @@ _OFFSET = r":\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})$"
 
 
 def to_time_type(values: pa.Array, source: SqlType, target: SqlType, zone: str) -> Checked:
-    """Times as another type of times."""
     is_instant = source.name is TypeName.TIMESTAMP_LTZ
     if target.name is TypeName.TIMESTAMP_LTZ and is_instant:
         return _cut_to(values, target)
@@ -144,7 +141,6 @@ def to_time_type(values: pa.Array, source: SqlType, target: SqlType, zone: str) 
 
 
 def _plain(values: pa.Array, source: SqlType) -> pa.Array:
-    """Local times of a column that is no instant."""
     if pa.types.is_timestamp(values.type):
         return values
     if source.name is TypeName.TIME:

@@ -1,8 +1,7 @@
 """Avro as payloads in JSON with the types of their schemas, and as declared columns.
 
-In Confluent's wire format a value is a zero byte, the id of its schema in four bytes, and Avro.
-
-Source: Confluent, "Formats, serializers and deserializers", "Wire format".
+Source: Confluent, "Formats, serializers and deserializers", "Wire format": a zero byte, the id of
+the schema in four bytes, and Avro.
 """
 
 import re
@@ -42,7 +41,7 @@ _LARGEST = 1 << 26  # of one value in JSON
 
 @dataclass(slots=True)
 class AvroMemory:
-    """Values in the wire format; caches their schemas. What `schema_of` raises goes through."""
+    """Values in the wire format; caches their schemas. Errors of `schema_of` pass through."""
 
     schema_of: WriterSchema
     _programs: dict[int, Program | str] = field(default_factory=dict)
@@ -150,7 +149,7 @@ def warm_up() -> None:
 
 
 def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -> RawValues:
-    """Values of one schema as JSON, behind a header of `header` bytes; `ABSENT` if broken."""
+    """Values of one schema as JSON, after a header of `header` bytes; `ABSENT` if broken."""
     starts, count = values.firsts + header, len(values)
     texts = np.frombuffer(program.texts, np.uint8)
     size = int((values.lasts - starts).sum()) * _ROOM + count * (len(texts) + _ROW_ROOM)
@@ -187,13 +186,10 @@ class AvroRows:
         *,
         null_if_missing: bool = True,
     ) -> None:
-        """A reader of the declared `columns`.
+        """A reader of `columns`, which match the record's fields by name.
 
-        Args:
-            columns: matched with the record's fields by name.
-            schema: gives the schema of an id; or the schema of all values, which have no header
-                then.
-            null_if_missing: a missing column is NULL, else the record is bad.
+        `schema` looks up the schema of an id, or is the schema of all values, which then have no
+        header. With `null_if_missing` a missing column is NULL, else the record is bad.
         """
         self._columns = tuple(columns)
         self._memory: OneSchema | AvroMemory = (

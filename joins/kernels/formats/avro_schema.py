@@ -1,8 +1,7 @@
 """Schemas of Avro: read into programs for the compiled writer, and derived from declared columns.
 
-Source: Avro 1.12, "Schema declaration"; properties `connect.*` are of Confluent's AvroConverter.
-Derived schemas are those of Flink's documentation of the format `avro`, "Data Type Mapping"; names
-of records are those of its `AvroSchemaConverter`, so that either reads what the other one writes.
+Source: Avro 1.12, "Schema declaration"; `connect.*` of Confluent's AvroConverter; Flink's format
+`avro`, "Data Type Mapping", and the record names of its `AvroSchemaConverter`.
 """
 
 import json
@@ -56,7 +55,7 @@ _LOGICAL = {
     ("int64", "local-timestamp-micros"): "io.debezium.time.MicroTimestamp",
     ("int64", "local-timestamp-nanos"): "io.debezium.time.NanoTimestamp",
 }
-"""By the type below and the annotation; of another type Avro has readers ignore it."""
+"""By the type below and the annotation; readers of Avro ignore it on another type."""
 _NULLS: tuple[object, ...] = ("null", {"type": "null"})
 DEEPEST = 32
 _MOST_NODES = 10_000
@@ -98,11 +97,7 @@ class Program:
 
     @classmethod
     def of(cls, schema: str) -> "Program":
-        """The program of a schema in JSON.
-
-        Raises:
-            ValueError: it is no schema of Avro, or a recursive one.
-        """
+        """The program of a JSON schema; raises ValueError if it is invalid or recursive."""
         builder = _Builder()
         try:
             root, connect = builder.node(json.loads(schema), "", 0)
@@ -194,7 +189,6 @@ class _Builder:
     def _made(
         self, schema: Mapping[str, Any], space: str, full: str, depth: int
     ) -> tuple[int, ConnectType]:
-        """A record, enum or fixed; it is expanded wherever it is used."""
         if full in self._open:
             raise ValueError(f'the type "{full}" is a part of itself')
         if schema["type"] == "fixed":
@@ -227,8 +221,7 @@ class _Builder:
     def _union(self, branches: list[object], space: str, depth: int) -> tuple[int, ConnectType]:
         """A union; one of NULL and one type has that type.
 
-        A value of a union with more types is an object whose member has the type's name:
-        `{"string": "x"}`.
+        Values of other unions are objects whose member has the type's name: `{"string": "x"}`.
         """
         number = self._add(UNION)
         is_plain = sum(branch not in _NULLS for branch in branches) < 2
@@ -260,7 +253,6 @@ def _branch_name(branch: object) -> str:
 
 
 def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
-    """`connect` with the logical type and the properties of the schema."""
     logical = connect.type, str(schema.get("logicalType"))
     name = schema.get("connect.name") or _LOGICAL.get(logical)
     scale = schema.get("scale", 0) if name == DECIMAL else None
@@ -287,27 +279,19 @@ class NoAvroError(ValueError):
 
 
 def is_legacy(form: RecordFormat) -> bool:
-    """Whether TIMESTAMP is an instant in milliseconds and TIMESTAMP_LTZ unsupported (default)."""
+    """True if TIMESTAMP is an instant in ms and TIMESTAMP_LTZ unsupported (the default)."""
     return form.text(LEGACY_TIMESTAMPS, "true").lower() == "true"
 
 
 def avro_schema(columns: Sequence[Field], *, legacy: bool) -> str:
-    """The schema of `columns` in JSON; `legacy` as `is_legacy`.
-
-    Raises:
-        NoAvroError: a name or a type does not exist in Avro.
-    """
+    """The JSON schema of `columns`; raises NoAvroError if a name or a type is not in Avro."""
     members = [Member(item.name, item.type, item.nullable) for item in columns]
     schema = _Derivation(legacy).record(members, _RECORD)
     return json.dumps(schema, separators=(",", ":"))
 
 
 def schema_to_write(form: RecordFormat, columns: Sequence[Field]) -> str:
-    """The schema that the format names, else the derived one.
-
-    Raises:
-        NoAvroError: as `avro_schema`; or the named schema does not fit the rows.
-    """
+    """The format's schema, else the derived one; raises NoAvroError if it does not fit."""
     derived = avro_schema(columns, legacy=is_legacy(form))
     named = form.text(SCHEMA)
     if not named:
@@ -326,8 +310,6 @@ def schema_to_write(form: RecordFormat, columns: Sequence[Field]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Derivation:
-    """Derives schemas; `names` are those of the records so far."""
-
     legacy: bool
     names: set[str] = field(default_factory=set)
 

@@ -1,6 +1,6 @@
-"""Compiled: Avro's bytes written as JSON, as Kafka Connect's JSON converter would write the value.
+"""Compiled: Avro's bytes as JSON, as Kafka Connect's JSON converter would write the value.
 
-But for `float` and `double`: of these there are the bits, as an integer. Places are addresses.
+Except for `float` and `double`, which become their bits as an integer. Places are addresses.
 """
 
 from typing import NamedTuple
@@ -46,14 +46,9 @@ _WRONG, _NO_ROOM = -1, -2
 
 
 class Machine(NamedTuple):
-    """Schema and memory of the writer.
+    """Schema (`Program`) and memory of the writer; `texts` is an address.
 
-    Attributes:
-        nodes: as `Program.nodes`.
-        parts: as `Program.parts`.
-        texts: address of `Program.texts`.
-        out: receives the JSON.
-        stack: a row for each open object and list: node, parts left in the block, parts written.
+    `stack` has for each open object and list: node, parts left in the block, parts written.
     """
 
     nodes: Rows
@@ -81,7 +76,7 @@ def write_rows(firsts: Rows, lasts: Rows, machine: Machine, bounds: Rows) -> tup
 
 @compiled
 def _write(at: int, end: int, to: int, machine: Machine) -> tuple[int, int]:
-    """Writes one value; the address behind it, or `_WRONG` or `_NO_ROOM`."""
+    """Writes one value; returns the address after it, or `_WRONG` or `_NO_ROOM`."""
     node, depth = 0, 0
     while True:
         node, at = _chosen(node, at, end, machine)
@@ -104,7 +99,6 @@ def _write(at: int, end: int, to: int, machine: Machine) -> tuple[int, int]:
 
 @compiled
 def _chosen(node: int, at: int, end: int, machine: Machine) -> tuple[int, int]:
-    """The chosen branch of a union; other nodes are returned as they are."""
     while machine.nodes[node, 0] == UNION:
         branch, at = _long(at, end)
         if at < 0 or branch < 0 or branch >= machine.nodes[node, 2]:
@@ -126,7 +120,7 @@ def _open(node: int, at: int, to: int, machine: Machine, depth: int) -> tuple[in
 
 @compiled
 def _next(at: int, end: int, to: int, machine: Machine, depth: int) -> tuple[int, int, int]:
-    """Begins the next part of the open object or list and returns its node; or ends it, then -1."""
+    """Begins the next part of the open object or list and returns its node; at its end -1."""
     node, _, written = machine.stack[depth]
     kind, part = machine.nodes[node, 0], machine.nodes[node, 1]
     left, at = _left(at, end, machine, depth)
@@ -150,7 +144,7 @@ def _next(at: int, end: int, to: int, machine: Machine, depth: int) -> tuple[int
 
 @compiled
 def _left(at: int, end: int, machine: Machine, depth: int) -> tuple[int, int]:
-    """Least number of parts to come, and the address behind it."""
+    """Least number of remaining parts, and the address after it."""
     node, left, written = machine.stack[depth]
     if machine.nodes[node, 0] == RECORD:
         return machine.nodes[node, 2] - written, at
@@ -180,7 +174,6 @@ def _block(at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _copied(part: int, at: int, to: int, machine: Machine) -> tuple[int, int]:
-    """Writes the text of a part."""
     start, stop = machine.parts[part, 1], machine.parts[part, 2]
     if to + stop - start + _LONGEST > len(machine.out):
         return _NO_ROOM, to
@@ -191,7 +184,6 @@ def _copied(part: int, at: int, to: int, machine: Machine) -> tuple[int, int]:
 
 @compiled
 def _leaf(node: int, text: tuple[int, int], to: int, machine: Machine) -> tuple[int, int]:
-    """Writes a value without parts."""
     at, end = text
     kind, out = machine.nodes[node, 0], machine.out
     if to + _LONGEST > len(out):
@@ -229,7 +221,6 @@ def _rare(node: int, text: tuple[int, int], to: int, machine: Machine) -> tuple[
 
 @compiled
 def _long(at: int, end: int) -> tuple[int, int]:
-    """A signed number and the address behind it, or -1."""
     value, shift = 0, 0
     if at < 0:
         return 0, _WRONG
@@ -282,7 +273,7 @@ def _bits(at: int, end: int, size: int, to: int, out: Bytes) -> tuple[int, int]:
 
 @compiled
 def _text(at: int, end: int, to: int, out: Bytes) -> tuple[int, int]:
-    """Writes a string; UTF-8 is checked when the JSON is read."""
+    """Writes a string; the JSON reader checks UTF-8."""
     length, at = _long(at, end)
     if at < 0 or length < 0 or length > end - at:
         return _WRONG, to

@@ -1,7 +1,6 @@
 """CSV as columns: records of a topic, one row each, and the rows of a file, as Flink reads them.
 
-A cell that does not fit its type makes its row bad, never NULL: BOOLEAN is `true` or `false`, a
-number has no more digits behind its point than its DECIMAL.
+A cell that does not fit its type makes its row bad, never NULL.
 """
 
 from collections.abc import Mapping
@@ -60,7 +59,7 @@ _WRONG = {
 def typed(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -> Checked:
     """Cells as values of `kind`; cells for NULL are NULL already.
 
-    `elements` separates the parts of an ARRAY or a ROW; `null` is the text of a part that is NULL.
+    `elements` separates the parts of an ARRAY or a ROW; `null` is the text of a NULL part.
     """
     if kind.name is TypeName.ARRAY:
         return _array(text, kind, elements, null)
@@ -95,7 +94,7 @@ def _boolean(text: pa.StringArray) -> Checked:
 
 
 def _floating(text: pa.StringArray, to: pa.DataType) -> Checked:
-    """A finite number beyond the type's range does not fit."""
+    """A finite number beyond the type's range fails."""
     names = pa.array(list(_NOT_FINITE), pa.string())
     named = mask_of(pc.is_in(text, names)) if len(text) else np.zeros(0, np.bool_)
     read = from_text(null_where(text, named), to)
@@ -114,7 +113,6 @@ def _decimal(text: pa.StringArray, to: pa.DataType) -> Checked:
 
 
 def _split(text: pa.StringArray, elements: str) -> tuple[pa.StringArray, np.ndarray]:
-    """The parts of all cells, and how many each has; an empty cell has none."""
     is_empty = mask_of(pc.equal(text, "")) | mask_of(text.is_null())
     lists = pc.split_pattern(null_where(text, is_empty), elements)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
@@ -155,13 +153,10 @@ def _row(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
-    """Reads rows of CSV.
+    """Reads rows of CSV; `columns` are declared in the order of the cells.
 
-    Attributes:
-        columns: declared columns in the order of the cells.
-        read: names of the columns to read, in this order.
-        ignores_errors: Flink's `csv.ignore-parse-errors`: cells that do not fit or are missing are
-            NULL, and values that are no row are skipped.
+    With `ignores_errors` (Flink's `csv.ignore-parse-errors`) bad or missing cells are NULL, and
+    values that are no row are skipped.
     """
 
     columns: tuple[Field, ...]
@@ -208,7 +203,6 @@ class _RowsOfTexts:
         return cls(reader, data, bounds, cells, {}, np.zeros(shape[1], np.bool_))
 
     def look_at_whole(self) -> None:
-        """Finds rows with a wrong number of cells, and comments."""
         counts, declared, ends = self.cells.counts, len(self.reader.columns), self.bounds[1:]
         if self.reader.dialect.has_comments:
             self.passed_over = (counts == 0) & (self.bounds[:-1] < ends)
@@ -236,7 +230,6 @@ class _RowsOfTexts:
         return ParsedRows(batch, pa.array(np.flatnonzero(keep)), bad)
 
     def _column(self, slot: int, is_bad: Mask) -> pa.Array:
-        """One column; rows whose cell does not fit become bad."""
         reader, dialect = self.reader, self.reader.dialect
         item = reader.field_of(reader.read[slot])
         texts = null_where(self._texts(slot), is_bad)
@@ -256,7 +249,6 @@ class _RowsOfTexts:
         return checked.values
 
     def _texts(self, slot: int) -> pa.Array:
-        """Cells of a column, binary; NULL if missing."""
         firsts, lasts, kinds = (each[slot] for each in self.cells[:3])
         there = firsts >= 0
         if (kinds[there] == PLAIN).all():
@@ -268,21 +260,17 @@ class _RowsOfTexts:
 
 
 class CsvFormatError(ValueError):
-    """A file that is no CSV from some row on, which the message numbers from 1."""
+    """A file that is invalid from some row on, which the message numbers from 1."""
 
 
 def rows_of_file(data: bytes | pa.Buffer, dialect: CsvDialect) -> pa.LargeBinaryArray:
-    """The rows of a file for `CsvRows.parse`, without comments and empty lines.
-
-    Raises:
-        CsvFormatError: a quote is not closed, or text follows it.
-    """
+    """Rows for `CsvRows.parse`, without comments and empty lines; raises CsvFormatError."""
     content = np.frombuffer(data, np.uint8)
     bounds = np.zeros(len(content) + 2, np.int64)
     count = split_rows(content, marks_of(dialect), bounds)
     if count < 0:
         raise CsvFormatError(f"row {-count} has a quoted cell that does not end, or text behind it")
-    # what is between two rows, comments and empty lines, belongs to the one before
+    # comments and empty lines between two rows belong to the first one
     buffers = [None, pa.py_buffer(bounds[: count + 1]), pa.py_buffer(data)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, buffers)
 

@@ -1,4 +1,4 @@
-"""Rows of CSV taken apart into cells, by one compiled pass over their bytes."""
+"""Splits rows of CSV into cells, by one compiled pass over their bytes."""
 
 from typing import NamedTuple, Self
 
@@ -28,15 +28,14 @@ class CsvMarks(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Cells by column that is read and by row.
+    """Cells by read column and by row.
 
     Attributes:
-        firsts: start of the cell behind its quote, negative if missing.
-        lasts: its end.
+        firsts: start of the cell after its quote, negative if missing.
         kinds: `PLAIN`, `QUOTED` or `ESCAPED`.
-        counts: number of cells by row, 0 for an empty row, negative for an error. An empty cell
-            behind the last declared column does not count, as in Jackson.
-        stops: end of the row, behind its line break and following empty lines and comments.
+        counts: number of cells by row, 0 for an empty row, negative for an error. As in Jackson, an
+            empty cell after the last declared column does not count.
+        stops: end of the row, after its line break and following empty lines and comments.
     """
 
     firsts: Rows
@@ -57,15 +56,7 @@ class Cells(NamedTuple):
 def read_rows(
     data: Bytes, bounds: tuple[Rows, Rows], marks: CsvMarks, slots: Rows, cells: Cells
 ) -> None:
-    """Reads one row of each text.
-
-    Args:
-        data: bytes of the texts.
-        bounds: starts and ends of the texts.
-        marks: the dialect.
-        slots: by declared column its place in `cells`, -1 if it is not read.
-        cells: receives the cells.
-    """
+    """Reads a row of each text into `cells`, by the slot of its column, -1 for none."""
     firsts, lasts = bounds
     for row in range(len(firsts)):
         for slot in range(len(cells.firsts)):
@@ -75,7 +66,7 @@ def read_rows(
 
 @compiled
 def split_rows(data: Bytes, marks: CsvMarks, bounds: Rows) -> int:
-    """Splits a file into rows; returns their number, or minus the number of the row that is wrong.
+    """Splits a file into rows; returns their number, or minus the number of the first bad row.
 
     `bounds`, with room for a row a byte, receives the start of each row and the end of the last.
     """
@@ -132,7 +123,7 @@ def _read_row(
 
 @compiled
 def _cell(data: Bytes, at: int, end: int, marks: CsvMarks) -> tuple[int, int, int, int]:
-    """Start and end of a cell, its kind or error, and the position behind it."""
+    """Start and end of a cell, its kind or error, and the position after it."""
     if at < end and data[at] == marks.quote:
         return _quoted(data, at + 1, end, marks)
     first, kind = at, PLAIN
@@ -169,7 +160,6 @@ def _is_break(byte: int) -> bool:
 
 @compiled
 def _behind_break(data: Bytes, at: int, end: int) -> int:
-    """Behind a line break, if there is one; CR LF is one."""
     if at < end and data[at] == _RETURN:
         at += 1
         return at + (at < end and data[at] == _LINE_FEED)
@@ -202,10 +192,7 @@ def unescape(
     out: Bytes,
     offsets: Rows,
 ) -> None:
-    """Writes the texts of one column's cells to `out`, and their ends to `offsets` behind a 0.
-
-    `cells` are the starts (negative if missing), the ends and the kinds.
-    """
+    """Writes a column's texts to `out`, and their ends to `offsets` after a 0."""
     firsts, lasts, kinds = cells
     to = 0
     for row in range(len(firsts)):
@@ -224,7 +211,7 @@ def unescape(
 
 @compiled
 def _meant(byte: int) -> int:
-    """The byte that an escaped character stands for, as in Jackson."""
+    """The byte of an escaped character, as in Jackson."""
     if byte == 48:  # 0
         return 0
     if byte == 110:  # n

@@ -1,6 +1,6 @@
 """Decoders: keys and values of records as columns of their declared types.
 
-numba takes 60 MB, so that the readers which need it are imported when a decoder is made.
+numba takes 60 MB, so its readers are imported when a decoder is made.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,14 +59,7 @@ def decoder_of(
     read: tuple[str, ...],
     schemas: SchemasOf | None = None,
 ) -> ValueDecoder:
-    """A decoder of keys or values, from a cache: it may cache schemas itself.
-
-    Args:
-        form: the format.
-        columns: declared columns in their order.
-        read: names of the columns to read, in this order.
-        schemas: gives the schemas of a registry.
-    """
+    """A cached decoder of keys or values, which may cache schemas; `read` is in output order."""
     if form.name is KafkaFormat.CSV:
         from joins.kernels.formats.csv_rows import CsvRows
 
@@ -91,12 +84,7 @@ def decoder_of(
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
-    """Places of a table's physical columns in a record.
-
-    Attributes:
-        fields: all columns in the order of the DDL.
-        key: None if no column is in the key.
-    """
+    """A table's physical columns, in DDL order; `key` is None if none is in the key."""
 
     fields: tuple[Field, ...]
     value: RecordFormat = JSON_FORMAT
@@ -114,7 +102,6 @@ class RecordColumns:
 
     @property
     def of_key(self) -> tuple[Field, ...]:
-        """Columns of the key, with their names in the key."""
         if self.key is None:
             return ()
         by_name = {item.name: item for item in self.fields}
@@ -122,7 +109,6 @@ class RecordColumns:
 
     @property
     def needed(self) -> frozenset[str]:
-        """Columns that are always read."""
         names = {item.name for item in self.of_value} if self.value.needs_all else set()
         key = self.key
         if key is not None and not key.is_in_value and key.format.needs_all:
@@ -136,10 +122,7 @@ class RecordColumns:
     def read(
         self, records: pa.RecordBatch, names: Sequence[str], schemas: SchemasOf | None = None
     ) -> ParsedRows:
-        """Columns `names` of `records`; reads `value` and, if needed, `key`.
-
-        A record is bad if either of them is.
-        """
+        """Columns `names`; reads `value` and, if needed, `key`. Either may make a record bad."""
         if not self.are_in_key(names):
             decoder = decoder_of(self.value, self.of_value, tuple(names), schemas)
             return decoder.parse(records.column("value"))
@@ -158,7 +141,7 @@ class RecordColumns:
     def read_keys(
         self, keys: pa.Array, names: Sequence[str], schemas: SchemasOf | None = None
     ) -> ParsedRows:
-        """Columns `names`, by their names in SQL, of keys."""
+        """Columns `names`, by their SQL names, of keys."""
         assert self.key is not None, "there are columns of the key"
         own = tuple(map(self.key.name_of, names))
         parsed = one_a_record(decoder_of(self.key.format, self.of_key, own, schemas).parse(keys))
@@ -174,7 +157,7 @@ class RecordColumns:
 
 
 def one_a_record(parsed: ParsedRows) -> ParsedRows:
-    """`parsed`, with records of several rows (arrays of JSON) made bad."""
+    """Makes records of several rows (arrays of JSON) bad."""
     index = parsed.row_index.to_numpy()
     repeats = np.unique(index[1:][index[1:] == index[:-1]])
     if not len(repeats):
@@ -189,7 +172,6 @@ def one_a_record(parsed: ParsedRows) -> ParsedRows:
 def _rows_of_both(
     values: ParsedRows, keys: ParsedRows
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.Int64Array]:
-    """Rows of `values` with a key, these keys, and their positions in the input."""
     index, of_keys = values.row_index.to_numpy(), keys.row_index.to_numpy()
     if np.array_equal(index, of_keys):
         return values.batch, keys.batch, values.row_index

@@ -1,10 +1,6 @@
 """Encoders: columns as the keys or the values of records, in JSON, CSV, Avro or as raw bytes.
 
-CSV has a cell in quotes where it needs them. Two texts stand for two values each, as in Flink: that
-of `null-literal`, and the empty one where there is no such literal; they are read as the first of
-NULL and a text, and as the second.
-
-Source: Avro 1.12, "Binary encoding"; decimals are bytes, lists one block as Java's encoder has it.
+Source: Avro 1.12, "Binary encoding"; decimals are bytes, lists one block as in Java's encoder.
 """
 
 import re
@@ -58,7 +54,7 @@ NumberOf = Callable[[RecordFormat, str], int]
 
 
 def debezium_values(objects: pa.StringArray, kinds: pa.Array | None) -> pa.StringArray:
-    """Rows as JSON objects in the envelopes that Flink's debezium-json writes.
+    """Rows as JSON objects in the envelopes of Flink's debezium-json.
 
     `+I` and `+U` are `c`, `-U` and `-D` are `d`: an update is both.
     """
@@ -89,7 +85,6 @@ def csv_rows(rows: pa.RecordBatch, kinds: Sequence[SqlType], dialect: CsvDialect
 
 
 def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:
-    """Text of the cells, NULL for NULL."""
     if kind.is_nested:
         return _csv_nested(column, kind, dialect)
     if kind.name is TypeName.TIME:
@@ -109,7 +104,6 @@ def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Strin
 
 
 def _csv_nested(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:
-    """Elements of an ARRAY or fields of a ROW, joined."""
     parts = parts_of(column)
     nothing = dialect.null or ""
     texts = [
@@ -125,7 +119,6 @@ def _csv_nested(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Stri
 
 
 def _protected(text: pa.StringArray, dialect: CsvDialect, *, is_alone: bool) -> pa.StringArray:
-    """The cells with quotes or escapes, where they need some."""
     marks = (dialect.delimiter, dialect.quote, dialect.escape)
     special = re.escape("".join(mark for mark in marks if mark is not None))
     needs = mask_of(pc.match_substring_regex(text, rf"^#|[{special}\n\r]"))
@@ -160,7 +153,7 @@ def _escaped(cells: pa.StringArray, dialect: CsvDialect) -> pa.StringArray:
 
 
 def avro_rows(rows: pa.RecordBatch, columns: Sequence[Field], before: bytes) -> pa.BinaryArray:
-    """The rows as records of the schema of `columns`, each behind the bytes `before`."""
+    """Records in the schema of `columns`, each after the bytes `before`."""
     members = [Member(item.name, item.type, item.nullable) for item in columns]
     parts = [
         _avro_member(column, member) for column, member in zip(rows.columns, members, strict=True)
@@ -171,7 +164,6 @@ def avro_rows(rows: pa.RecordBatch, columns: Sequence[Field], before: bytes) -> 
 
 
 def _avro_member(column: pa.Array, member: Member) -> pa.Array:
-    """A nullable value is a union of NULL and its type."""
     values = _avro_values(column, member.type)
     if not member.nullable:
         return values
@@ -183,7 +175,6 @@ def _avro_member(column: pa.Array, member: Member) -> pa.Array:
 
 
 def _avro_values(column: pa.Array, kind: SqlType) -> pa.Array:
-    """Values of a column; those of NULLs are arbitrary."""
     if kind.is_nested:
         return _avro_nested(column, kind)
     if kind.name is TypeName.BOOLEAN:
@@ -198,7 +189,6 @@ def _avro_values(column: pa.Array, kind: SqlType) -> pa.Array:
 
 
 def _counts(column: pa.Array, kind: SqlType) -> npt.NDArray[np.int64]:
-    """Numbers, days, milliseconds or microseconds."""
     if kind.name is TypeName.DATE:
         column = column.cast(pa.int32())
     numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)

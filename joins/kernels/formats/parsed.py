@@ -1,4 +1,4 @@
-"""What decoders make of keys and values, and the dialect of CSV, which encoders share."""
+"""Results of decoders, and the dialect of CSV, which encoders share."""
 
 import re
 from collections.abc import Sequence
@@ -19,12 +19,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRows:
-    """Good rows and bad ones in input order; values in neither are skipped on purpose.
-
-    Attributes:
-        batch: the good rows with the requested schema.
-        row_index: position of each good row in the input.
-    """
+    """Good and bad rows in input order; values in neither are skipped on purpose."""
 
     batch: pa.RecordBatch
     row_index: pa.Int64Array
@@ -32,7 +27,6 @@ class ParsedRows:
 
 
 def batch_of(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
-    """A batch of `count` rows, also if there is no column."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
@@ -46,9 +40,9 @@ class CsvDialect:
         delimiter: between cells (`field-delimiter`).
         quote: around a cell with special characters, doubled in it (`quote-character`); None with
             `disable-quote-character`.
-        escape: before a special character that is meant literally (`escape-character`).
+        escape: before a literal special character (`escape-character`).
         has_comments: lines that begin with `#` are skipped (`allow-comments`).
-        null: text of a cell, quoted or not, that is NULL (`null-literal`).
+        null: text of a NULL cell, quoted or not (`null-literal`).
         elements: between the parts of an ARRAY or a ROW (`array-element-delimiter`).
         is_scientific: a DECIMAL is written without trailing zeros, with an exponent if it is large
             (`write-bigdecimal-in-scientific-notation`).

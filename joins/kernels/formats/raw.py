@@ -43,7 +43,6 @@ class RawForm:
         return cls(column, charset, form.text("endianness") == "little-endian", read)
 
     def parse(self, values: pa.Array) -> ParsedRows:
-        """A row for each of `values` (binary, nullable)."""
         kind = self.column.type.name
         checked = self._texts(values) if kind in (TypeName.STRING, TypeName.BYTES) else None
         checked = checked or self._numbers(values)
@@ -56,7 +55,6 @@ class RawForm:
         return ParsedRows(batch, pa.array(good), bad)
 
     def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
-        """The value of each row, NULL for NULL."""
         column, kind = rows.column(0), self.column.type.name
         if kind is TypeName.BYTES:
             return column

@@ -1,12 +1,8 @@
-"""Versions of a dimension's rows: which one was valid at a time, and which are not needed again.
+"""Versions of a dimension's rows: which one is valid at a time, and which are no longer needed.
 
-A version is valid from its rowtime on, that instant included, until the next one of its primary
-key; a deletion is a version without a row. `watermark.reference.temporal` defines what is right.
-
-A new copy of the table (a generation) brings no deletions. A key without a record
-of the complete generation or a later one was deleted meanwhile, at an unknown time: its newest
-version counts as deleted, just as if a deletion had come, which has the rowtime of the row that it
-deletes. Older versions of the key, and all of other keys, stay what they were.
+A version is valid from its rowtime, inclusive, until the next one of its primary key; a deletion is
+a version without a row (`watermark.reference.temporal`). A new copy of the table (a generation) has
+no deletions: if it lacks a key, the key's newest version counts as deleted at its own rowtime.
 """
 
 from collections.abc import Sequence
@@ -21,12 +17,10 @@ from joins.kernels.index.hash_table import Rows
 
 
 def valid_at(probes: Rows, since: Rows, times: Rows) -> Rows:
-    """Where the version is that was valid at its probe's time, for each probe that has one.
+    """Position of the version valid at each probe's time, for each probe that has one.
 
-    Args:
-        probes: ascending; the probe that each version belongs to.
-        since: rowtime of each version, different within a probe.
-        times: of each probe, in the unit of `since`.
+    `probes` is ascending and has the probe of each version; `since` has their rowtimes, different
+    within a probe, in the unit of `times`.
     """
     begun = np.flatnonzero(since <= times[probes])
     probes, since = probes[begun], since[begun]
@@ -40,13 +34,10 @@ def valid_at(probes: Rows, since: Rows, times: Rows) -> Rows:
 
 
 def ended_by_copy(probes: Rows, since: Rows, generations: Rows, complete: int) -> Mask:
-    """Which versions are the newest of a key that the complete copy of the table did not find.
+    """Mask of each key's newest version, where the complete copy lacks the key.
 
-    Args:
-        probes: ascending; the probe that each version belongs to, with all versions of its key.
-        since: rowtime of each version.
-        generations: the copy that each version comes from.
-        complete: the greatest complete generation.
+    `probes` is ascending and has the probe of each version, with all versions of its key.
+    `generations` has the copy of each version, `complete` the greatest complete one.
     """
     first = _firsts(probes)
     starts, run = np.flatnonzero(first), np.cumsum(first) - 1
@@ -60,10 +51,10 @@ def ended_by_copy(probes: Rows, since: Rows, generations: Rows, complete: int) -
 def without_ended(
     rows: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int | None
 ) -> pa.Table:
-    """`rows`, one a version, without the versions that end at `from_ms` or before.
+    """`rows`, one a version, without the versions that end at or before `from_ms`.
 
-    Of each key all later versions stay, and the newest one of the others, deletion or not: a change
-    may still come whose rowtime is older. So does what shows that a later copy has found the key.
+    Of each key all later versions stay, and the newest of the others, deletion or not: a change
+    with an older rowtime may still come. The proof that a later copy has found the key stays, too.
     """
     if from_ms is None or rows.num_rows == 0:
         return rows
@@ -72,7 +63,7 @@ def without_ended(
 
 
 def ended(rows: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int) -> Mask:
-    """Which of `rows` are needed no more, as `without_ended` says it."""
+    """Mask of the rows that `without_ended` drops."""
     since = rowtimes(whole(rows.column(rowtime)))
     keys = [whole(rows.column(name)) for name in primary_key]
     limit = micros(np.array([from_ms]))[0]

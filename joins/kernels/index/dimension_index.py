@@ -1,7 +1,6 @@
-"""One version of a dimension's rows to look up, and the manifest that makes it usable.
+"""One version of a dimension's rows to look up, and its manifest.
 
-The rows are mapped from the index's files or made in memory; both answer the same. The manifest is
-written last: a version is usable when it exists.
+The manifest is written last: a version is usable when it exists.
 """
 
 import json
@@ -42,14 +41,9 @@ FORMAT_VERSION = 2  # of the manifest and of the files; an index of another vers
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment of a version.
+    """A segment of a version, and the bitmap of rows that this version hides.
 
-    Attributes:
-        name: of its files, without their suffixes.
-        rows: number of rows, hidden ones included.
-        files: of the segment itself.
-        hidden: the bitmap of this version over the segment.
-        visible: number of rows that `hidden` leaves.
+    `name` has no suffix; `rows` includes hidden rows, `visible` does not.
     """
 
     name: str
@@ -65,7 +59,7 @@ class SegmentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a version consists of, oldest segment first."""
+    """Contents of a version, oldest segment first."""
 
     version: int
     segments: tuple[SegmentEntry, ...]
@@ -77,7 +71,7 @@ def manifest_path(directory: Path, version: int) -> Path:
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    """Make the version usable: its files' names become durable first, then the manifest."""
+    """Make the version usable: fsync the names of its files, then write the manifest."""
     sync(directory)
     marks = [[*key, offset] for key, offset in sorted(manifest.progress.watermarks.items())]
     body = json.dumps(
@@ -108,11 +102,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path, version: int) -> Manifest:
-    """The manifest of `version`, its files present in their full size.
-
-    Raises:
-        IndexBuildError: there is none, it is damaged, or a file is missing or of another size.
-    """
+    """The manifest of `version`; raises IndexBuildError if it or a file is bad or missing."""
     path = manifest_path(directory, version)
     try:
         outer = json.loads(path.read_bytes())
@@ -167,15 +157,10 @@ _CACHED_VERSIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Rows of an index by the segment that has them.
+    """Rows of an index by segment, the largest first; `missing` marks rows of NULLs.
 
-    Most are in the largest one. So that one is asked for all of them, in their order, and the few
-    others are put into their places: sorting the rows by segment takes four times as long.
-
-    Attributes:
-        parts: the largest segment first.
-        order: where in the parts, behind each other, each row is; None if there is one part.
-        missing: which are rows of NULLs; None if none is.
+    Reading the largest in order and inserting the few others is four times as fast as a sort by
+    segment. `order` is the position of each row in the concatenated parts, None with one part.
     """
 
     parts: Sequence[tuple[Segment, pa.Array]]
@@ -183,7 +168,6 @@ class _Pieces:
     missing: pa.BooleanArray | None
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
-        """The column `name` of the rows."""
         chunks = [segment.rows.column(name).take(at).cast(kind) for segment, at in self.parts]
         whole = chunks[0] if self.order is None else pa.concat_arrays(chunks).take(self.order)
         if self.missing is None:
@@ -228,11 +212,7 @@ class DimensionIndex:
 
     @classmethod
     def attach(cls, directory: Path, version: int, spec: IndexSpec) -> "DimensionIndex":
-        """Map `version`, which costs milliseconds once a process and nothing after that.
-
-        Raises:
-            IndexBuildError: the version is missing or a file of it is not complete.
-        """
+        """Map `version`: milliseconds, then cached; raises IndexBuildError if it is unusable."""
         home = directory / spec.digest
         try:
             written = manifest_path(home, version).stat()
@@ -252,10 +232,10 @@ class DimensionIndex:
     def lookup(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows]:
         """All matches as (position in `keys`, dimension row), by position, then by primary key.
 
-        `keys` has one array for each column of the join key, in its order. NULL matches nothing,
-        except at the positions `null_safe` of the spec, where it matches NULL. The order does not
-        depend on the segments; the numbers of the dimension rows do. Of a versioned index all
-        versions are found, deletions too, those of a primary key by their rowtime.
+        `keys` has one array for each column of the join key. NULL matches nothing, except at the
+        positions `null_safe` of the spec, where it matches NULL. The order does not depend on the
+        segments; the row numbers do. A versioned index gives all versions, including deletions,
+        ordered by rowtime within a primary key.
         """
         valid, probes, rows = self._matches(keys)
         if self.spec.join_is_unique or not (probes[1:] == probes[:-1]).any():
@@ -263,12 +243,7 @@ class DimensionIndex:
         return self._sorted(valid[probes], rows)
 
     def lookup_at(self, keys: Sequence[pa.Array], times_ms: Rows) -> tuple[Rows, Rows]:
-        """As `lookup`, of a versioned index: for each key the row that was valid at its time.
-
-        Args:
-            keys: of the primary key, which is the join key of a versioned index.
-            times_ms: epoch milliseconds, one for each element of `keys`.
-        """
+        """For each primary key the row valid at its time (epoch ms), in a versioned index."""
         valid, probes, rows = self._matches(keys)
         since = self._gathered(rows, self._since)
         at = valid_at(probes, since, micros(times_ms)[valid])
@@ -298,17 +273,12 @@ class DimensionIndex:
         return valid, probes, rows
 
     def _visible(self, number: int, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
-        """What `keys` match in one segment and can be seen, by position."""
         segment = self._segments[number]
         probes, rows = segment.matches(segment.join, self.spec.join_key, keys, hashes)
         visible = bits_at(self._hidden[number], rows) == 0
         return probes[visible], rows[visible] + self._first[number]
 
     def _only_matches(self, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
-        """As all visible matches, where a key has one at the most.
-
-        The largest segment has most of them; the others are asked for what it has not.
-        """
         matches = np.full(len(hashes), -1, dtype=np.int64)
         open_keys = np.arange(len(hashes))
         for number in self._largest_first:
@@ -338,7 +308,6 @@ class DimensionIndex:
     def _gathered(
         self, rows: Rows, values: Callable[[Segment, Rows], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        """What `values` gives for rows of a segment, for `rows` of the index in their order."""
         if len(self._segments) == 1:
             return values(self._segments[0], rows)
         owners = np.searchsorted(self._first, rows, side="right") - 1
@@ -387,7 +356,6 @@ class DimensionIndex:
         ]
 
     def _sorted(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
-        """By position, then by what tells the rows apart."""
         table = pa.Table.from_batches([self.take(rows, self.spec.identity)])
         table = table.rename_columns([f"key{at}" for at in range(table.num_columns)])
         sort_keys = [("probe", "ascending"), *((name, "ascending") for name in table.column_names)]

@@ -1,8 +1,8 @@
 """Hashes, packed columns and hash tables of an index: about six bytes a row.
 
-Equal keys of equal types have equal 64-bit hashes on every node. A packed column is cut into
-blocks: a block keeps its least number once, and for each row what is added to it, in 0 to 8 bytes.
-Blocks of the same width stand together, so that all of them are read or written in one step.
+Equal keys of equal types have equal 64-bit hashes on every node. A block of a packed column stores
+its minimum once, and for each row the difference in 0 to 8 bytes; blocks of one width are
+contiguous.
 """
 
 import hashlib
@@ -28,10 +28,7 @@ _LONG_BYTES = 256
 
 
 def hash_rows(columns: Sequence[pa.Array], seed: int = 0) -> Hashes:
-    """One hash a row over all `columns`; NULL counts as a value.
-
-    Hashes of different seeds are independent: keys that share one do not share the other.
-    """
+    """One hash a row over all `columns`; NULL counts. Seeds give independent hashes."""
     start = np.uint64(seed)
     total = np.full(len(columns[0]), start, dtype=np.uint64)
     for column in columns:
@@ -42,7 +39,7 @@ def hash_rows(columns: Sequence[pa.Array], seed: int = 0) -> Hashes:
 def valid_rows(
     columns: Sequence[pa.Array], null_safe: Collection[int] = ()
 ) -> npt.NDArray[np.bool_]:
-    """The rows without a NULL, except in the columns at the positions `null_safe`."""
+    """Mask of rows without a NULL, except in the columns at the positions `null_safe`."""
     valid = np.ones(len(columns[0]), dtype=np.bool_)
     for at, column in enumerate(columns):
         if column.null_count and at not in null_safe:
@@ -101,7 +98,6 @@ def _hash_decimals(column: pa.Array, seed: np.uint64) -> Hashes:
 def _hash_bytes(
     column: pa.Array, offset_type: np.dtype[np.int32] | np.dtype[np.int64], seed: np.uint64
 ) -> Hashes:
-    """Eight bytes a step for all rows that are that long; very long values one by one."""
     count = len(column)
     _, offset_buffer, data = column.buffers()
     if count == 0 or offset_buffer is None:
@@ -160,12 +156,11 @@ class PackedColumn:
     """Integers without NULL, found by their row.
 
     Attributes:
-        count: number of rows.
         block_bits: `row >> block_bits` is a row's block.
-        bases: the least number of each block.
+        bases: the minimum of each block.
         starts: where each block begins in `data`, in blocks of one byte a row.
         widths: bytes a row of each block.
-        data: what is added to the base, and a word of nothing that the last rows may read.
+        data: differences to the base, and one zero word of padding.
     """
 
     count: int
@@ -177,7 +172,7 @@ class PackedColumn:
 
     @classmethod
     def of(cls, numbers: Numbers) -> Self:
-        """The column of `numbers`; equal ones take no bytes at all."""
+        """The column of `numbers`; equal numbers take no bytes."""
         count = len(numbers)
         if count == 0 or numbers.min() == numbers.max():
             return cls(
@@ -210,7 +205,6 @@ class PackedColumn:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
         return sum(array.nbytes for array in self.arrays)
 
     @property
@@ -219,7 +213,6 @@ class PackedColumn:
         return head, self.bases, self.starts, self.widths, self.data
 
     def at(self, rows: Numbers) -> Numbers:
-        """The numbers of `rows`."""
         blocks = rows >> self.block_bits
         widths = self.widths[blocks]
         inside = rows & ((1 << self.block_bits) - 1)
@@ -229,7 +222,6 @@ class PackedColumn:
         return values
 
     def all(self) -> Numbers:
-        """The numbers of all rows."""
         if self.block_bits == _WHOLE:
             return np.full(self.count, self.bases[0])
         values = np.empty((len(self.bases), _BLOCK), dtype=np.int64)
@@ -244,19 +236,17 @@ class PackedColumn:
 
 
 def cut(words: Words, width: int) -> Bytes:
-    """The lowest `width` bytes of each of `words`."""
     whole = np.ascontiguousarray(words).reshape(-1).view(np.uint8)
     return whole.reshape(-1, _WORD)[:, :width]
 
 
 def words_of(data: Bytes, step: int) -> Words:
-    """Eight bytes from each `step` bytes of `data` on."""
     count = max(0, (len(data) - _WORD) // step + 1)
     return np.ndarray((count,), dtype="<u8", buffer=data, strides=(step,))
 
 
 def write_arrays(sink: BinaryIO, arrays: Iterable[npt.NDArray[Any]]) -> None:
-    """Write what `map_arrays` reads: how many, their bytes, then each from a multiple of 8 on."""
+    """Write for `map_arrays`: the count, the sizes in bytes, then each array aligned to 8 bytes."""
     pieces = [np.ascontiguousarray(array).view(np.uint8) for array in arrays]
     sink.write(np.array([len(pieces), *(len(piece) for piece in pieces)], dtype=np.int64).data)
     for piece in pieces:
@@ -265,11 +255,7 @@ def write_arrays(sink: BinaryIO, arrays: Iterable[npt.NDArray[Any]]) -> None:
 
 
 def map_arrays(path: Path) -> list[Bytes]:
-    """The bytes of each array in the file at `path`, memory-mapped.
-
-    Raises:
-        ValueError: the file is shorter than it says.
-    """
+    """The bytes of each array in a file, mapped; raises ValueError if the file is too short."""
     data = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
     count = int(data[:_WORD].view(np.int64)[0])
     at = _WORD * (count + 1)
@@ -294,7 +280,7 @@ _HASH_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a table cuts a hash, highest bits first: bucket, mark, and the rest, which it forgets."""
+    """Bits of a hash in a table, highest first: bucket, mark, and the rest, which is dropped."""
 
     bucket_bits: int
     row_bits: int
@@ -313,15 +299,15 @@ class _Shape:
 class HashTable:
     """Rows by the hash of their key.
 
-    A bucket is the upper bits of the hash. Its entries stand together, ordered by hash and row: an
-    entry is a row, and above it the mark, as many of the next bits of the hash as there is room
-    for. It tells most other keys apart; for the rest the caller compares the keys. There are one
-    to two buckets for each different key. 64 buckets are a group.
+    A bucket is the upper bits of the hash. Its entries are contiguous, ordered by hash and row: an
+    entry is a row, and above it the mark, as many of the next hash bits as fit. The mark excludes
+    most other keys; the caller compares the keys of the rest. There are one to two buckets for each
+    different key. 64 buckets are a group.
 
     Attributes:
         bases: where the entries of each group begin.
-        steps: for each group 65 numbers: where its buckets begin behind its base, and the end.
-        entries: the entries, and a word of nothing that the last one may read.
+        steps: 65 numbers a group: where its buckets begin relative to its base, and the end.
+        entries: the entries, and one word of padding.
     """
 
     shape: _Shape
@@ -331,7 +317,7 @@ class HashTable:
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array], null_safe: Collection[int] = ()) -> Self:
-        """A table of the rows that have no NULL but in the columns at the positions `null_safe`."""
+        """A table of the rows without a NULL in columns other than `null_safe`."""
         rows = np.flatnonzero(valid_rows(columns, null_safe))
         hashes = hash_rows(columns)
         row_bits = max(1, len(hashes).bit_length())
@@ -350,19 +336,13 @@ class HashTable:
 
     @classmethod
     def map(cls, path: Path) -> Self:
-        """The table in the file at `path`, memory-mapped.
-
-        Raises:
-            OSError: it cannot be read.
-            ValueError: it is shorter than it says.
-        """
+        """Map a table from a file; raises OSError, or ValueError if the file is too short."""
         head, bases, steps, entries = map_arrays(path)
         *shape, step_bytes = (int(item) for item in head.view(np.int64))
         return cls(_Shape(*shape), bases.view(np.int64), steps.view(f"<u{step_bytes}"), entries)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the three arrays."""
         return self.bases.nbytes + self.steps.nbytes + self.entries.nbytes
 
     def write(self, sink: BinaryIO) -> None:
@@ -370,10 +350,7 @@ class HashTable:
         write_arrays(sink, (head, self.bases, self.steps, self.entries))
 
     def candidates(self, hashes: Hashes) -> tuple[Rows, Rows]:
-        """Pairs (position in `hashes`, row) ordered by position, then by the row's hash and number.
-
-        All rows with equal hashes are among them, and some others.
-        """
+        """Pairs (position in `hashes`, row) in order: all with equal hashes, some others."""
         buckets = self.shape.buckets(hashes)
         groups = buckets >> _GROUP_BITS
         at = buckets + groups  # a group has one step more than buckets
@@ -402,7 +379,7 @@ def _different(ordered: Hashes, row_bits: int) -> int:
 
 
 def _directory(buckets: Rows, count: int) -> tuple[Rows, npt.NDArray[np.unsignedinteger[Any]]]:
-    """Where the entries of each group begin, and those of its buckets behind that."""
+    """First entry of each group, and the offsets of its buckets from there."""
     groups = -(-count // _GROUP)
     ends = np.cumsum(np.bincount(buckets, minlength=groups * _GROUP)).reshape(groups, _GROUP)
     bases = np.zeros(groups, dtype=np.int64)

@@ -1,19 +1,19 @@
-"""The lookup index of a dimension: one immutable, memory-mapped state per version of its changelog.
+"""The lookup index of a dimension: one immutable, memory-mapped state per changelog version.
 
 A version is a list of segments, oldest first, and for each segment a bitmap of the rows that this
 version hides: superseded by a newer segment, deleted, or of a generation older than the complete
-one. A segment has at most one row a key, the newest one that its changes brought, and only if it is
-newer than what older segments have; so the newest segment with a key has the key's newest record,
-deletes included. Deletes stay, for a record that is sent again must not bring a key back, until
-their binlog file is long past.
+one. A segment has at most one row a key, the newest of its changes, and only if it is newer than
+the row in older segments; so the newest segment with a key has the key's newest record, deletes
+included. Deletes stay until their binlog file is long past, as a record that is sent again must not
+restore a key.
 
-In a versioned index (`IndexSpec.versioned`) a key is the primary key with a rowtime, and only what
-is superseded is hidden: deletions are versions, too, and which rows an older copy of the table has
-left is seen at the lookup (`joins.kernels.index.asof`).
+In a versioned index (`IndexSpec.versioned`) a key is the primary key with a rowtime, and only
+superseded rows are hidden: deletions are versions, too, and the lookup skips rows that an older
+copy of the table has left (`joins.kernels.index.asof`).
 
 Layout below `directory`: `<spec digest>/lock`, `<spec digest>/v<version>.json` (the manifest:
-segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files it
-names.
+segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files that
+it names.
 """
 # reads better long: what writes a version and what removes it keep the same invariants.
 
@@ -72,12 +72,7 @@ _SMALLEST_SEGMENT = 4096
 
 @dataclass(frozen=True, slots=True)
 class FoldedRows:
-    """What the changelog up to some version was folded to.
-
-    Attributes:
-        rows: with the changelog's columns, one a key, no deletes.
-        progress: the watermark records up to that version, and the floor of the fold.
-    """
+    """The folded changelog up to some version: one row a key, no deletes; and its progress."""
 
     rows: Iterable[pa.RecordBatch]
     progress: Progress
@@ -91,14 +86,10 @@ def build(
     *,
     fold: FoldedRows | None = None,
 ) -> None:
-    """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
+    """Make `version` usable from all changelog rows up to it, in any order.
 
-    With `fold`, `changes` are only those behind it; a fold has no versions.
-
-    Raises:
-        IndexBuildError: the rows do not fit `spec`, or not the fold.
-        IndexDirectoryError: the directory cannot be written.
-        IndexDiskFullError: there is no room for it.
+    With `fold`, `changes` has only the rows after it; a fold has no versions. Raises
+    IndexBuildError if the rows do not fit, IndexDirectoryError and IndexDiskFullError.
     """
     home = directory / spec.digest
     with exclusive(home), _all_or_nothing(home):
@@ -124,10 +115,7 @@ def advance(
 ) -> None:
     """Make `version` usable from `from_version` and the rows of the commits after it.
 
-    Raises:
-        IndexBuildError: `from_version` is missing or damaged, or the rows do not fit `spec`.
-        IndexDirectoryError: the directory cannot be written.
-        IndexDiskFullError: there is no room for it.
+    Raises IndexBuildError, also if `from_version` is missing or damaged, and the errors of `build`.
     """
     home = directory / spec.digest
     with exclusive(home), _all_or_nothing(home):
@@ -139,7 +127,7 @@ def advance(
 
 
 def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
-    """Whether `version` can be attached: its manifest is sound and its files have their sizes."""
+    """True if `version` can be attached: a sound manifest, and files of the recorded sizes."""
     try:
         read_manifest(directory / spec.digest, version)
     except IndexBuildError:
@@ -152,11 +140,7 @@ def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
 
 
 def verify(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Read every file of `version` and compare its checksum.
-
-    Raises:
-        IndexBuildError: a file is missing or damaged.
-    """
+    """Compare all checksums; raises IndexBuildError if a file is missing or damaged."""
     home = directory / spec.digest
     for entry in read_manifest(home, version).segments:
         for file in entry.all_files:
@@ -165,7 +149,7 @@ def verify(directory: Path, version: int, spec: IndexSpec) -> None:
 
 
 def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Make `version` unusable if a file of it is missing or damaged, so that it is rebuilt."""
+    """Make `version` unusable, so that it is rebuilt, if a file is missing or damaged."""
     home = directory / spec.digest
     with exclusive(home):
         try:
@@ -187,9 +171,9 @@ def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
 
 
 def remove_versions(directory: Path, keep: set[int]) -> None:
-    """Remove all other versions of every index below `directory`, and files that no version names.
+    """Remove all other versions of every index, damaged manifests and unnamed files.
 
-    A damaged manifest goes too. Processes that have a removed version attached keep their mappings.
+    Processes that have a removed version attached keep their mappings.
     """
     if not directory.is_dir():
         return
@@ -200,7 +184,6 @@ def remove_versions(directory: Path, keep: set[int]) -> None:
 
 @contextmanager
 def _all_or_nothing(home: Path) -> Iterator[None]:
-    """Leave no files of a version that could not be finished: the disk may be full."""
     try:
         yield
     except Exception:
@@ -234,12 +217,7 @@ def _remove_versions(home: Path, keep: set[int]) -> None:
 
 @dataclass(slots=True)
 class _SegmentDraft:
-    """A segment on its way into a new version.
-
-    Attributes:
-        hidden: one Boolean a row.
-        saved_hidden: what `entry.hidden` has.
-    """
+    """A segment of a version in the making; `saved_hidden` is the stored bitmap."""
 
     entry: SegmentEntry
     segment: Segment
@@ -253,7 +231,6 @@ class _SegmentDraft:
         return cls(entry, Segment.map(home, entry.name), hidden, hidden.copy())
 
     def saved(self, home: Path, version: int) -> SegmentEntry:
-        """The entry, with a new bitmap file where the bitmap has changed."""
         if np.array_equal(self.hidden, self.saved_hidden):
             return self.entry
         entry = self.entry
@@ -271,7 +248,6 @@ def _write(
     progress: Progress,
     changes: Iterable[pa.RecordBatch],
 ) -> None:
-    """Write the version that has `changes` on top of `parts`, which have come to `progress`."""
     before = progress.complete_generation(spec.partitions)
     read = read_changes(changes, spec, progress)
     complete = read.progress.complete_generation(spec.partitions)
@@ -294,10 +270,7 @@ def _write(
 def _stored(
     home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int
 ) -> _SegmentDraft:
-    """Write `rows` as a segment; deletes and rows of incomplete generations are hidden.
-
-    Of a versioned index nothing is.
-    """
+    """Write `rows` as a segment; hides deletes and incomplete generations unless versioned."""
     name = f"s{version}-{uuid.uuid4().hex[:12]}"
     files = write_segment(home, name, rows, spec)
     segment = Segment.map(home, name)
@@ -311,7 +284,7 @@ def _stored(
 
 
 def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec) -> pa.Table:
-    """The `rows` that are newer than what `parts` have, which is hidden there."""
+    """The `rows` that are newer than those in `parts`; hides the superseded rows of `parts`."""
     if rows.num_rows == 0 or not parts:
         return rows
     table = rows.combine_chunks()
@@ -335,7 +308,6 @@ def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec
 
 
 def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
-    """`place_of` rows of a segment."""
     position = segment.positions(rows)
     if spec.versioned is None:
         return position
@@ -350,9 +322,9 @@ def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
 
 
 def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
-    """Where the newest of `parts` begin that are merged, with the new rows; None if none are.
+    """First of the newest `parts` to merge with the new rows, None to merge none.
 
-    They are taken in while the one before is not much larger than they are together.
+    An older part is merged unless it is much larger than the newer ones together.
     """
     sizes = [part.entry.rows for part in parts] + ([new_rows] if new_rows else [])
     start = len(sizes)
@@ -368,7 +340,6 @@ def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
 def _merged(
     parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec, complete: int
 ) -> pa.Table:
-    """What is left of `parts` and of newer `rows`, which are not stored before."""
     live = [_live_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
         live.append(rows)
@@ -377,7 +348,6 @@ def _merged(
 
 
 def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
-    """Rows that are visible or may still be their key's newest record."""
     is_live = ~part.hidden
     if spec.versioned is None:
         is_live |= part.segment.deleted() | (part.segment.generations() < complete)
@@ -391,9 +361,9 @@ def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
 
 
 def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
-    """Without the hidden rows whose binlog file is more than one behind the newest.
+    """Drops hidden rows whose binlog file is more than one behind the newest.
 
-    A binlog process that restarts sends again what was not acknowledged: seconds, not files.
+    A restarted binlog process repeats unacknowledged changes: seconds, not files.
     """
     if rows.num_rows == 0:
         return rows

@@ -1,7 +1,6 @@
 """The lock of an index directory, which one process of a node holds, and the room on its disk.
 
-The operating system releases the lock of a process that ends; what the lock file says of the holder
-is for messages only.
+The system releases it when the process ends; the content of the lock file is for messages only.
 """
 
 import json
@@ -25,21 +24,13 @@ from joins.plan.errors import IndexDirectoryError, IndexDiskFullError, IndexLock
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What files of an index need on the disk of their directory.
-
-    Attributes:
-        needed_bytes: of all files that are written together, None if it is not known.
-    """
+    """Disk space that an index needs in its directory; `needed_bytes` is None if unknown."""
 
     directory: Path
     needed_bytes: int | None = None
 
     def check(self) -> None:
-        """See beforehand whether there is room, which costs a system call.
-
-        Raises:
-            IndexDiskFullError: there is less than is needed.
-        """
+        """Raise IndexDiskFullError if there is less than needed; one system call."""
         if self.needed_bytes is None:
             return
         free = free_bytes(self.directory)
@@ -93,12 +84,7 @@ _RUNNABLE = "R"
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a waiter waits.
-
-    Attributes:
-        held_s: for one holder, from when it was first seen.
-        still_s: for one that does nothing.
-    """
+    """Limits of a wait: for one holder since first seen, and for one that stands still."""
 
     held_s: float = HELD_AT_MOST_S
     still_s: float = STOOD_STILL_S
@@ -108,13 +94,10 @@ class Patience:
 def exclusive(directory: Path, *, patience: Patience | None = None) -> Iterator[None]:
     """Hold the lock of `directory`, which is created, against other processes and threads.
 
-    A killed holder releases it. A lock file that was removed meanwhile locks out no process.
-    One that was found to stand still is not waited for again before it moves: a task that is tried
-    again on the same node fails at once.
-
-    Raises:
-        IndexDirectoryError: the directory cannot be written.
-        IndexLockedError: `patience` with one other holder has ended.
+    A killed holder releases it, and a removed lock file locks out no process. A holder that stood
+    still is not waited for again before it moves: a retried task on the same node fails at once.
+    Raises IndexDirectoryError if the directory cannot be written, IndexLockedError if `patience`
+    ends.
     """
     with ExitStack() as stack:
         while True:
@@ -139,8 +122,6 @@ def exclusive(directory: Path, *, patience: Patience | None = None) -> Iterator[
 
 
 class _Wait:
-    """The wait of one process for a lock, and what it sees of the holder meanwhile."""
-
     def __init__(self, handle: FileIO, directory: Path, patience: Patience) -> None:
         self._handle = handle
         self._directory = directory
@@ -150,7 +131,7 @@ class _Wait:
         self._progress: list[int] | None = None
 
     def until_taken(self) -> None:
-        """Take the lock; who must wait for another process says so, for that one may be halted."""
+        """Take the lock; a wait for another process is logged, as that process may be halted."""
         pause_s = _POLL_S[0]
         while not take_lock(self._handle.fileno()):
             self._look()
@@ -200,10 +181,9 @@ def _still_text(holder: bytes, progress: list[int]) -> str:
 
 
 def _progress(holder: bytes) -> list[int] | None:
-    """What grows while the holder does anything: its CPU time, and how often it has slept.
+    """CPU time of the holder and its number of sleeps, which grow while it works.
 
-    None where that is not known: it is none of the processes that we see, or waits for a CPU.
-    Source: proc(5), /proc/PID/stat and /proc/PID/status.
+    None if it is unknown, or waits for a CPU. Source: proc(5), /proc/PID/stat and /proc/PID/status.
     """
     try:
         numbers = json.loads(holder)

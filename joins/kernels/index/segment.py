@@ -1,9 +1,9 @@
 """A segment of a lookup index: the newest rows of some keys, with hash tables, immutable on disk.
 
-Its files are each written, checksummed, fsynced and renamed before anybody maps them:
-`<name>.arrow` (an Arrow IPC file of one batch: kept columns and `_deleted`), `<name>.positions`
-(packed: position and generation, which no lookup reads), `<name>.primary` and, unless the join key
-is the primary key, `<name>.join` (hash tables).
+Each file is written, checksummed, fsynced and renamed before it is mapped: `<name>.arrow` (an Arrow
+IPC file of one batch: kept columns and `_deleted`), `<name>.positions` (packed position and
+generation, which no lookup reads), `<name>.primary` and, unless the join key is the primary key,
+`<name>.join` (hash tables).
 """
 
 import hashlib
@@ -41,16 +41,15 @@ class IndexSpec:
     """One index of a dimension; several may share a directory.
 
     Attributes:
-        primary_key: columns whose newest record is the row.
-        join_key: columns that `lookup` gets, in its order; not necessarily unique.
-        fields: the columns to keep, both keys included.
-        partitions: of the changelog topic. A generation is complete when a watermark record of it,
-            or of a later one, was read from each of them.
+        join_key: columns that `lookup` gets, in order; not necessarily unique.
+        fields: the kept columns, including both keys.
+        partitions: of the changelog topic. A generation is complete when each of them has given a
+            watermark record of it or of a later one.
         null_safe: positions in `join_key` where NULL matches NULL; elsewhere it matches nothing.
-        versioned: the rowtime column of a versioned index: every (primary key, rowtime) is a row of
-            its own, deletions too. None for the newest rows only.
-        needed_from_ms: of a versioned index, versions that end before are not asked for any more;
-            None keeps all. It is no part of what the index is.
+        versioned: rowtime column of a versioned index, where every (primary key, rowtime) is a row,
+            including deletions. None keeps the newest rows only.
+        needed_from_ms: versions that end before it are no longer looked up; None keeps all. Not
+            part of the index's identity.
     """
 
     primary_key: tuple[str, ...]
@@ -69,7 +68,7 @@ class IndexSpec:
 
     @property
     def digest(self) -> str:
-        """The name of the index's directory: equal for equal specifications, on every node."""
+        """Name of the index's directory: equal for equal specifications, on every node."""
         fields = [(item.name, str(arrow_type(item.type))) for item in self.fields]
         content: list[Any] = [self.primary_key, self.join_key, fields, self.partitions]
         if self.null_safe or self.versioned is not None:
@@ -106,7 +105,7 @@ _READ_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A complete file below the index's directory, as the manifest remembers it."""
+    """A complete file below the index's directory, as in the manifest."""
 
     name: str
     size: int
@@ -115,11 +114,9 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The mapped files of one segment.
+    """The mapped files of one segment; `rows` has the kept columns and `_deleted`.
 
-    Attributes:
-        rows: the kept columns and `_deleted`.
-        packed: the parts of the position, and `_generation`; none in memory.
+    `packed` has the parts of the position, and `_generation`; it is empty in memory.
     """
 
     rows: pa.RecordBatch
@@ -135,11 +132,7 @@ class Segment:
 
     @classmethod
     def map(cls, directory: Path, name: str) -> Self:
-        """Map the complete files of segment `name`.
-
-        Raises:
-            IndexBuildError: a file is missing or is not what it should be.
-        """
+        """Map segment `name`; raises IndexBuildError if a file is missing or invalid."""
         try:
             source = pa.memory_map(str(directory / f"{name}.arrow"))
             rows = pa.ipc.open_file(source).get_batch(0)
@@ -161,7 +154,7 @@ class Segment:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
     def deleted_at(self, rows: Rows) -> Mask:
-        """Which of `rows` are deletes, without looking at others."""
+        """Mask of deletes among `rows`; reads no other rows."""
         column = self.rows.column("_deleted")
         bits = np.frombuffer(column.buffers()[1], dtype=np.uint8)
         at = rows + column.offset
@@ -178,7 +171,6 @@ class Segment:
         return self.packed["_generation"].all()
 
     def table(self) -> pa.Table:
-        """All columns that the segment was written with, but not in their order."""
         table = pa.Table.from_batches([self.rows])
         for name, kind in _PACKED.items():
             table = table.append_column(name, pa.array(self.packed[name].all(), kind))
@@ -189,7 +181,7 @@ class Segment:
     ) -> tuple[Rows, Rows]:
         """Pairs (position in `keys`, row) whose `names` equal `keys`.
 
-        NULL equals NULL: rows that must not match by it are not in `table`, nor in `keys`.
+        NULL equals NULL: rows that must not match by it are in neither `table` nor `keys`.
         """
         probes, rows = table.candidates(hashes)
         for name, key in zip(names, keys, strict=True):
@@ -202,11 +194,7 @@ class Segment:
 def write_segment(
     directory: Path, name: str, table: pa.Table, spec: IndexSpec
 ) -> tuple[StoredFile, ...]:
-    """Write the files of a segment from `table`, with a hash table for each key of `spec`.
-
-    Raises:
-        IndexDiskFullError: there is no room for them.
-    """
+    """Write a segment with a hash table for each key; raises IndexDiskFullError."""
     batch = _one_batch(table.drop_columns(list(_PACKED)))
     packed = [PackedColumn.of(_numbers(table, part)) for part in _PACKED]
     tables = {"primary": HashTable.of([batch.column(key) for key in spec.identity])}
@@ -236,11 +224,9 @@ def _numbers(table: pa.Table, name: str) -> Rows:
 
 
 def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = None) -> StoredFile:
-    """Let `write` fill a file that appears at `path` only when it is complete and on disk.
+    """Let `write` fill a file that appears at `path` only when it is complete and durable.
 
-    Raises:
-        IndexDiskFullError: there is no room; `room` tells how much is needed.
-        IndexDirectoryError: it cannot be written for another reason.
+    Raises IndexDiskFullError (`room` says how much is needed) or IndexDirectoryError.
     """
     partial = path.with_name(path.name + ".partial")
     try:
@@ -285,7 +271,7 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _large(kind: pa.DataType) -> pa.DataType:
-    """The same type with 64-bit offsets; those of a map count entries and stay."""
+    """The type with 64-bit offsets; maps keep theirs, which count entries."""
     if pa.types.is_struct(kind):
         return pa.struct([item.with_type(_large(item.type)) for item in kind])
     if pa.types.is_list(kind):
@@ -331,11 +317,7 @@ def store_bits(home: Path, name: str, hidden: Mask) -> StoredFile:
 
 
 def map_bits(path: Path) -> npt.NDArray[np.uint8]:
-    """The bitmap that `store_bits` wrote, memory-mapped.
-
-    Raises:
-        IndexBuildError: it is missing.
-    """
+    """Map a bitmap of `store_bits`; raises IndexBuildError if it is missing."""
     try:
         if path.stat().st_size == 0:
             return np.zeros(0, dtype=np.uint8)

@@ -1,17 +1,17 @@
-"""Records of JSON one by one, as Flink's format `json` reads them: whatever the fast readers leave.
+"""Records of JSON one by one, as Flink's format `json` reads them: the fallback reader.
 
-`joins.kernels.json.plain` and Arrow's reader take what is certain, and this reader decides on all
-else: what a record gives, and why it gives nothing. It is plain Python and needs no compiler.
+`joins.kernels.json.plain` and Arrow's reader take the simple cases; this reader decides on all
+others: the rows of a record, or why it has none. It is plain Python and needs no compiler.
 
 - Numbers, `true` and `false` may stand in quotes, with blanks around them. A number, a boolean, an
-  object or an array may stand for a STRING, which gets its text.
+object or an array may stand for a STRING, which gets its text.
 - An integer may be written as `1.0` or `1e3`. A DECIMAL is rounded half up to its scale.
 - A record may begin with a byte order mark, be in UTF-16 or UTF-32, and be an array of objects:
-  each of them is a row. Strings may have raw control characters.
-- A member that is not read never costs the record, unless the record is no JSON.
+each of them is a row. Strings may have raw control characters.
+- A member that is not read never makes a record bad, unless the record is no JSON.
 
-Source: Flink 2.0, `JsonParserToRowDataConverters`; where it is stricter than Flink is in
-`docs/reference/formats.md`.
+Source: Flink 2.0, `JsonParserToRowDataConverters`; `docs/reference/formats.md` lists where it is
+stricter.
 """
 # reads better long: the rules of one format, from the bytes of a record to each type.
 
@@ -33,7 +33,7 @@ from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.lines import WrittenNumber
 
 OF_TEXT = {b"sql": b"TEXT"}
-"""The metadata of a string that is in quotes always: another type is read from its text."""
+"""Metadata of a string that is always in quotes: other types are read from its text."""
 
 _SHOWN_CHARACTERS = 60
 _NO_OBJECT = "the value is not one JSON object"
@@ -58,8 +58,6 @@ _Reader = Callable[[Any, str], object]
 
 
 class _Constant(str):
-    """NaN or an infinity, which JSON does not have."""
-
     __slots__ = ()
 
 
@@ -77,12 +75,10 @@ _DECODER = json.JSONDecoder(
 
 @dataclass(frozen=True, slots=True)
 class JsonRules:
-    """Treatment of records that do not fit.
+    """Treatment of bad records; if it `needs_all`, an object without a declared member is bad.
 
-    Attributes:
-        ignores_errors: a value that does not fit is NULL, at any depth; a record that is no object
-            has no row.
-        needs_all: an object without a declared member is bad.
+    With `ignores_errors` a value that does not fit is NULL, at any depth; a record that is no
+    object has no row.
     """
 
     ignores_errors: bool = False
@@ -94,12 +90,7 @@ STRICT = JsonRules()
 
 @dataclass(frozen=True, slots=True)
 class EachRow:
-    """Rows and bad records.
-
-    Attributes:
-        records: the record of each row, ascending; an array may have several rows.
-        reasons: by bad record.
-    """
+    """Rows, their records (an array has several rows), and the reasons of bad records."""
 
     batch: pa.RecordBatch
     records: list[int]
@@ -109,7 +100,6 @@ class EachRow:
 def read_each(
     values: Sequence[bytes | None], schema: pa.Schema, rules: JsonRules = STRICT
 ) -> EachRow:
-    """The rows of `values` with the columns of `schema`."""
     reader = _RecordReader(schema, rules)
     rows: list[Mapping[str, object]] = []
     records: list[int] = []
@@ -133,7 +123,6 @@ class _RecordReader:
         self._readers = {item.name: _nullable(_reader_of(item, rules), rules) for item in schema}
 
     def rows_of(self, value: bytes | None) -> Iterator[Mapping[str, object]]:
-        """The rows of a record, one unless it is an array; raises `_BadValueError`."""
         text = _text_of(value)
         if text[-1] != {"{": "}", "[": "]"}[text[0]] and not self._rules.ignores_errors:
             raise _BadValueError(_NO_OBJECT)
@@ -146,7 +135,6 @@ class _RecordReader:
         yield row
 
     def _elements(self, text: str) -> Iterator[Mapping[str, object]]:
-        """The objects of an array; NULL elements are skipped."""
         at = _behind_blanks(text, 1)
         if text.startswith("]", at):
             at += 1
@@ -169,7 +157,7 @@ class _RecordReader:
             raise _BadValueError("invalid JSON: there is text behind the array")
 
     def _object(self, text: str, at: int) -> tuple[Mapping[str, object], int]:
-        """The members of the object at `at` that are read, and the position behind it."""
+        """The read members of the object at `at`, and the position after it."""
         members: dict[str, object] = {}
         at = _behind_blanks(text, at + 1)
         if text.startswith("}", at):
@@ -208,7 +196,6 @@ class _RecordReader:
 
 
 def _text_of(value: bytes | None) -> str:
-    """The text of a record without blanks around it."""
     if value is None:
         raise _BadValueError("the value is null")
     for encoding in (json.detect_encoding(value), "utf-8"):
@@ -241,7 +228,6 @@ def _behind_sign(text: str, at: int, sign: str) -> int:
 
 
 def _name(text: str, at: int) -> tuple[str, int]:
-    """The name of the member at `at`, and where its value begins."""
     if not text.startswith('"', at):
         raise _BadValueError(f"invalid JSON: expected a name in quotes at character {at}")
     try:
@@ -252,7 +238,7 @@ def _name(text: str, at: int) -> tuple[str, int]:
 
 
 def _behind_value(text: str, at: int) -> int:
-    """The position behind the value at `at`, of any depth and with any numbers."""
+    """The position after the value at `at`, of any depth and with any numbers."""
     open_brackets: list[str] = []
     while True:
         sign = text[at : at + 1]
@@ -287,8 +273,6 @@ def _behind_value(text: str, at: int) -> int:
 
 
 def _nullable(read: _Reader, rules: JsonRules) -> _Reader:
-    """`read`, with NULL for NULL and, if errors are ignored, for values that do not fit."""
-
     def read_or_null(value: object, place: str) -> object:
         if value is None:
             return None
@@ -352,7 +336,6 @@ def _unfit(value: object, place: str, expected: str) -> _BadValueError:
 
 
 def _trimmed(value: object, place: str) -> str:
-    """The text of a number, which may stand in quotes."""
     if type(value) is str:
         return value.strip(_TRIMMED)
     if isinstance(value, WrittenNumber):
@@ -388,7 +371,6 @@ def _integers(kind: pa.DataType) -> _Reader:
 
 
 def _integral(text: str) -> int | None:
-    """The integer that a JSON number with a fraction or an exponent equals, if any."""
     try:
         number = Decimal(text)
     except InvalidOperation:  # of a power beyond all bounds
@@ -460,7 +442,6 @@ def _string(value: object, place: str) -> str:
 
 
 def _written(value: object, place: str) -> str:
-    """A value as JSON without blanks, with the digits of its numbers."""
     if isinstance(value, WrittenNumber):
         return str(value)
     if isinstance(value, _Constant):
@@ -488,8 +469,6 @@ def _binary(value: object, place: str) -> bytes:
 
 
 def _times(convert: Callable[[pa.Array], Any], expected: str) -> _Reader:
-    """Reads a text by the rule for columns of texts; dates and times are counts."""
-
     def read(value: object, place: str) -> int:
         text = _expected(value, str, "string", place)
         try:
@@ -524,7 +503,7 @@ def _structs(kind: pa.StructType, rules: JsonRules) -> _Reader:
 
 
 def _maps(kind: pa.MapType, rules: JsonRules) -> _Reader:
-    """Of two equal names the last one counts; with errors ignored, invalid names are skipped."""
+    """The last of equal names counts; with errors ignored, invalid names are skipped."""
     read_item = _nullable(_reader_of(kind.item_field, rules), rules)
 
     def read(value: object, place: str) -> object:

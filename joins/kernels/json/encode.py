@@ -22,7 +22,7 @@ _CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x2
 
 
 def with_text_times(rows: pa.RecordBatch, kinds: Sequence[SqlType]) -> pa.RecordBatch:
-    """`rows` with TIME columns (microseconds in Arrow) as `HH:MM:SS[.f]` text."""
+    """TIME columns (microseconds in Arrow) as `HH:MM:SS[.f]` text."""
     columns = list(rows.columns)
     for place, kind in enumerate(kinds):
         if kind.name is TypeName.TIME:
@@ -40,7 +40,6 @@ def _shown(column: pa.Array) -> pa.Array:
 
 
 def _nested_shown(column: pa.Array) -> pa.Array:
-    """A ROW as `+I[…]`, an ARRAY as `[…]`, a MAP as `{key=value, …}`."""
     parts = parts_of(column)
     texts = [pc.fill_null(_shown(child), "null") for child in parts.children]
     if parts.lengths is None:
@@ -90,13 +89,7 @@ def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = 
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """Style of values.
-
-    Attributes:
-        floats: writes floating point numbers; None for the default.
-        is_iso: timestamps have a `T` between date and time, else a blank.
-        omits_nulls: a ROW, and a whole object, omits members that are NULL.
-    """
+    """Style of values: writer of floats, `T` in timestamps, and members that are NULL."""
 
     floats: Callable[[pa.Array], pa.StringArray] | None = None
     is_iso: bool = False
@@ -109,7 +102,7 @@ _USUAL = JsonStyle()
 def encode_objects(
     batch: pa.RecordBatch, before: str = "", behind: str = "", style: JsonStyle = _USUAL
 ) -> pa.StringArray:
-    """A JSON object a row between `before` and `behind`, without blanks, members in column order.
+    """A JSON object a row between `before` and `behind`, without blanks, in column order.
 
     Integers, floats (shortest text that reads back as the same binary value) and decimals (plain,
     with all digits of the scale) are numbers; NaN and infinities are `null`; binary is base64.
@@ -125,7 +118,6 @@ def encode_objects(
 def _members(
     names: Sequence[str], columns: Sequence[pa.Array], style: JsonStyle
 ) -> list[str | pa.Array]:
-    """Pieces that joined give an object for each row."""
     quoted = [f"{json.dumps(name, ensure_ascii=False)}:" for name in names]
     if style.omits_nulls:
         return ["{", _present_members(quoted, columns, style), "}"]
@@ -138,7 +130,6 @@ def _members(
 def _present_members(
     quoted: Sequence[str], columns: Sequence[pa.Array], style: JsonStyle
 ) -> pa.StringArray:
-    """The members that are not NULL, separated by commas."""
     texts: list[pa.Array] = []
     for name, column in zip(quoted, columns, strict=True):
         text = join_text(_merged([f",{name}", *_pieces(column, style)]))
@@ -156,7 +147,6 @@ def encode_values(column: pa.Array, style: JsonStyle = _USUAL) -> pa.StringArray
 
 
 def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
-    """The pieces with one scalar for each run of literals."""
     merged: list[pa.Array | pa.Scalar] = []
     literal = ""
     for piece in pieces:
@@ -169,7 +159,6 @@ def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
 
 
 def _pieces(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
-    """Pieces that joined give the JSON text of each value of a column."""
     if pa.types.is_nested(column.type):
         return _nested(column, style)
     if style.floats is not None and pa.types.is_floating(column.type):
@@ -202,7 +191,7 @@ def _nested(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
 
 
 def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
-    """The text of each value, and whether it stands in quotes."""
+    """The text of each value, and true if it needs quotes."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _escaped(column.cast(pa.string())), True
@@ -217,7 +206,6 @@ def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
 
 
 def _escaped(text: pa.StringArray) -> pa.StringArray:
-    """`text` with JSON's escapes; rewrites only values that need one."""
     if not _has_bytes_to_escape(text):
         return text
     needs = pc.fill_null(pc.match_substring_regex(text, _TO_ESCAPE), False)
@@ -232,7 +220,7 @@ def _escaped(text: pa.StringArray) -> pa.StringArray:
 
 
 def _has_bytes_to_escape(text: pa.StringArray) -> bool:
-    """Whether any byte may need an escape, those of NULL values included."""
+    """True if any byte may need an escape, including bytes of NULL values."""
     _, offset_buffer, data_buffer = text.buffers()
     if offset_buffer is None or data_buffer is None:
         return False

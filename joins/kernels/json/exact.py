@@ -46,11 +46,8 @@ _MICROS = 1_000_000
 class Difference:
     """A difference between two sets of rows in one record.
 
-    Attributes:
-        kind: `missing` (expected, not found), `extra` (found, not expected) or `changed`.
-        partition: None if the rows have no partition.
-        expected: JSON text of the row; None if `kind` is `extra`.
-        actual: JSON text of the row; None if `kind` is `missing`.
+    `kind` is `missing` (`actual` is None), `extra` (`expected` is None) or `changed`. `partition`
+    is None if the rows have none.
     """
 
     kind: str
@@ -96,14 +93,12 @@ class CanonicalRows:
         return int(self.table.num_rows)
 
     def without_places(self) -> Self:
-        """The same rows without partitions and offsets."""
         count = len(self)
         columns = [pa.nulls(count, pa.int32()), pa.nulls(count, pa.int64())]
         table = pa.table([*columns, self.table.column("row")], schema=_SCHEMA)
         return type(self)(table.sort_by("row"))
 
     def outside(self, places: set[tuple[int, int]]) -> Self:
-        """Without the rows of the records at `places`."""
         if not places:
             return self
         keep = [place not in places for place in self.places()]
@@ -114,7 +109,6 @@ class CanonicalRows:
         return list(zip(*columns, strict=True))
 
     def digest(self) -> str:
-        """SHA-256 over all rows."""
         lines = pc.binary_join_element_wise(
             *(
                 pc.fill_null(self.table.column(name).cast(pa.string()), "")
@@ -135,7 +129,6 @@ class CanonicalRows:
 
 
 def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Difference]:
-    """Symmetric difference of both sets, by record."""
     if expected.table.equals(actual.table):
         return []
     missing = _by_place(expected.counted() - actual.counted())
@@ -182,7 +175,7 @@ def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Differen
 
 
 def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:
-    """The values of `column`; a TIME needs `kind`, for it is int64 like BIGINT."""
+    """The values of `column`; a TIME needs `kind`, as it is int64 like BIGINT."""
     if kind is not None and kind.name is TypeName.TIME:
         return [None if micros is None else _time_text(micros) for micros in column.to_pylist()]
     arrow = column.type

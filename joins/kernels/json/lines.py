@@ -1,13 +1,13 @@
 """Kafka values as text lines that may stand in one block of JSON for Arrow's reader.
 
 - `lines_of` removes values that could produce no row, or take part in their neighbour's: nulls,
-  values that do not begin with `{` and end with `}`, values with a NUL byte, a constant that is no
-  JSON, or invalid UTF-8. A line break inside a value becomes a tab, which is a blank outside
-  strings and an error inside them, as the line break itself is.
-- `with_entries` writes maps as lists of entries: `{"m": {"a": 1}}` becomes
-  `{"m": [{"key": "a", "value": 1}]}`.
-- `with_bearable_decimals` removes lines with very small decimals. For these Arrow's reader looks a
-  power of ten up beyond the end of its table, which ends the process or gives a wrong value.
+values that do not begin with `{` and end with `}`, values with a NUL byte, a constant outside of
+JSON, or invalid UTF-8. A line break inside a value becomes a tab, which is a blank outside strings
+and an error inside them, as the line break is.
+- `with_entries` writes maps as lists of entries: `{"m": {"a": 1}}` becomes `{"m": [{"key": "a",
+"value": 1}]}`.
+- `with_bearable_decimals` removes lines with very small decimals. For these Arrow's reader looks up
+a power of ten beyond the end of its table, which ends the process or gives a wrong value.
 """
 
 import json
@@ -56,8 +56,8 @@ def broken(error: Exception) -> str:
 def with_entries(lines: pa.Array, schema: pa.Schema) -> pa.Array:
     """`lines` with a list of entries for each map of `schema`; lines that do not fit become NULL.
 
-    Numbers keep their digits, members that are not read are omitted, and of equal keys in a map the
-    last one counts, as in Flink.
+    Numbers keep their digits, unread members are omitted, and the last of equal keys counts, as in
+    Flink.
     """
     read = _members({item.name: item.type for item in schema})
     doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
@@ -90,7 +90,6 @@ _FRAGMENTS = json.JSONDecoder(
 
 
 def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
-    """Reads the members that are in `fields`."""
     readers = {name: _reader(kind) for name, kind in fields.items()}
 
     def read(members: tuple[tuple[str, object], ...]) -> object:
@@ -107,7 +106,6 @@ def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
 
 
 def _reader(kind: pa.DataType) -> _Reader:
-    """Converts values for Arrow's reader."""
     if pa.types.is_list(kind):
         element = _reader(kind.value_type)
         return _expecting(list, lambda values: [element(value) for value in values])
@@ -119,8 +117,6 @@ def _reader(kind: pa.DataType) -> _Reader:
 
 
 def _expecting(right: type, read: _Reader) -> _Reader:
-    """`read` for values of the type `right`; NULL stays NULL."""
-
     def checked(value: object) -> object:
         if value is None:
             return None
@@ -151,7 +147,7 @@ def has_decimal(kind: pa.DataType) -> bool:
 
 
 def with_bearable_decimals(lines: pa.Array, schema: pa.Schema) -> pa.Array:
-    """`lines` (JSON objects or NULL), with NULL for lines that have a very small decimal."""
+    """`lines` (JSON objects or NULL), NULL for lines that have a very small decimal."""
     doubtful = mask_of(pc.match_substring_regex(lines, _DOUBTFUL))
     if not doubtful.any():
         return lines
@@ -178,7 +174,7 @@ def _has_tiny(value: object, kind: pa.DataType) -> bool:
 
 
 def lines_of(values: pa.Array) -> pa.Array:
-    """A line for each of `values` (at most 2 GiB), NULL for values that must not be in a block."""
+    """A line for each value (2 GiB in total), NULL for values that cannot be in a block."""
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -200,7 +196,8 @@ def lines_of(values: pa.Array) -> pa.Array:
 def _not_utf_8(values: pa.Array) -> Mask:
     """Values that are not UTF-8, found in one pass over all bytes.
 
-    A value that begins inside a character is cut from the one before, which it might complete.
+    A value that begins inside a character is separated from the one before, which it might
+    complete.
     """
     ends, data = _content(values)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
@@ -227,7 +224,6 @@ def _not_utf_8(values: pa.Array) -> Mask:
 
 
 def _content(text: pa.Array) -> tuple[_Rows, _Bytes]:
-    """The end of each value in the bytes of all values, and these bytes."""
     _, offset_buffer, data_buffer = text.buffers()
     if offset_buffer is None or data_buffer is None:
         return np.zeros(len(text), dtype=np.int64), np.zeros(0, dtype=np.uint8)
@@ -252,7 +248,6 @@ def _are_odd(text: pa.Array) -> Mask:
 
 
 def _mended(text: pa.Array) -> pa.Array:
-    """`text` as lines, NULL where it cannot be one."""
     text = pc.ascii_trim(text, characters=" \t\r\n")
     is_object = mask_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
     is_object &= ~mask_of(pc.match_substring(text, "\0"))

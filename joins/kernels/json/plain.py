@@ -1,9 +1,7 @@
 """Plain JSON objects straight into columns, by one compiled pass over their bytes.
 
-The pass takes what it is certain of: an object in UTF-8 whose members that are read are numbers
-that fit, booleans, strings, `null` or such objects; other members may be any JSON. Whatever else
-there is, and all that is wrong, it leaves to the readers of `joins.kernels.json.rows`, which say
-what it means.
+It reads numbers that fit, booleans, strings, `null` and nested objects, and leaves all else,
+including errors, to `joins.kernels.json.rows`.
 """
 
 from collections.abc import Sequence
@@ -68,12 +66,12 @@ class _Columns(NamedTuple):
     """Members to read.
 
     Attributes:
-        names: all names, one after the other; keeps the memory of `bounds` alive.
+        names: all names, concatenated; keeps the memory of `bounds` alive.
         bounds: addresses of their starts, and of the end.
         heads: by hash of a name the first column with it, -1 for none.
         nexts: by column the next column with the same hash.
         kinds: by column.
-        limits: by column the range of an integer, the most digits of a number before and behind the
+        limits: by column the range of an integer, the most digits of a number before and after the
             point, or the opening bracket of a nested value (0 for any); for a text 1 if it must be
             in quotes.
     """
@@ -114,12 +112,9 @@ class _Columns(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Values by column and row.
+    """Values by column and row: an integer or a text's bounds, `ABSENT` or `NULL`.
 
-    Attributes:
-        firsts: the integer, or the address of the text.
-        lasts: end of the text, or any value >= 0; else `ABSENT` or `NULL`.
-        escaped: columns with escapes in a text.
+    `escaped` has the columns with escapes in a text.
     """
 
     firsts: npt.NDArray[np.int64]
@@ -134,7 +129,6 @@ class _Cells(NamedTuple):
         )
 
     def column(self, at: int, count: int, kind: pa.DataType, data: Bytes) -> pa.Array:
-        """The first `count` values of a column; `data` has their texts."""
         firsts, lasts = self.firsts[at, :count], self.lasts[at, :count]
         valid = lasts >= 0
         if pa.types.is_boolean(kind):
@@ -154,13 +148,7 @@ class _Cells(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """Members of the previous record in their order: most records are like it.
-
-    Attributes:
-        starts: addresses of the names, which end with a quotation mark.
-        lengths: of the names.
-        columns: of the names, or -1.
-    """
+    """Names in the previous record, in order: most records are alike."""
 
     starts: Rows
     lengths: Rows
@@ -168,10 +156,7 @@ class _Path(NamedTuple):
 
 
 def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
-    """The plain rows of `values` (binary or large binary) in their order.
-
-    None if `schema` has a column that the pass does not read.
-    """
+    """The plain rows of `values`, in order; None if the pass does not read a column of `schema`."""
     if not all(_is_read_here(item.type) for item in schema):
         return None
     data, bounds = bytes_of(pc.fill_null(values, b"") if values.null_count else values)
@@ -192,7 +177,6 @@ def _is_read_here(kind: pa.DataType) -> bool:
 
 
 def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainRows:
-    """The plain objects between the given addresses in `data`, with nested objects."""
     rows, cells = _passed(texts, _Columns.of(schema))
     arrays: list[pa.Array] = []
     is_plain = np.ones(len(rows), np.bool_)
@@ -228,18 +212,15 @@ def _structs(
 
 
 def raw_members(firsts: Rows, lasts: Rows, names: Sequence[str]) -> tuple[Rows, Rows, Rows]:
-    """Unread values of the members `names` of objects.
+    """Positions of plain objects; by name and object the raw value's start and end.
 
-    Returns:
-        Which objects are plain; by name and plain object start and end of the value, the end is
-            `NULL`, or `ABSENT` without such a member.
+    The end is `NULL`, or `ABSENT` without such a member.
     """
     rows, cells = _passed((firsts, lasts), _Columns.raw(names))
     return rows, cells.firsts[:, : len(rows)], cells.lasts[:, : len(rows)]
 
 
 def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
-    """Which values between the given addresses are plain, and their cells."""
     firsts, lasts = texts
     cells = _Cells.of(len(columns.kinds), len(firsts))
     rows = np.empty(len(firsts), np.int64)
@@ -248,7 +229,6 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
 
 
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
-    """Kind and limits of a column; what the pass does not read counts as nested."""
     if pa.types.is_signed_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return _INTEGER, -limit, limit - 1
@@ -286,7 +266,6 @@ def _read_rows(
 def _is_read(
     text: tuple[int, int], columns: _Columns, cells: _Cells, path: _Path, row: int
 ) -> bool:
-    """Whether a value is a plain object; reads its members into the cells."""
     at, end = text
     at = behind_blanks(at, end)
     if at >= end or byte_at(at) != OPEN_OBJECT:
@@ -317,10 +296,7 @@ def _is_read(
 
 @inlined
 def _column(at: int, end: int, columns: _Columns, path: _Path, place: int) -> tuple[int, int]:
-    """The column of the member whose name begins at `at`, -1 for none; the address behind the name.
-
-    The address is negative if the name is not plain.
-    """
+    """Column of the member at `at`, or -1; address after its name, negative if not plain."""
     length = path.lengths[place] if place < _PATH else end
     is_so_long = length < end - at and byte_at(at + length) == QUOTE
     if is_so_long and are_same(at, path.starts[place], length):
@@ -341,7 +317,7 @@ def _column(at: int, end: int, columns: _Columns, path: _Path, place: int) -> tu
 
 @inlined
 def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, row: int) -> int:
-    """Reads the value at the address; returns the address behind it, or -1."""
+    """Reads the value at the address; returns the address after it, or -1."""
     at, end = text
     if at >= end or cells.lasts[column, row] != ABSENT:
         return -1

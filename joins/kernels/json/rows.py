@@ -1,14 +1,14 @@
 """Kafka values that are JSON objects, as columns; each row is proved to come from its own record.
 
-Three readers share the work. What is plain is read by one compiled pass
-(`joins.kernels.json.plain`), other right objects by Arrow's reader, and what both leave by
-`joins.kernels.json.each`, which alone decides what is wrong. All three read a value alike.
+Three readers share the work: one compiled pass for plain values (`joins.kernels.json.plain`),
+Arrow's reader for other valid objects, and `joins.kernels.json.each` for the rest, which alone
+decides on errors. All three read a value alike.
 
-Arrow's reader parses many values as one block of lines. Before that, whatever could produce no row,
-or take part in its neighbour's, leaves (`joins.kernels.json.lines`). What remains yields at least
-one row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as many
-rows as values has one row of each value. A block that fails is read again without the lines that do
-not look plain, and bisected if it still fails.
+Arrow's reader parses many values as one block of lines. First `joins.kernels.json.lines` removes
+values that could produce no row, or take part in their neighbour's. The remaining ones yield at
+least one row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as
+many rows as values has one row of each value. A block that fails is read again without the lines
+that do not look plain, and bisected if it still fails.
 """
 # reads better long: the proof that rows are of their own records goes through all of it.
 
@@ -113,7 +113,6 @@ class _Block:
         return cls(pc.binary_join(whole, "\n")[0].as_buffer(), _bounds(lengths), rows)
 
     def parts(self) -> list[Self]:
-        """Parts of about `_BLOCK_BYTES`."""
         steps = np.arange(0, int(self.bounds[-1]), _BLOCK_BYTES)
         starts = [int(row) for row in np.unique(np.searchsorted(self.bounds, steps))]
         ends = [*starts[1:], len(self.rows)]
@@ -123,7 +122,6 @@ class _Block:
         return type(self)(self.data, self.bounds[low : high + 1], self.rows[low:high])
 
     def picked(self, at: Sequence[int] | Rows) -> Self:
-        """The lines at the ascending positions `at`; runs of them are copied at once."""
         chosen = np.asarray(at, dtype=np.int64)
         breaks = np.flatnonzero(chosen[1:] != chosen[:-1] + 1) + 1
         runs = np.split(chosen, breaks) if len(chosen) else []
@@ -146,7 +144,6 @@ def _bounds(lengths: Rows) -> Rows:
 
 
 def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
-    """Slices of at most `rows` and `_PIECE_BYTES`, or of one value."""
     lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
     ends = np.cumsum(lengths, dtype=np.int64)
     start = 0
@@ -159,7 +156,6 @@ def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
 
 
 def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
-    """Reads plain values in one pass, right ones by Arrow's reader, and the rest one by one."""
     # numba is 60 MB: processes that plan or send, and parse nothing, do not load it
     from joins.kernels.json.plain import read_plain
 
@@ -175,7 +171,6 @@ def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
 
 
 def _read_lines(piece: pa.Array, rows: Rows, start: int, target: _RowCollector) -> Rows:
-    """Reads the values at `rows` by Arrow's reader; returns the rows that it leaves."""
     read_schema = _read_schema(target.schema)
     lines = lines_of(piece if len(rows) == len(piece) else piece.take(pa.array(rows)))
     if any(has_map(item.type) for item in target.schema):
@@ -207,7 +202,6 @@ def _read_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _read_field(item: pa.Field) -> pa.Field:
-    """The type for the readers: text, in quotes, if this module reads the text."""
     if _is_time(item):
         return pa.field(item.name, pa.string(), metadata=OF_TEXT)
     kind = _read_type(item.type)
@@ -216,7 +210,6 @@ def _read_field(item: pa.Field) -> pa.Field:
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:
-    """A map is the list of its entries, as `with_entries` writes it."""
     if pa.types.is_struct(kind):
         return pa.struct([_read_field(item) for item in kind])
     if pa.types.is_map(kind):
@@ -281,7 +274,6 @@ def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | None:
 
 
 def _convert(batch: pa.RecordBatch, rows: Rows, start: int, target: _RowCollector) -> Rows:
-    """Converts texts to the declared types; returns the rows with a value that does not fit."""
     columns: list[pa.Array] = []
     bad = np.zeros(len(rows), dtype=np.bool_)
     for item, source in zip(target.schema, batch.columns, strict=True):
@@ -314,7 +306,7 @@ def _typed(source: pa.Array, item: pa.Field) -> Checked:
 
 
 def _too_large(numbers: pa.Array) -> Mask:
-    """Where a DECIMAL has more digits than its precision: the reader adds those of the scale."""
+    """Mask of DECIMALs beyond their precision: Arrow's reader adds the digits of the scale."""
     if not len(numbers):
         return np.zeros(0, dtype=np.bool_)
     extremes = pc.min_max(numbers).as_py()
@@ -333,7 +325,6 @@ def _child(kind: pa.DataType, at: int) -> pa.Field:
 
 
 def _is_read_as_is(kind: pa.DataType) -> bool:
-    """Whether the reader's values need neither conversion nor check."""
     if pa.types.is_map(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return False
     if pa.types.is_nested(kind):
@@ -342,7 +333,6 @@ def _is_read_as_is(kind: pa.DataType) -> bool:
 
 
 def _with_null(column: pa.Array) -> Mask:
-    """Rows with a NULL at any depth."""
     rows = mask_of(column.is_null())
     if pa.types.is_nested(column.type):
         parts = parts_of(column)

@@ -1,6 +1,6 @@
 """The grammar of JSON as compiled functions: where a value, a string, a number ends.
 
-Places are addresses: a call with an array costs more than most of these functions do.
+Places are addresses: passing an array costs more than most of these functions do.
 """
 # reads better long: compiled functions of one grammar.
 
@@ -37,7 +37,6 @@ _HEX[list(b"ABCDEF")] = range(10, 16)
 
 
 def _loading(kind: types.Integer, result: types.Integer) -> Callable[[int], int]:
-    """A compiled function that loads a number of `kind` from an address."""
     kind_at: Any = cast(Any, types.CPointer)(kind)
 
     def load(context: Any, builder: Any, _: Any, arguments: Any) -> Any:  # noqa: ANN401 - numba's
@@ -56,7 +55,6 @@ word_at = _loading(types.uint64, types.uint64)
 
 @compiled
 def hashed(at: int, end: int) -> int:
-    """A hash of the bytes, less than 2^31."""
     mixed = end - at
     for place in range(at, end):
         mixed = (mixed ^ byte_at(place)) * 16777619 & 0x7FFFFFFF
@@ -65,7 +63,6 @@ def hashed(at: int, end: int) -> int:
 
 @compiled
 def are_same(at: int, other: int, length: int) -> bool:
-    """Whether `length` bytes are equal at both addresses."""
     place = 0
     while place + 8 <= length:
         if word_at(at + place) != word_at(other + place):
@@ -80,7 +77,7 @@ def are_same(at: int, other: int, length: int) -> bool:
 
 @compiled
 def value_end(at: int, end: int) -> int:
-    """Behind the value at `at`; -1 if it is invalid or nested too deeply."""
+    """Address after the value at `at`; -1 if it is invalid or nested too deeply."""
     inside = 1  # behind the first bit one for each open bracket: 1 for an object, 0 for a list
     while 0 <= at < end and inside < _DEEPEST:
         is_object = byte_at(at) == OPEN_OBJECT
@@ -124,7 +121,6 @@ def _part(at: int, end: int, inside: int) -> int:
 
 @inlined
 def _name_end(at: int, end: int) -> int:
-    """Where the value of the member at `at` begins, or -1."""
     if at >= end or byte_at(at) != QUOTE:
         return -1
     at, _ = string_end(at + 1, end)
@@ -133,7 +129,7 @@ def _name_end(at: int, end: int) -> int:
 
 @inlined
 def scalar_end(at: int, end: int) -> int:
-    """Behind the value at `at`, which is no object and no list; or -1."""
+    """Address after the value at `at`, which is neither object nor list; or -1."""
     if byte_at(at) == QUOTE:
         at, _ = string_end(at + 1, end)
         return at + 1 if at >= 0 else -1
@@ -146,7 +142,7 @@ def scalar_end(at: int, end: int) -> int:
 
 @compiled
 def number(at: int, end: int, whole: int, fraction: int, power: int) -> tuple[int, int, int]:
-    """Start and end of a number, which may be in quotes, and the address behind it or -1."""
+    """Start and end of a number, which may be in quotes, and the address after it or -1."""
     is_quoted = byte_at(at) == QUOTE
     first = at + is_quoted
     last = number_end(first, end, whole, fraction, power)
@@ -162,7 +158,7 @@ def boolean_end(at: int, end: int) -> int:
 
 @compiled
 def behind_word(at: int, end: int, word: int) -> int:
-    """Behind `word`, its bytes as a little-endian number, or -1."""
+    """Address after `word`, its bytes as a little-endian number, or -1."""
     while word:
         if at >= end or byte_at(at) != word & 0xFF:
             return -1
@@ -173,7 +169,7 @@ def behind_word(at: int, end: int, word: int) -> int:
 
 @compiled
 def integer(at: int, end: int) -> tuple[int, int]:
-    """The address behind an integer, and it; the address is -1 if it is none, -0 or too large."""
+    """Address after an integer (-1 if invalid, -0 or too large), and the integer."""
     first = at + (byte_at(at) == MINUS)
     stop = _digits_end(first, end)
     if stop == first or stop - first > WHOLE or (byte_at(first) == ZERO and stop - at > 1):
@@ -205,7 +201,7 @@ def whole_integer(at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def number_end(at: int, end: int, whole: int, fraction: int, power: int) -> int:
-    """Behind a number with at most so many digits in each part, or -1; a single 0 is no digit."""
+    """Address after a number within the digit limits, or -1; a single 0 is no digit."""
     at += at < end and byte_at(at) == MINUS
     stop = _digits_end(at, end)
     is_zero = at < end and byte_at(at) == ZERO
@@ -245,7 +241,7 @@ def behind_colon(at: int, end: int) -> int:
 
 @compiled
 def behind_mark(at: int, end: int) -> int:
-    """The first address behind the byte order mark of UTF-8 and blanks; `end` without a mark."""
+    """Address after the byte order mark of UTF-8 and blanks; `end` without a mark."""
     if at + 3 > end or byte_at(at) != 0xEF or byte_at(at + 1) != 0xBB or byte_at(at + 2) != 0xBF:
         return end
     return behind_blanks(at + 3, end)
@@ -253,7 +249,6 @@ def behind_mark(at: int, end: int) -> int:
 
 @inlined
 def behind_blanks(at: int, end: int) -> int:
-    """The first address that is no blank of JSON."""
     while at < end and byte_at(at) <= BLANK:
         byte = byte_at(at)
         if byte != BLANK and byte != TAB and byte != FEED and byte != RETURN:
@@ -264,7 +259,7 @@ def behind_blanks(at: int, end: int) -> int:
 
 @compiled
 def string_end(at: int, end: int) -> tuple[int, bool]:
-    """End of the string whose content begins there, -1 if it is invalid; whether it has escapes."""
+    """End of the string whose content begins at `at`, or -1; true if it has escapes."""
     is_escaped = False
     while True:
         while at + 8 <= end and _are_plain(at):
@@ -286,7 +281,7 @@ def string_end(at: int, end: int) -> tuple[int, bool]:
 
 @compiled
 def _are_plain(at: int) -> bool:
-    """Whether eight bytes are ASCII without special characters of a string.
+    """True if eight bytes are ASCII without special characters of a string.
 
     A subtraction sets the highest bit of the bytes that are smaller.
     """
@@ -298,7 +293,7 @@ def _are_plain(at: int) -> bool:
 
 @compiled
 def _escape_end(at: int, end: int) -> int:
-    """Behind the escape at `at`, both halves of a surrogate pair; -1 if it is invalid."""
+    """Address after the escape at `at`, both halves of a surrogate pair; -1 if it is invalid."""
     if at + 1 >= end:
         return -1
     if _ESCAPED[byte_at(at + 1)]:
@@ -312,7 +307,6 @@ def _escape_end(at: int, end: int) -> int:
 
 @compiled
 def _unit(at: int, end: int) -> int:
-    r"""The number of the `\u` escape at `at`, or -1."""
     if at + 6 > end or byte_at(at) != BACKSLASH or byte_at(at + 1) != SMALL_U:
         return -1
     number = 0
@@ -326,7 +320,6 @@ def _unit(at: int, end: int) -> int:
 
 @compiled
 def _character_end(at: int, end: int) -> int:
-    """Behind the character of several bytes at `at`, -1 if it is not UTF-8."""
     lead = byte_at(at)
     more = 1 + (lead >= 0xE0) + (lead >= 0xF0)
     if lead < 0xC2 or lead > 0xF4 or at + more >= end:
@@ -343,7 +336,7 @@ def _character_end(at: int, end: int) -> int:
 
 @compiled
 def unescape(out: Bytes, offsets: Rows, firsts: Rows, lasts: Rows) -> None:
-    """Writes the unescaped texts one behind the other."""
+    """Writes the unescaped texts, concatenated."""
     to = 0
     for row in range(len(firsts)):
         at, end = firsts[row], lasts[row]
@@ -366,7 +359,6 @@ def unescape(out: Bytes, offsets: Rows, firsts: Rows, lasts: Rows) -> None:
 
 @compiled
 def _encoded(out: Bytes, to: int, code: int) -> int:
-    """Writes a character in UTF-8; returns the position behind it."""
     more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000)
     out[to] = code >> 6 * more | (0, 0xC0, 0xE0, 0xF0)[more]
     for place in range(1, more + 1):

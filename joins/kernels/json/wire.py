@@ -1,4 +1,4 @@
-"""How a database value is written in JSON, what carries it in Arrow, what it may be declared as."""
+"""Encodings of database values in JSON, their Arrow types, and their declared types."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -16,7 +16,7 @@ _MICROSECOND_DIGITS = 6
 
 
 class Encoding(StrEnum):
-    """How a database's type is written in JSON; see the table in docs/reference/contracts.md."""
+    """Form of a database type in JSON; see the table in docs/reference/contracts.md."""
 
     INTEGER = "integer"
     UNSIGNED = "unsigned"
@@ -122,7 +122,6 @@ def _instants(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
 
 
 def _truncated(micros: pa.Array, digits: int, *, towards_zero: bool) -> pa.Array:
-    """Microseconds without the fractional digits beyond `digits`."""
     if digits >= _MICROSECOND_DIGITS:
         return micros
     unit = 10 ** (_MICROSECOND_DIGITS - digits)
@@ -138,11 +137,8 @@ def declared_encoding(sql_type: SqlType) -> Encoding:
 def to_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
     """Arrow values that fit `sql_type` as a wire column of its `declared_encoding`.
 
-    BYTES stay binary, as `encode_records` takes them. A timestamp may be of any unit; without a
-    zone it counts as UTC. Nested values have the declared parts in their order.
-
-    Raises:
-        pa.ArrowInvalid: a value does not fit the declared type.
+    BYTES stay binary, as `encode_records` takes them. A timestamp may have any unit; without a zone
+    it counts as UTC. Raises pa.ArrowInvalid if a value does not fit the declared type.
     """
     encoding = declared_encoding(sql_type)
     if encoding is Encoding.NESTED:

@@ -1,10 +1,9 @@
-"""Arrivals: the records of an event batch behind the scan, and the files that hold them.
+"""Arrivals: the records of an event batch after the scan, and the files that hold them.
 
-A row is one record that goes on: its own columns, whose names begin with `_`, then the probe's
-columns, called `c0`, `c1`, … with the true name in the metadata. A plan that carries other columns
-can read waiting rows as long as it finds its own. Arrow files are mapped; what leaves a Parquet
-file is first copied to one, a row group at a time, so a task needs memory for a slice of rows, and
-16 bytes for each row that it sorts. Arrow files in a store are compressed, and whole in memory.
+A row has the record's own columns, whose names begin with `_`, then the probe's columns `c0`, `c1`,
+… with the true name in the metadata, so a changed plan can read waiting rows that have its columns.
+Rows are mapped from Arrow files, so a task needs memory for a slice and 16 bytes for each row that
+it sorts; Arrow files in a store are read into memory as a whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,17 +44,15 @@ RECORD = pa.schema(
 """The record's own columns, under these names."""
 
 EVENT_TIME = pa.schema([(TIME, pa.int64()), (WATERMARK, pa.int64())])
-"""Next to them in jobs with event time: rowtime, and the operator's watermark before the record."""
+"""Further columns in jobs with event time:
+
+rowtime, and the operator's watermark before the record.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalColumns:
-    """Which columns arrivals have.
-
-    Attributes:
-        carried: the probe's columns that are read behind the scan.
-        event_time: whether `EVENT_TIME` follows.
-    """
+    """Columns of arrivals: `carried` ones are read after the scan; `EVENT_TIME` may follow."""
 
     carried: tuple[Field, ...]
     event_time: bool
@@ -77,11 +74,7 @@ class ArrivalColumns:
         return {item.name: column for item, column in zip(self.carried, columns, strict=True)}
 
     def read(self, stored: pa.RecordBatch, path: object) -> pa.RecordBatch:
-        """`stored` with the columns of `schema`; `path` is the file for the message.
-
-        Raises:
-            CheckpointError: it lacks one of them.
-        """
+        """`stored` with the columns of `schema`; raises CheckpointError if one is missing."""
         places = {
             (item.metadata or {}).get(_NAME, b"").decode(): at
             for at, item in enumerate(stored.schema)
@@ -99,7 +92,7 @@ class ArrivalColumns:
 
 
 def with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    """`rows` with these values in the column `name`, which comes last if it is new."""
+    """`rows` with `values` in the column `name`; a new column comes last."""
     at = rows.schema.get_field_index(name)
     if at < 0:
         return rows.append_column(name, values)
@@ -114,11 +107,7 @@ SLICE_BYTES = 64 << 20  # far below the 2 GiB that a column may have
 
 @dataclass(frozen=True, slots=True)
 class ScratchFile:
-    """A complete Arrow file in a batch's scratch place.
-
-    Attributes:
-        path: relative to the place.
-    """
+    """A complete Arrow file in a batch's scratch place; `path` is relative to the place."""
 
     path: str
     rows: int
@@ -126,22 +115,14 @@ class ScratchFile:
 
 
 def mapped(file: TablePath) -> list[pa.RecordBatch]:
-    """The rows of an Arrow file, mapped into memory.
-
-    Raises:
-        OSError: it is gone, or a store does not answer.
-    """
+    """The rows of a mapped Arrow file; raises OSError if it cannot be opened."""
     source = pa.memory_map(str(file)) if isinstance(file, Path) else file.open_input()
     reader = pa.ipc.open_file(source)
     return [reader.get_batch(at) for at in range(reader.num_record_batches)]
 
 
 class ScratchWriter(AbstractContextManager["ScratchWriter"]):
-    """Writes one new Arrow file into a scratch place; gone on failure, not fsynced.
-
-    It is read in the same batch only: what a crash loses or leaves, the batch writes again. A file
-    of a store is put there as a whole, by `finish`.
-    """
+    """Writes one new Arrow file into a scratch place; deleted on failure, not fsynced."""
 
     def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin) -> None:
         self._path = place / f"{origin.file_name().removesuffix('.parquet')}.arrow"
@@ -163,11 +144,6 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
                 self._path.unlink(missing_ok=True)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Append `rows`, whose schema is the file's.
-
-        Raises:
-            OSError: the file system refused.
-        """
         if rows.num_rows == 0:
             return
         if self._writer is None:
@@ -183,11 +159,6 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
         return pa.ipc.new_file(self._memory, self._schema, options=packed)
 
     def finish(self) -> ScratchFile | None:
-        """Close the file; None if no row came.
-
-        Raises:
-            OSError: a store did not take it.
-        """
         if self._writer is None:
             return None
         self._writer.close()
@@ -202,10 +173,7 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
 
 
 class ScratchFiles(AbstractContextManager["ScratchFiles"]):
-    """New Arrow files of one schema, one for each number that comes; gone on failure.
-
-    Use as a context manager. `by` is what the numbers are.
-    """
+    """New Arrow files, one for each number, reported as `by`; deleted on failure."""
 
     def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin, *, by: str) -> None:
         self._place = place
@@ -219,11 +187,6 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
         self._open.close()
 
     def write(self, number: int, rows: pa.RecordBatch | pa.Table) -> None:
-        """Append `rows` to the file of `number`.
-
-        Raises:
-            OSError: the file system refused.
-        """
         if number not in self._writers:
             writer = ScratchWriter(self._place, self._schema, self._origin)
             self._writers[number] = self._open.enter_context(writer)
@@ -237,17 +200,13 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """A Parquet file of rows that wait, read a row group at a time."""
+    """A Parquet file of waiting rows, read a row group at a time."""
 
     path: TablePath
     columns: ArrivalColumns
 
     def between(self, after_ms: int, upto_ms: int) -> Iterator[pa.RecordBatch]:
-        """The rows with `after_ms` < time <= `upto_ms`, in the file's order.
-
-        Raises:
-            CheckpointError: the file has other columns.
-        """
+        """Rows with `after_ms` < time <= `upto_ms`; raises CheckpointError for other columns."""
         with pq.ParquetFile(readable(self.path), memory_map=True) as file:
             for group in range(file.metadata.num_row_groups):
                 if not _meets(file, group, after_ms, upto_ms):
@@ -260,7 +219,7 @@ class WaitingFile:
 
 
 def _meets(file: pq.ParquetFile, group: int, after_ms: int, upto_ms: int) -> bool:
-    """Whether a row group may have rows in between, as far as the file says."""
+    """False only if the statistics exclude rows in between."""
     at = file.schema_arrow.get_field_index(TIME)  # no column of arrivals is nested
     stats = file.metadata.row_group(group).column(at).statistics if at >= 0 else None
     if stats is None or not stats.has_min_max:
@@ -273,13 +232,7 @@ def filtered(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
 
 
 class Released:
-    """What leaves Parquet files, copied to a mapped one; use as a context manager.
-
-    Args:
-        directory: for the copies of what leaves Parquet files; only this task reads them.
-        columns: of the rows.
-        origin: the task.
-    """
+    """Copies rows that leave Parquet files to a mapped file; use as a context manager."""
 
     def __init__(self, directory: Path, columns: ArrivalColumns, origin: FileOrigin) -> None:
         self._open = ExitStack()
@@ -306,7 +259,6 @@ class Released:
 
 
 def times_of(rows: pa.RecordBatch) -> Rows:
-    """When each of the rows was, epoch milliseconds."""
     return np.asarray(rows.column(TIME).to_numpy(), dtype=np.int64)
 
 
@@ -315,13 +267,7 @@ def in_order(
     chosen: Callable[[Rows], Mask],
     rank: Callable[[Rows], Rows],
 ) -> Iterator[pa.RecordBatch]:
-    """The chosen rows of `parts`, by the rank of their time, then by offset, in slices.
-
-    Args:
-        parts: rows of one partition of the topic, in memory or mapped.
-        chosen: which rows of these times are wanted.
-        rank: of rows of these times.
-    """
+    """Chosen rows of one partition by rank of their time, then by offset, in slices."""
     chosen_rows = [(each, np.flatnonzero(chosen(times_of(each)))) for each in parts]
     chosen_rows = [(each, rows) for each, rows in chosen_rows if len(rows)]
     if not chosen_rows:
@@ -351,7 +297,6 @@ def _slice_rows(batches: Sequence[pa.RecordBatch]) -> int:
 def _in_slices(
     chosen_rows: Sequence[tuple[pa.RecordBatch, Rows]], limit: int
 ) -> Iterator[pa.RecordBatch]:
-    """These rows as they come, about `limit` at a time; whole batches stay what they are."""
     pending: list[pa.RecordBatch] = []
     for each, rows in chosen_rows:
         if len(rows) == each.num_rows and not pending:
@@ -366,7 +311,6 @@ def _in_slices(
 
 
 def _picked(parts: Sequence[pa.RecordBatch], starts: Rows, rows: Rows) -> pa.RecordBatch:
-    """The `rows`, numbers in all of `parts`, in this order."""
     part = np.searchsorted(starts, rows, side="right") - 1
     by_part = np.argsort(part, kind="stable")
     pieces = []

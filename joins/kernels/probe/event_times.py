@@ -1,9 +1,7 @@
 """Event time of records: rowtime, the watermark that follows from it, and which records are late.
 
-A record without rowtime, or whose rowtime or watermark is further ahead of the batch's clock than
-`max_future_ms`, is a dead letter: it never moves a watermark. Every other record that could be
-parsed does, a late one too. What the watermarks of channels add up to is for `watermark` to say;
-here are only the numbers that its generators read, and what they said before each record.
+A record without rowtime, or further ahead of the batch's clock than `max_future_ms`, is a dead
+letter and never moves a watermark. Late records do. `watermark` merges the channels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,14 +46,10 @@ LATE_FOR_WINDOW = "window"
 
 @dataclass(frozen=True, slots=True)
 class EventTimes:
-    """The parsed rows that live, in order of arrival.
+    """The living parsed rows, in order of arrival; times in epoch milliseconds.
 
-    Attributes:
-        rows: their numbers among the parsed rows.
-        partitions: of the topic; `offsets` are those in them.
-        times: rowtime, epoch milliseconds.
-        watermarks: what each says for its channel, `MIN_TIMESTAMP` where it says nothing.
-        speaking: which ones say something.
+    `rows` are their numbers among the parsed rows. A row that is not `speaking` gives no watermark,
+    and has `MIN_TIMESTAMP`.
     """
 
     rows: Rows
@@ -67,7 +61,7 @@ class EventTimes:
 
 
 def event_times(parsed: ParsedRecords, spec: WatermarkSpec, clock_ms: int) -> EventTimes:
-    """Read event time of `parsed`; the records without a fit one are dead afterwards."""
+    """Read event time of `parsed`; records without a valid one are dead afterwards."""
     rowtime = parsed.columns[spec.rowtime]
     times, no_time = _milliseconds(rowtime)
     said, silent = _watermarks(parsed, spec)
@@ -88,7 +82,6 @@ def event_times(parsed: ParsedRecords, spec: WatermarkSpec, clock_ms: int) -> Ev
 
 
 def _watermarks(parsed: ParsedRecords, spec: WatermarkSpec) -> tuple[Rows, Mask]:
-    """What each parsed row says for its channel, and which say nothing."""
     scope = parsed.scope(lambda column: parsed.columns[column.name], len(parsed.input_rows))
     result = evaluate_rows(spec.expression, scope)
     for row, reason in result.errors.items():
@@ -117,7 +110,7 @@ def _integers(column: pa.Array) -> Rows:
 
 
 class Rises:
-    """How far each partition's watermark has come, and where it rose."""
+    """Greatest watermark of each partition, and the records where it rose."""
 
     def __init__(self) -> None:
         self._highest: dict[int, int] = {}
@@ -145,10 +138,8 @@ class Rises:
 class OperatorWatermarks:
     """The operator's watermark before each record of a batch.
 
-    Attributes:
-        start_ms: before the batch; in all of it, unless there are `steps`.
-        steps: partition → (offset, watermark from there on), by offset; the first offset is not
-            behind the partition's first record of the batch.
+    It stays `start_ms` without `steps`: partition → (offset, watermark from there on), by offset.
+    The first offset is not after the partition's first record of the batch.
     """
 
     start_ms: int
@@ -156,7 +147,7 @@ class OperatorWatermarks:
 
     @classmethod
     def of(cls, start_ms: int, merged: Mapping[int, Sequence[Sequence[int]]] | None) -> Self:
-        """From what the driver has merged; None where watermarks stand still within a batch."""
+        """From the driver's merged steps; None where watermarks stand still within a batch."""
         steps = {}
         for partition, pairs in (merged or {}).items():
             table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -164,7 +155,6 @@ class OperatorWatermarks:
         return cls(start_ms, steps)
 
     def before(self, times: EventTimes) -> Rows:
-        """The watermark before each of the records."""
         watermarks_before = np.full(len(times.rows), self.start_ms, dtype=np.int64)
         for partition, (offsets, watermarks) in self.steps.items():
             here = np.flatnonzero(times.partitions == partition)
@@ -181,7 +171,6 @@ def late_for_join(times: Rows, watermarks: Rows) -> Mask:
 def late_records(
     arrivals: pa.RecordBatch | pa.Table, topics: StreamTopics, reason: str
 ) -> pa.RecordBatch:
-    """Rows of `LATE_RECORDS`, of rows that have at least the record's own columns."""
     rows, numbers = arrivals.num_rows, arrivals.column(PARTITION)
     columns = {
         "topic": topic_names(topics, numbers),
@@ -198,7 +187,7 @@ def late_records(
 
 
 def _instants(milliseconds: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Epoch milliseconds as timestamps, NULL beyond what these can say."""
+    """Epoch milliseconds as timestamps, NULL beyond their range."""
     numbers = np.asarray(milliseconds.to_numpy(), dtype=np.int64)
     sayable = np.abs(np.maximum(numbers, -_SHOWABLE_MS - 1)) <= _SHOWABLE_MS
     micros = pa.array(np.where(sayable, numbers, 0) * _MICROS, pa.int64(), mask=~sayable)

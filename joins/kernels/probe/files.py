@@ -1,6 +1,6 @@
-"""Parquet files that a task stages and the driver commits: whole, fsynced, described in a line.
+"""Parquet files that a task stages and the driver commits: whole, fsynced, described in one line.
 
-A staged file is invisible until a commit names it; what no commit names is an orphan, never a
+A staged file is invisible until a commit names it; an uncommitted file is an orphan, never a
 duplicate.
 """
 
@@ -33,14 +33,10 @@ def writer_tag(app_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """Who writes a file: unique for each attempt, so that no two attempts share a name.
+    """The writer of a file, unique for each attempt, so that no two attempts share a name.
 
-    Attributes:
-        epoch: the runner's epoch.
-        batch: number of the micro-batch.
-        task: Spark partition of the task.
-        attempt: Spark's task attempt id.
-        writer: `writer_tag` of the committing job, in tables that others may write to.
+    `task` is the Spark partition, `attempt` Spark's task attempt id. `writer` is the `writer_tag`
+    of the committing job, in tables that others may write to.
     """
 
     epoch: int
@@ -58,7 +54,7 @@ class FileOrigin:
 
     @classmethod
     def of_name(cls, name: str) -> Self | None:
-        """Who wrote the file of this name, None if it is none of ours."""
+        """The origin in a file name; None for files of other writers."""
         match = _FILE_NAME.fullmatch(name)
         if match is None:
             return None
@@ -68,14 +64,7 @@ class FileOrigin:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One complete file that waits for its commit.
-
-    Attributes:
-        path: relative to the table's root.
-        size_bytes: of the file.
-        rows: records in it.
-        stats: Delta's statistics as JSON text.
-    """
+    """A complete file that waits for its commit; `stats` is Delta's JSON text."""
 
     path: str
     size_bytes: int
@@ -93,11 +82,7 @@ _MIN_MAX_TYPES = (
 
 
 def _json_bound(scalar: pa.Scalar) -> int | bool | str:
-    """A value as Delta's statistics have it.
-
-    Raises:
-        OverflowError: they cannot have it as it is.
-    """
+    """A value in Delta's statistics; raises OverflowError if it is not exact there."""
     if pa.types.is_timestamp(scalar.type):
         return _json_time(scalar)
     value: int | bool | date = scalar.as_py()
@@ -105,7 +90,7 @@ def _json_bound(scalar: pa.Scalar) -> int | bool | str:
 
 
 def _json_time(scalar: pa.TimestampScalar) -> str:
-    """A time in milliseconds, of which Delta leaves no more."""
+    """Truncated to milliseconds, as in Delta."""
     micros = int(scalar.cast(pa.timestamp("us", scalar.type.tz)).value)
     if micros % 1000:
         raise OverflowError("a part of a millisecond")
@@ -115,7 +100,7 @@ def _json_time(scalar: pa.TimestampScalar) -> str:
 
 
 class _ColumnStats:
-    """Null count of plain columns; bounds where Delta has the values as they are."""
+    """Null counts of plain columns; bounds where Delta stores exact values."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.nulls = 0
@@ -139,10 +124,7 @@ class _ColumnStats:
 
 
 def _repeating(batch: pa.RecordBatch) -> list[str]:
-    """The columns whose values repeat, so that a dictionary of them saves time and space.
-
-    A dictionary of values that do not repeat costs as much as all the rest of the file.
-    """
+    """Columns with repeated values; a dictionary of others would double the file."""
     sample = batch.slice(0, _SAMPLE_ROWS)
     columns = zip(sample.schema.names, sample.columns, strict=True)
     return [
@@ -156,9 +138,9 @@ def _repeating(batch: pa.RecordBatch) -> list[str]:
 class ParquetStage(AbstractContextManager["ParquetStage"]):
     """Writes batches of one schema into one new file below a table's root.
 
-    Use as a context manager; `finish` gives the staged file, or None if no row came. A file that is
-    not `kept` is only handed on: it is written as fast as can be and need not outlive a power
-    failure. A file of a store is put there as a whole, by `finish`.
+    Use as a context manager; `finish` gives the staged file, or None without rows. A file that is
+    not `kept` is a transfer: it is written fast and is not fsynced. `finish` uploads a file of a
+    store as a whole.
     """
 
     def __init__(
@@ -186,11 +168,6 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
                 (self._root / self._name).unlink(missing_ok=True)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append `batch`, whose schema is the stage's.
-
-        Raises:
-            OSError: the file system refused.
-        """
         if batch.num_rows == 0:
             return
         if self._writer is None:
@@ -207,7 +184,6 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
             stats.add(column)
 
     def _target(self) -> Path | pa.BufferOutputStream:
-        """Where the writer writes: the file itself, or memory until it is put into a store."""
         path = self._root / self._name
         if isinstance(path, Path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -216,11 +192,7 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
         return self._memory
 
     def finish(self) -> StagedFile | None:
-        """Close the file; if it is kept, it is durable when this returns.
-
-        Raises:
-            OSError: the file system or the store refused.
-        """
+        """Close the file; a kept one is durable on return. Raises OSError."""
         if self._writer is None:
             return None
         self._writer.close()
@@ -237,7 +209,6 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
         return StagedFile(self._name, size, self._rows, json.dumps(stats))
 
     def _settled(self) -> int:
-        """See that the closed file is where it belongs; returns its bytes."""
         path = self._root / self._name
         if not isinstance(path, Path):
             assert self._memory is not None, "the writer has written somewhere"
@@ -251,12 +222,7 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
 
 @dataclass(frozen=True, slots=True)
 class SharedTable:
-    """A table that others may write to as well.
-
-    Attributes:
-        root: of the table.
-        writer: the tag of our files.
-    """
+    """A table that others may write to; `writer` tags this job's files."""
 
     root: TablePath
     writer: str = ""

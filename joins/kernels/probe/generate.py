@@ -1,4 +1,4 @@
-"""datagen's rows: row `i` is a function of the seed, `i`, and for times the clock."""
+"""Rows of datagen: row `i` is a function of the seed, `i`, and for times the clock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,12 +28,7 @@ _NULLS = 0x4E55_4C4C  # the lane that chooses NULLs
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What rows are made of besides numbers.
-
-    Attributes:
-        now_ms: the clock.
-        texts: the name of a kind of text (`joins.plan.faker.TEXTS`) → values to choose from.
-    """
+    """The clock, and the texts to choose from by kind (`joins.plan.faker.TEXTS`)."""
 
     now_ms: int = 0
     texts: Mapping[str, pa.Array] = attribute(default_factory=dict)
@@ -66,7 +61,7 @@ def row_limit(source: DatagenSource) -> int | None:
 
 
 def _chosen(bits: np.ndarray, span: int, skew: float | None) -> np.ndarray:
-    """A number below `span` for each row: `uint64`; with a skew the small ones are frequent."""
+    """A number below `span` for each row: `uint64`; with a skew small ones are frequent."""
     if skew is None:
         return bits if span == 2**64 else bits % np.uint64(span)
     share = _fractions(bits)
@@ -107,14 +102,11 @@ def _strings(field: DatagenField, bits: np.ndarray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Generator:
-    """What makes all columns: their rules, and the seed."""
-
     rules: Mapping[str, DatagenField]
     seed: int
     material: Material
 
     def values(self, field: Field, column: int, rows: range) -> pa.Array:
-        """A column, or a part of one: each part has a name below its column, and a number."""
         rule = self.rules.get(field.name) or DatagenField(field.name, DatagenKind.RANDOM)
         if not field.type.is_nested:
             made = self._made(field.type, rule, column, rows)
@@ -213,11 +205,7 @@ def generate(
     rows: range,
     material: Material = Material(),
 ) -> pa.RecordBatch:
-    """Rows `rows.start` to `rows.stop - 1` of the stream, a column for each field.
-
-    Raises:
-        SourceError: a field has a type that datagen does not make.
-    """
+    """The rows `rows` of the stream; raises SourceError if a field's type is not supported."""
     made = _Generator({rule.name: rule for rule in rules}, seed, material)
     columns = [made.values(field, index, rows) for index, field in enumerate(fields)]
     schema = pa.schema([(field.name, arrow_type(field.type)) for field in fields])

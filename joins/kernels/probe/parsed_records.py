@@ -1,7 +1,4 @@
-"""The records of a batch, parsed: what each of them says, which are dead, and what becomes rows.
-
-Fields, metadata and computed columns are filled once a batch, with only what the query reads.
-"""
+"""The parsed records of a batch: their columns, the dead records, and the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,11 +22,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """What a micro-batch has pinned.
-
-    Attributes:
-        versions: (dimension name, version) in the order of the plan.
-    """
+    """The pinned context of a micro-batch; `versions` are in the order of the plan."""
 
     proctime_ms: int
     batch_id: int
@@ -41,8 +34,8 @@ class JoinedBatch:
     """The answer to a micro-batch, or to a part of it.
 
     Attributes:
-        rows: the sink's columns, with `ROW_METADATA` if the spec says so; of the join below a
-            window the window's input.
+        rows: the sink's columns, with `ROW_METADATA` if the spec says so; below a window, the
+            window's input.
         coordinates: `COORDINATES` of the record that each row comes from; NULL for rows of windows.
         dead_letters: `DEAD_LETTERS`, in the order of the records.
         matched: living records with a match in every dimension, before WHERE.
@@ -63,10 +56,7 @@ class JoinedBatch:
 def parse_records(
     spec: ProbeKernelSpec, records: pa.RecordBatch, context: BatchContext
 ) -> "ParsedRecords":
-    """The first half of `join_batch`: what each record of a batch says, and which are dead.
-
-    Those of topics that the INSERT does not read are left out.
-    """
+    """The first half of `join_batch`: parses records of the topics that the INSERT reads."""
     parsed = ParsedRecords(spec, _with_topic(spec.own(records), spec.topics), context)
     parsed.read()
     return parsed
@@ -74,15 +64,13 @@ def parse_records(
 
 @dataclass(slots=True)
 class ParsedRecords:
-    """The records of a batch and what they say.
+    """The records of a batch and their parsed columns.
 
     Attributes:
-        records: as they came.
         dead: the first reason of each dead one, by its input row.
-        columns: the probe's columns, by name; a value for each parsed row.
-        input_rows: the input row of each parsed row.
-        arrivals: what the records were, if they have been parsed in another stage.
-        unparsed: the input rows that were dead when all was parsed.
+        columns: by name; a value for each parsed row, whose input row is in `input_rows`.
+        arrivals: the arrivals of the records, if another stage has parsed them.
+        unparsed: input rows that parsing made dead.
     """
 
     spec: ProbeKernelSpec
@@ -98,7 +86,7 @@ class ParsedRecords:
     def of_arrivals(
         cls, spec: ProbeKernelSpec, arrivals: pa.RecordBatch, context: BatchContext
     ) -> "ParsedRecords":
-        """Records that were parsed before; all of them live."""
+        """Records that another stage has parsed; all of them live."""
         names = {PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", VALUE: "value"}
         own = {names[name]: arrivals.column(name) for name in RECORD.names}
         records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topics)
@@ -107,7 +95,7 @@ class ParsedRecords:
         return cls(spec, records, context, {}, columns, rows, arrivals)
 
     def read(self) -> None:
-        """Fill `columns` for the records that can be parsed, which `input_rows` names."""
+        """Fill `columns` for the parsable records, which `input_rows` names."""
         parsed = self.spec.columns.read(self.records, self.spec.names, self.spec.schemas)
         self.dead = {bad.row: bad.reason for bad in parsed.bad}
         self.input_rows = parsed.row_index.to_numpy()
@@ -186,7 +174,6 @@ class ParsedRecords:
         return list(columns.columns)
 
     def dead_letters(self) -> pa.RecordBatch:
-        """`DEAD_LETTERS`, in the order of the records."""
         reasons_by_row = dict(sorted(self._own_dead()))
         rows = list(reasons_by_row)
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
@@ -204,7 +191,6 @@ class ParsedRecords:
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
 
     def _own_dead(self) -> Iterator[tuple[int, str]]:
-        """The dead records that are told here, and why."""
         member = self.spec.member
         for row, reason in self.dead.items():
             if member is None:

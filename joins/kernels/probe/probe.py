@@ -1,22 +1,21 @@
 """One micro-batch of the probe, a pure function: records in, joined rows and dead letters out.
 
 Steps: parse the needed fields, metadata and computed columns (`parse_records`), make a row for each
-element that is unnested, then for each dimension in the order of the statement keys, lookup and the
-rest of ON, which belongs to the match, then WHERE, then the projection. Where records may wait
-between the two, they are arrivals (`joins.kernels.probe.arrival_files`),
-with which `join_arrivals` goes on.
+unnested element, then for each dimension in statement order look up the keys and apply the rest of
+ON, then WHERE, then the projection. Records that may wait between parsing and joining are arrivals
+(`joins.kernels.probe.arrival_files`), which `join_arrivals` takes.
 
 Rows come in the order of the records, and for one record in the order of the matches' primary keys,
-first dimension first. So a replay gives the same rows in the same order, whatever became of the
-index's segments.
+first dimension first. So a replay gives the same rows in the same order, whatever the index's
+segments are.
 
-A record is either answered or dead: if it cannot be parsed, or an expression
-fails in one of its rows, or a NOT NULL column of the sink would be NULL, it is one dead letter with
-the first reason and has no rows.
+A record is either answered or dead: if it cannot be parsed, an expression fails in one of its rows,
+or a NOT NULL column of the sink would be NULL, it is one dead letter with the first reason and has
+no rows.
 
-The INSERTs of a statement set answer each for themselves, the records of the topics that they read.
-All that read one table parse the same columns, so that a record which cannot be parsed is dead for
-all of them; of what fails behind that, the reason names the INSERT.
+Each INSERT of a statement set answers the records of the topics that it reads. All that read one
+table parse the same columns, so an unparsable record is dead for all of them; the reason of a later
+failure names the INSERT.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,12 +62,7 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """The elements of rows, one after the other.
-
-    Attributes:
-        columns: what an element has, by name.
-        rows: the element of each row, -1 for a row without one.
-    """
+    """Concatenated elements of rows; `rows` has the element of each row, -1 for none."""
 
     columns: Mapping[str, pa.Array]
     rows: Rows
@@ -81,10 +75,7 @@ class Elements:
 
 
 def unnested(values: pa.Array, join_type: JoinType) -> tuple[Rows, Elements]:
-    """The position of each row that comes of `values`, ascending, and its elements.
-
-    NULL has as many elements as an empty one: none.
-    """
+    """The position in `values` of each row, ascending, and its elements; NULL has none."""
     lists = _as_list(values)
     lengths = np.asarray(pc.list_value_length(lists).fill_null(0), dtype=np.int64)
     elements = lists.flatten()
@@ -98,7 +89,6 @@ def unnested(values: pa.Array, join_type: JoinType) -> tuple[Rows, Elements]:
 
 
 def _as_list(values: pa.Array) -> pa.ListArray:
-    """A map as the list of its entries."""
     if not pa.types.is_map(values.type):
         return values
     if values.offset:
@@ -109,7 +99,6 @@ def _as_list(values: pa.Array) -> pa.ListArray:
 
 
 def _columns(elements: pa.Array) -> Mapping[str, pa.Array]:
-    """The fields of a row are NULL where the row is."""
     if not pa.types.is_struct(elements.type):
         return {ELEMENT: elements}
     names = [field.name for field in elements.type]
@@ -144,7 +133,7 @@ def join_batch(
     indexes: Mapping[str, DimensionIndex],
     context: BatchContext,
 ) -> JoinedBatch:
-    """Join `records` with `indexes`, which are given by the alias of their join.
+    """Join `records` with `indexes`, by the alias of their join.
 
     `records` is `[value: binary, topic: string?, partition: int32, offset: int64, timestamp?]`, the
     timestamp an Arrow timestamp or int64 milliseconds.
@@ -179,12 +168,9 @@ def _answer(parsed: ParsedRecords, indexes: Mapping[str, DimensionIndex]) -> Joi
 
 @dataclass(slots=True)
 class _Joined:
-    """Rows of the join so far.
+    """Rows of the join so far, by ascending parsed row.
 
-    Attributes:
-        probe_rows: the parsed row of each; ascending.
-        dimensions: by alias, the index and its row for each row, -1 where LEFT has padded.
-        elements: by alias, those that are unnested.
+    `dimensions` has by alias the index and its row for each row, -1 where LEFT has padded.
     """
 
     batch: ParsedRecords
@@ -241,7 +227,6 @@ class _Joined:
 
 
 def _unnested(parsed: ParsedRecords) -> _Joined:
-    """The living records, as many times as they have elements to be unnested."""
     joined = _Joined(parsed, parsed.living(), {})
     for unnest in parsed.spec.unnests:
         at, elements = unnested(joined.evaluate(unnest.value).values, unnest.join_type)
@@ -265,7 +250,7 @@ def _join(joined: _Joined, join: DimensionJoin, index: DimensionIndex) -> _Joine
 def _matches(
     joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
 ) -> tuple[Rows, Rows]:
-    """What `lookup` finds, without the rows whose NULL comes from a cast of a null-safe pair."""
+    """Matches of `lookup`, except for a NULL that comes from a cast of a null-safe pair."""
     if index.spec.versioned is not None:
         return _versions(joined, join, index, keys)
     possible = _possible(joined, join, keys)
@@ -288,10 +273,7 @@ def _possible(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) ->
 def _versions(
     joined: _Joined, join: DimensionJoin, index: DimensionIndex, keys: Sequence[pa.Array]
 ) -> tuple[Rows, Rows]:
-    """The versions that were valid at the rows' times, if the rest of the equalities is true.
-
-    What a version has in other columns than the primary key does not make an older one valid.
-    """
+    """Versions valid at the rows' times; one that fails other equalities restores no older one."""
     pairs = list(zip(join.keys, keys, strict=True))
     by_column = {pair.dimension_column: (pair, key) for pair, key in reversed(pairs)}
     looked_up = [by_column[name] for name in index.spec.join_key]
@@ -304,7 +286,6 @@ def _versions(
 
 
 def _equal(index: DimensionIndex, rows: Rows, pair: KeyPair, expected: pa.Array) -> Mask:
-    """Where the column of `pair` equals what is wanted, row by row."""
     column = index.take(rows, [pair.dimension_column]).column(0)
     equal = mask_of(pc.equal(column, expected.cast(column.type)))
     if pair.null_safe:
@@ -313,7 +294,7 @@ def _equal(index: DimensionIndex, rows: Rows, pair: KeyPair, expected: pa.Array)
 
 
 def _times(joined: _Joined, join: DimensionJoin) -> Rows:
-    """Epoch milliseconds of the rows so far; where there is no time, before all versions."""
+    """Epoch milliseconds of the rows so far; NULL is before all versions."""
     assert join.time is not None, "versions are looked up in event time only"
     arrivals = joined.batch.arrivals
     if arrivals is not None:
@@ -323,7 +304,7 @@ def _times(joined: _Joined, join: DimensionJoin) -> Rows:
 
 
 def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:
-    """With a row -1 for each position that has no match, in order."""
+    """Adds a row -1 for each position without a match, in order."""
     has_match = np.zeros(count, dtype=np.bool_)
     has_match[at] = True
     lonely = np.flatnonzero(~has_match)

@@ -1,7 +1,4 @@
-"""What the workers need of a plan: the columns, joins and rows of one INSERT, and its indexes.
-
-Made once a job, before any record; picklable, without secrets.
-"""
+"""The workers' part of a plan: the columns, joins and rows of one INSERT, and its indexes."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -41,11 +38,11 @@ from joins.plan.types import Case, Expression, arrow_type, columns_of
 
 
 def window_input_columns(window: Windowing) -> tuple[OutputColumn, ...]:
-    """What is computed of each joined row before it goes into windows; all may be NULL.
+    """Columns computed from each joined row before it goes into windows; all may be NULL.
 
-    `key_<n>` for the keys in their order, then for the aggregate `n` its argument `arg_<n>` and the
-    condition of its FILTER `where_<n>`, if it has them. An argument is computed only where the
-    condition is true, elsewhere it is NULL.
+    `key_<n>` for the keys in order, then for aggregate `n` its argument `arg_<n>` and its FILTER
+    condition `where_<n>`, if any. An argument is computed only where the condition is true,
+    elsewhere it is NULL.
     """
     keys = [OutputColumn(f"key_{at}", key.expression) for at, key in enumerate(window.keys)]
     read = [column for at, each in enumerate(window.aggregates) for column in _read(at, each)]
@@ -68,16 +65,16 @@ _OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
 
 @dataclass(frozen=True, slots=True)
 class SetMember:
-    """An INSERT of a statement set of several.
+    """One of several INSERTs of a statement set.
 
     Attributes:
         number: from 1, in the order of the script.
-        tells_unparsed: a record that cannot be parsed is a dead letter here, too; of a batch only
-            the first INSERT of a table tells them.
-        is_alone: another table of the job has one of its topics, too: what cannot be parsed here
-            may have rows there, so each INSERT tells its own.
-        counts: the indexes of the topics whose records count here, for those of the others count in
-            an INSERT before; None for all that it reads.
+        tells_unparsed: it reports records that cannot be parsed as dead letters; only the first
+            INSERT of a table in a batch does.
+        is_alone: another table of the job shares one of its topics and may parse these records, so
+            each INSERT reports its own.
+        counts: indexes of the topics whose records count here, as the others count in an earlier
+            INSERT; None for all that it reads.
     """
 
     number: int
@@ -108,7 +105,7 @@ def insert_told(reason: str) -> int | None:
 
 
 def member_of(plan: JoinPlan, insert: int) -> SetMember | None:
-    """Which INSERT of `plan` the one at `insert`, from 0, is; None if it is the only one."""
+    """The INSERT of `plan` at `insert`, from 0; None if it is the only one."""
     if not plan.more_inserts:
         return None
     own, *others = plan.inserts[insert], *plan.inserts[:insert], *plan.inserts[insert + 1 :]
@@ -133,7 +130,7 @@ def _counted(own: JoinPlan, before: list[JoinPlan]) -> tuple[int, ...] | None:
 
 
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
-"""Where a record is: within a batch the partition is its number, in tables it is the true one."""
+"""Address of a record: within a batch the partition is its number, in tables it is the true one."""
 DEAD_LETTERS = pa.schema(
     [
         *COORDINATES,
@@ -143,7 +140,7 @@ DEAD_LETTERS = pa.schema(
         *MORE_OF_A_RECORD,
     ]
 )
-"""The records that have no rows; of `MORE_OF_A_RECORD` only what the job reads is there."""
+"""Records without rows; of `MORE_OF_A_RECORD` only the columns that the job reads are present."""
 ROW_METADATA = pa.schema(
     [
         ("_topic", pa.string()),
@@ -159,20 +156,17 @@ WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.n
 
 @dataclass(frozen=True, slots=True)
 class ProbeKernelSpec:
-    """What the workers need of a plan; made by `kernel_spec`, picklable, without secrets.
+    """The workers' part of a plan; made by `kernel_spec`, picklable, without secrets.
 
     Attributes:
-        topics: of records that come without the name of theirs; partitions are their numbers.
-        fields: the physical columns that are needed; the same for metadata and computed ones.
-        columns: what the physical columns are in a record, whether they are needed or not.
-        schemas: of the registries of schemas that formats ask.
+        topics: of records that come without a topic name; partitions are their numbers.
+        fields: the physical columns that are read, as for metadata and computed ones.
+        columns: all physical columns of a record, read or not.
         row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
-        watermark: of a plan with event time.
-        carried: the probe's columns that are read behind the parsing.
-        window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
-        window_records: the columns of the record behind `window_input`.
-        member: of a statement set of several INSERTs, which one it is.
-        reads: the indexes of the topics whose records it joins; empty for all of them.
+        carried: the probe's columns that are read after parsing.
+        window_input: with windows, the columns that `join_arrivals` gives instead of `output`.
+        window_records: the record's columns after `window_input`.
+        reads: indexes of the topics whose records it joins; empty for all.
     """
 
     alias: str
@@ -200,7 +194,6 @@ class ProbeKernelSpec:
 
     @property
     def record_columns(self) -> tuple[str, ...]:
-        """What is needed of a record, as readers of Kafka name it."""
         asked_for = {item.key for item in self.metadata_fields}
         if self.columns.are_in_key(self.names):
             asked_for.add("key")
@@ -218,7 +211,7 @@ class ProbeKernelSpec:
 
     @property
     def joined_schema(self) -> pa.Schema:
-        """The schema of `JoinedBatch.rows`: the sink's, or that of the windows' input."""
+        """The schema of `JoinedBatch.rows`: the sink's, or the windows' input."""
         if self.window_input is None:
             return self.output_schema
         record = self.arrivals.schema
@@ -255,10 +248,10 @@ class ProbeKernelSpec:
 
 
 def kernel_spec(plan: JoinPlan, insert: int = 0) -> ProbeKernelSpec:
-    """The part of `plan` that a worker needs for one of its INSERTs, which count from 0.
+    """The part of `plan` that a worker needs for INSERT number `insert`, from 0.
 
-    It is without the probe columns that nothing reads, but with those that other INSERTs read of
-    the same table: a record that cannot be parsed has no rows in any of their outputs.
+    It omits probe columns that nothing reads, but keeps those that other INSERTs read from the same
+    table: a record that cannot be parsed has no rows in any of their outputs.
     """
     own = plan.inserts[insert]
     read = {
@@ -318,7 +311,6 @@ def _has_event_time(plan: JoinPlan) -> bool:
 
 
 def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
-    """The columns that are `read` behind the parsing, of all that a record is parsed into."""
     for item in spec.fields:
         if item.name in read:
             yield item
@@ -331,11 +323,7 @@ def _carried(spec: ProbeKernelSpec, read: Collection[str]) -> Iterator[Field]:
 
 
 def _window_records(plan: JoinPlan) -> tuple[str, ...]:
-    """What the windows need of a record: where and when it came, and all of it if it may be late.
-
-    What a temporal join in event time has released is not behind the watermark; what it lets
-    through in processing time may be behind the clock.
-    """
+    """Columns of a record that windows need: address and time, and all if it may be late."""
     if not _has_event_time(plan):
         return (PARTITION, OFFSET)
     names = (PARTITION, OFFSET, TIME, WATERMARK)
@@ -347,10 +335,9 @@ def _window_records(plan: JoinPlan) -> tuple[str, ...]:
 def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpec:
     """The index that `join`, of any INSERT of `plan`, looks up.
 
-    Joins of one dimension on the same columns share it.
-
-    A join in event time, of a dimension with event time, looks up all versions of the primary key.
-    `partitions` is the number of partitions of the dimension's changelog topic.
+    Joins of one dimension on the same columns share it. A join in event time, of a dimension with
+    event time, looks up all versions of the primary key. `partitions` counts those of the
+    dimension's changelog topic.
     """
     dimension = next(item for item in plan.dimensions if item.name == join.dimension)
     key = tuple(pair.dimension_column for pair in join.keys)
@@ -385,10 +372,7 @@ def _schema(columns: Sequence[OutputColumn]) -> pa.Schema:
 
 
 def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
-    """(relation, name) of every column that UNNEST, the joins, WHERE and the output read.
-
-    The output of windows reads none: their keys and the arguments of their aggregates do.
-    """
+    """(relation, name) of every column that UNNEST, joins, WHERE and output read."""
     window = plan.window
     output = plan.output if window is None else window_input_columns(window)
     expressions = [column.expression for column in output]

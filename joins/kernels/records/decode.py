@@ -1,4 +1,4 @@
-"""Record batches as columns: what a Fetch response has of one partition."""
+"""Record batches as columns: one partition of a Fetch response."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,8 +38,7 @@ class DecodedRecords:
         data: bytes of keys, values and headers.
         places: a row a record: offset, timestamp in ms, start and end of key, value and headers in
             `data`; the start of a NULL is negative.
-        next_offset: offset behind the last whole batch, None without one.
-        batches: headers of the batches that the records are from.
+        next_offset: offset after the last whole batch, None without one.
     """
 
     data: NDArray[np.uint8]
@@ -54,18 +53,13 @@ class DecodedRecords:
         return self.places[:, at]
 
     def texts(self, at: int) -> pa.BinaryArray:
-        """`KEY` or `VALUE` of each record.
-
-        Raises:
-            RecordFormatError: together they are larger than an Arrow array.
-        """
+        """`KEY` or `VALUE` of each record; raises RecordFormatError if they exceed an array."""
         try:
             return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
         except OverflowError as exc:
             raise RecordFormatError(f"{exc} of records come at once") from exc
 
     def of_batches(self, fact: Callable[[BatchHeader], Any]) -> list[Any]:
-        """`fact` of each record's batch."""
         first = np.array([header.base_offset for header in self.batches], np.int64)
         batch = np.searchsorted(first, self.places[:, OFFSET], side="right") - 1
         facts = [fact(header) for header in self.batches]
@@ -87,7 +81,7 @@ class DecodedRecords:
 
 @compiled
 def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
-    """The signed number at `at` and the position behind it, -1 if it does not end in time."""
+    """The signed number at `at` and the position after it, -1 if it does not end before `limit`."""
     value, shift = 0, 0
     while 0 <= at < limit and shift < 64:
         byte = np.int64(data[at])
@@ -110,11 +104,8 @@ def _text(data: NDArray[np.uint8], at: int, limit: int) -> tuple[bytes | None, i
 def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[np.int64]) -> bool:
     """Splits batches into records; false if the lengths of a batch do not fit.
 
-    Args:
-        data: bodies of the batches.
-        batches: per batch start and end of its body, first and last offset, time, whether records
-            have own timestamp deltas, and the number of records.
-        places: receives a row a record.
+    `batches` has for each batch start and end of its body, first and last offset, time, a flag for
+    timestamp deltas, and the number of records. `places` receives a row a record.
     """
     row = 0
     for batch in range(len(batches)):
@@ -145,7 +136,7 @@ def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[
 
 
 def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Header and body of each batch; the next fetch repeats a batch that the broker has cut off."""
+    """Header and body of each batch; omits a truncated last batch, which the next fetch repeats."""
     at = 0
     while (header := BatchHeader.at(data, at)) is not None:
         end = at + header.size
@@ -162,8 +153,7 @@ def _committed(
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Batches without control batches and aborted transactions.
 
-    `aborted` has (producer id, first offset) of each aborted transaction, which ends with the next
-    control batch of its producer.
+    An aborted (producer id, first offset) ends with the next control batch of its producer.
     """
     coming = sorted(aborted, key=lambda each: each[1], reverse=True)
     ended: set[int] = set()
@@ -177,7 +167,6 @@ def _committed(
 
 
 def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> bytes | memoryview:
-    """The decompressed records of a batch, which has room for their number."""
     kind = header.compression
     plain = body if kind is Compression.NONE else decompress(kind, bytes(body))
     if not 0 <= header.records <= len(plain):
@@ -194,15 +183,9 @@ def decode(
 ) -> DecodedRecords:
     """The records with offsets from `bounds[0]` to before `bounds[1]`.
 
-    Args:
-        data: one partition of a Fetch response: whole batches, and perhaps a part of one.
-        bounds: first offset, and the offset behind the last.
-        aborted: (producer id, first offset) of aborted transactions in the response; empty for
-            `read_uncommitted`.
-        decompress: decompresses a batch.
-
-    Raises:
-        RecordFormatError: a batch is damaged, or older than format v2.
+    `data` is one partition of a Fetch response, whose last batch may be truncated. `aborted` has
+    (producer id, first offset) of aborted transactions; empty for `read_uncommitted`. Raises
+    RecordFormatError if a batch is damaged, or older than format v2.
     """
     batches = list(_whole_batches(memoryview(data)))
     next_offset = batches[-1][0].last_offset + 1 if batches else None

@@ -14,7 +14,7 @@ BODIES = pa.schema(
     [("partition", pa.int32()), ("records", pa.int32()), ("body", pa.large_binary())]
 )
 KEYLESS_RUN = 1_000
-"""So many rows without a key go to one partition before the next one has its turn."""
+"""Rows without a key that go to one partition before the next one."""
 
 _VARINT_BYTES = 5
 _FIXED_BYTES = 2 + 4 * _VARINT_BYTES  # attributes, time; length, offset, key, value
@@ -45,12 +45,7 @@ class Headers(NamedTuple):
 
 
 class RecordRows(NamedTuple):
-    """Rows to write.
-
-    Attributes:
-        order: the order in which rows are written; rows of one partition are contiguous.
-        headers: encoded, with their number.
-    """
+    """Rows to write in `order`, in which rows of one partition are contiguous."""
 
     order: NDArray[np.int64]
     partitions: NDArray[np.int32]
@@ -61,12 +56,9 @@ class RecordRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Chooses a partition for each row.
+    """Chooses a partition for each row; rows without a key begin at `first`.
 
-    Attributes:
-        partitions: number of partitions of the topic.
-        first: the partition of the first rows without a key.
-        body_bytes: most bytes of a batch before compression; a larger record is a batch by itself.
+    `body_bytes` limits a batch before compression; a larger record is a batch by itself.
     """
 
     partitions: int
@@ -91,7 +83,6 @@ def _varint_size(value: int) -> int:
 
 @compiled
 def _put_varint(out: NDArray[np.uint8], at: int, value: int) -> int:
-    """Writes a number of at least -1; returns the position behind it."""
     rest = value << 1 if value >= 0 else 1
     while rest > 127:
         out[at] = rest & 127 | 128
@@ -126,7 +117,7 @@ def _put_text(
 @compiled
 def _put_headers(out: NDArray[np.uint8], ends: NDArray[np.int64], headers: Headers) -> None:
     """Writes number and headers of each row; `ends` receives where each row ends."""
-    # Arrays are taken out of their tuples once: their owners are counted at each access.
+    # Read arrays from their tuples once: each access counts a reference.
     (names, name_starts, name_ends), counts, (data, starts, value_ends), has_value = headers
     rows, at = len(ends), 0
     for row in range(rows):
@@ -147,10 +138,7 @@ def _put_headers(out: NDArray[np.uint8], ends: NDArray[np.int64], headers: Heade
 def _put_records(
     out: NDArray[np.uint8], bodies: NDArray[np.int64], written: RecordRows, body_bytes: int
 ) -> int:
-    """Writes the records; returns the number of bodies.
-
-    `bodies` receives partition, number of records, and end in `out` of each.
-    """
+    """Writes the records; `bodies` receives partition, number of records and end of each."""
     order, partitions, (keys, key_starts, key_ends), values_of_all, headers_of_all = written
     (values, value_starts, value_ends), (headers, starts, ends) = values_of_all, headers_of_all
     count, start, at, delta = 0, 0, 0, 0
@@ -287,12 +275,8 @@ def encode_bodies(
 ) -> pa.RecordBatch:
     """The rows as bodies of record batches, `BODIES`, in the order of each partition's rows.
 
-    Args:
-        keys: `binary`.
-        values: `binary`; NULL is a tombstone.
-        headers: name → one value for all rows, or a `binary` column; NULL omits the header.
-        partitions: of each row.
-        body_bytes: as `Places.body_bytes`.
+    `keys` and `values` are `binary`; a NULL value is a tombstone. A header has one value for all
+    rows, or a `binary` column; NULL omits it. `body_bytes` is as in `Places`.
     """
     rows = len(values)
     texts = (texts_of(keys), texts_of(values), _finished(_segments(headers, rows), rows))

@@ -74,10 +74,7 @@ class RecordFormatError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class BatchOrigin:
-    """Producer and sequence of a batch: the broker recognises repeated batches by it.
-
-    `sequence` numbers the batch's first record among the producer's records of the partition.
-    """
+    """Producer and first sequence number of a batch; the broker detects repeats by it."""
 
     producer_id: int
     producer_epoch: int
@@ -87,13 +84,11 @@ class BatchOrigin:
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """What stands before the records of a batch.
+    """The header of a record batch; timestamps in epoch milliseconds.
 
     Attributes:
         size: bytes of the whole batch.
         checksum: CRC-32C of all bytes from `CHECKED_FROM` on.
-        attributes: codec and flags.
-        base_ms: timestamp of the first record, epoch milliseconds.
         max_ms: greatest timestamp, or the append time.
         leader_epoch: of the partition's leader at the append, negative if unknown.
     """
@@ -114,11 +109,7 @@ class BatchHeader:
 
     @classmethod
     def at(cls, data: memoryview, at: int) -> Self | None:
-        """The header at a position of `data`, None if it does not end there.
-
-        Raises:
-            RecordFormatError: it is no header of format v2.
-        """
+        """The header at `at`, None if truncated; raises RecordFormatError unless format v2."""
         if len(data) - at < _BEFORE_CRC.size:
             return None
         offset, length, epoch, magic = _BEFORE_CRC.unpack_from(data, at)
@@ -137,11 +128,7 @@ class BatchHeader:
 
     @property
     def compression(self) -> Compression:
-        """Codec of the records.
-
-        Raises:
-            RecordFormatError: Kafka does not have this codec.
-        """
+        """Codec of the records; raises RecordFormatError if it is unknown."""
         codec = self.attributes & _CODEC
         if codec >= len(_KINDS):
             raise RecordFormatError(f"a batch is compressed by codec {codec}, which Kafka has not")

@@ -86,7 +86,7 @@ def _from_base64(value: str | bytes) -> str:
 
 
 def _url_decode(text: str) -> str | None:
-    """Of a form: `+` is a blank; NULL for what is not encoded so."""
+    """Form encoding: `+` is a blank; NULL for an invalid text."""
     pieces: list[bytes] = []
     at = 0
     for match in _PERCENT.finditer(text):
@@ -100,7 +100,6 @@ def _url_decode(text: str) -> str | None:
 
 
 def _url_decode_recursive(text: str, most: int = 10) -> str | None:
-    """Decodes until the text does not change, decoding fails, or `most` steps are done."""
     decoded = None
     for _ in range(most):
         following = _url_decode(text if decoded is None else decoded)
@@ -111,7 +110,6 @@ def _url_decode_recursive(text: str, most: int = 10) -> str | None:
 
 
 def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
-    """A part of a URL as `java.net.URL` names them."""
     match = _URL.fullmatch(url.strip())
     if match is None or match["scheme"].lower() not in _PROTOCOLS:
         return None

@@ -1,7 +1,7 @@
 """PRINTF: `String.format` of Java for the values of a row.
 
-As in Flink a pattern that its values do not fit gives NULL. A time is shown as Flink keeps it: a
-DATE as its days since 1970, a TIME as its milliseconds.
+As in Flink a pattern that its values do not fit gives NULL. A time appears in Flink's internal
+form: a DATE as days since 1970, a TIME as milliseconds.
 """
 
 import re
@@ -33,7 +33,7 @@ _MOST_DIGITS = 400
 
 
 class FormatError(Exception):
-    """A pattern is none, or its values do not fit it."""
+    """A pattern is invalid, or its values do not fit it."""
 
 
 def _printf_bytes(op: Operation) -> Sizes:
@@ -70,7 +70,6 @@ Value = tuple[object, SqlType, str | None]
 
 
 def _column(op: Operation, at: int) -> Sequence[Value]:
-    """The values of an argument: for numbers, its type, and as `%s` shows it."""
     kind, column = op.types[at], op.array(at)
     numbers: Sequence[object] = column.to_pylist() if not _is_time(kind) else [None] * len(column)
     if kind.name in (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ):
@@ -98,7 +97,6 @@ def _is_time(kind: SqlType) -> bool:
 
 
 def _iso(micros: int, nanos: int) -> str:
-    """As `LocalDateTime.toString`: fraction in groups of three digits."""
     time = moment_of(micros)
     fraction = f"{time.microsecond:06}{nanos:03}"
     while fraction.endswith("000"):

@@ -4,8 +4,8 @@ An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that
 does not (`[a&&[^b]]`, `[a[b]]`, `\h`, `\R`, `\Z`, `(?=…)`, `\1`, `a++`) fails the row. `.` matches
 none of `\n`, `\r`, U+0085, U+2028, U+2029 unless `(?s)` is on.
 
-LIKE looks for the texts between two `%` one after the other, each at its first position. A piece
-with `_` may be compared at each position, so the two lengths together have a limit.
+LIKE searches the texts between two `%` in turn, each at its first position. A piece with `_` may be
+compared at each position, so the product of both lengths has a limit.
 """
 
 import re
@@ -42,20 +42,15 @@ _CLASS_ONLY_IN_JAVA = ("&&", "[")
 
 
 class InvalidExpressionError(ValueError):
-    """A text is no regular expression, for Java neither."""
+    """A text is no regular expression, not even in Java."""
 
 
 class UnknownAnswerError(ValueError):
-    """Only the engine of Java knows what an expression matches."""
+    """Only the engine of Java can evaluate the expression."""
 
 
 def translated(expression: str) -> str:
-    """The expression for RE2.
-
-    Raises:
-        InvalidExpressionError: it is none.
-        UnknownAnswerError: RE2 has no equal of it.
-    """
+    """The expression for RE2; raises InvalidExpressionError or UnknownAnswerError."""
     pieces: list[str] = []
     at, dotall = 0, False
     while at < len(expression):
@@ -117,7 +112,6 @@ def _escape(expression: str, at: int) -> tuple[str, int]:
 
 
 def _class(expression: str, at: int) -> tuple[str, int]:
-    """An enumeration `[…]`."""
     pieces, place = ["["], at + 1
     if expression.startswith("^", place):
         pieces.append("^")
@@ -156,7 +150,7 @@ _Piece = tuple[str | None, ...]
 
 
 def like(op: Operation) -> Value | Checked:
-    """`text LIKE pattern [ESCAPE character]`; no character stands for no escape."""
+    """`text LIKE pattern [ESCAPE character]`; an empty character means no escape."""
     escape = op.constant(2) if len(op.arguments) > 2 else None
     pattern = op.constant(1)
     if pattern is not None and (escape is not None or len(op.arguments) == 2):
@@ -174,10 +168,9 @@ def like(op: Operation) -> Value | Checked:
 
 
 def _pieces(pattern: str, escape: str | None) -> list[_Piece]:
-    """What stands between the `%` of a pattern: characters, and `_ANY_CHARACTER` for each `_`.
+    """The pieces between the `%` of a pattern: characters, and `_ANY_CHARACTER` for each `_`.
 
-    Raises:
-        ValueError: the escape is several characters, or stands before another than it may.
+    Raises ValueError for an escape of several characters or before any other character.
     """
     if escape and len(escape) != 1:
         raise ValueError(escape)
@@ -201,7 +194,6 @@ def _regex(pieces: list[_Piece]) -> str:
 
 
 def _literal(character: str | None) -> str:
-    """In a regular expression that RE2 and Python read alike."""
     if character is _ANY_CHARACTER:
         return "."
     plain = character.isalnum() or ord(character) > 127
@@ -209,7 +201,7 @@ def _literal(character: str | None) -> str:
 
 
 def _matches(value: str, pieces: list[_Piece]) -> bool:
-    """Whether the first and the last piece stand at the ends, the others between them, in order."""
+    """True if the first and last piece are at the ends and the others in order between them."""
     first, last = pieces[0], pieces[-1]
     if len(pieces) == 1:
         return len(value) == len(first) and _stands(value, first, 0)
@@ -229,7 +221,6 @@ def _stands(value: str, piece: _Piece, at: int) -> bool:
 
 
 def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
-    """The first place of `piece` between two places, -1 if there is none."""
     if _ANY_CHARACTER not in piece:
         return value.find("".join(filter(None, piece)), place, end)
     if (end - place) * len(piece) > MAX_COMPARISONS:
@@ -241,18 +232,14 @@ def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
 MAX_EXPRESSION = 10_000
 _MEMORY = 8 << 20
 _ELEMENT = 6  # a byte as an element of a list: itself, where it ends, and a mark
-# What RE2 says of an expression that Java refuses, too.
+# Errors of RE2 for expressions that Java refuses, too.
 _INVALID = ("missing ", "unexpected )", "no argument", "trailing ", "bad repetition")
 Expression = Any
 
 
 @lru_cache(maxsize=512)
 def compiled(expression: str) -> Expression | None:
-    """The expression for RE2; None if it is none for Java either.
-
-    Raises:
-        UnknownAnswerError: Java takes it and RE2 does not.
-    """
+    """The expression for RE2, None if invalid; raises UnknownAnswerError if only Java has it."""
     if len(expression) > MAX_EXPRESSION:
         raise UnknownAnswerError(f"a regular expression of {len(expression)} characters")
     options = re2.Options()
@@ -301,7 +288,6 @@ def _extract_all(text: str, expression: str, group: int = 1) -> list[str | None]
 
 
 def matches(by: Expression, text: str) -> Iterator[Any]:
-    """Each match behind the one before, as Java's `find` goes on."""
     yield from by.finditer(text)
 
 
@@ -323,7 +309,7 @@ def _first(text: str, expression: str) -> str | None:
 
 
 def split_parts(text: str, expression: str, most: int = 0) -> list[str] | None:
-    """The text between the matches, as `String.split`: nothing empty at its end."""
+    """The text between the matches, as `String.split`: no empty strings at the end."""
     by = compiled(expression)
     if by is None:
         return None
@@ -341,7 +327,6 @@ def split_parts(text: str, expression: str, most: int = 0) -> list[str] | None:
 
 
 def _str_to_map(text: str, between: str = ",", inside: str = "=") -> list[tuple[str, str | None]]:
-    """Pairs by two regular expressions; of equal keys the last one counts."""
     pairs: dict[str, str | None] = {}
     for part in _parts(text, between) if text else ():
         key, *value = _parts(part, inside, most=1)
@@ -389,12 +374,7 @@ def similar(op: Operation) -> Checked:
 
 @lru_cache(maxsize=256)
 def matcher(pattern: str, escape: str = "") -> Expression:
-    """What matches a whole text by the pattern.
-
-    Raises:
-        SimilarError: it is no pattern.
-        UnknownAnswerError: only a backtracking engine knows what it matches.
-    """
+    """Matches a whole text by the pattern; raises SimilarError or UnknownAnswerError."""
     if len(escape) > 1:
         raise SimilarError(f'the escape is "{escape}"')
     by = compiled(_regular(pattern, escape))
@@ -423,7 +403,6 @@ def _regular(pattern: str, escape: str) -> str:
 
 
 def _enumeration(pattern: str, at: int, escape: str) -> tuple[str, int]:
-    """The part from `[` to its `]`."""
     pieces, at = ["["], at + 1
     while at < len(pattern):
         for name, regular in _CLASSES.items():

@@ -35,7 +35,6 @@ _JAVA_NUMBER = re.compile(
 
 
 def _initcap(text: str) -> str:
-    """Each word with a capital first; a word has letters and digits."""
     result, in_word = [], False
     for character in text:
         is_word = character.isalnum()
@@ -50,7 +49,6 @@ def _cased_character(character: str, *, first: bool) -> str:
 
 
 def _overlay(text: str, new: str, start: int, length: int | None = None) -> str:
-    """`new` in the place of the characters from `start`, or of as many as it has."""
     count = len(new) if length is None else length
     if start <= 0 or start > len(text):
         return text
@@ -59,7 +57,7 @@ def _overlay(text: str, new: str, start: int, length: int | None = None) -> str:
 
 
 def _translate(text: str | None, old: str | None, new: str | None) -> str | None:
-    """Each character of `old` as the one in its place of `new`, or left out."""
+    """Replaces each character of `old` by the one at its place in `new`, or drops it."""
     if text is None or new is None:
         return None
     if not old:
@@ -81,7 +79,7 @@ def _split(text: str, delimiter: str) -> list[str]:
 
 
 def _split_index(text: str, delimiter: str, index: int) -> str | None:
-    """The part of number `index`, from 0; an empty delimiter parts at white space."""
+    """Part number `index`, from 0; an empty delimiter splits at white space."""
     if index < 0 or text == "":
         return None
     parts = text.split(delimiter) if delimiter else text.split()
@@ -93,7 +91,7 @@ def _split_index_at(text: str, code: int, index: int) -> str | None:
 
 
 def _instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int:
-    """Where a part is found: for a negative start backwards from the end."""
+    """Position of a part; a negative start searches backwards from the end."""
     if occurrence <= 0:
         raise ValueError(occurrence)
     if start < 0:
@@ -108,7 +106,6 @@ def _instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int:
 
 
 def _hash_code(text: str) -> int:
-    """The absolute value of `String.hashCode`."""
     code = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
@@ -143,7 +140,6 @@ def _replaced_bytes(op: Operation) -> Sizes:
 
 
 def _ascii(text: str) -> int:
-    """The first byte, signed as in Java; 0 of an empty text."""
     if not text:
         return 0
     first = text[:1].encode()[0]
@@ -193,8 +189,6 @@ def _trim(function: Callable[..., Value], of_row: Callable[..., str]) -> Functio
 
 
 def _stripped(left: bool, right: bool) -> Callable[[str, str], str]:
-    """The text without these characters at its ends; a step for each that is cut off."""
-
     def of_row(text: str, characters: str) -> str:
         cut = frozenset(characters)
         first, stop = 0, len(text)
@@ -266,7 +260,6 @@ def _pad(left: bool) -> Function:
 
 
 def _pad_bytes(op: Operation) -> Sizes:
-    """Of what is kept of each text, and of as many whole fills as are begun."""
     text, width, fill = op.arrays()
     widths = _counts(width).clip(0)
     missing = (widths - _counts(pc.utf8_length(text))).clip(0)
@@ -281,7 +274,7 @@ def _counts(numbers: pa.Array) -> Sizes:
 
 
 def _replace(op: Operation) -> Value | Checked:
-    """Arrow compares all of what is replaced at each place of a text; Python is linear."""
+    """Arrow compares the whole pattern at each place of a text; Python is linear."""
     old, new = op.constant(1), op.constant(2)
     if old is not None and new is not None and 0 < len(old.as_py()) <= _SHORT:
         return pc.replace_substring(op.array(0), old.as_py(), new.as_py())
@@ -289,7 +282,7 @@ def _replace(op: Operation) -> Value | Checked:
 
 
 def _replace_bytes(op: Operation) -> Sizes:
-    """Exactly where a rough bound is too high: to count the places costs as much as to replace."""
+    """Exact where a rough bound is too high: counting costs as much as replacing."""
     length = bytes_of(op.array(0))
     old, new = op.constant(1), op.constant(2)
     if old is not None and new is not None and old.as_py():

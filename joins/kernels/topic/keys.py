@@ -1,8 +1,8 @@
-"""What is remembered of the keys of a topic: the number and the time that each came with.
+"""Memory of a topic's keys: the number and the time of each.
 
 `KnownKeys` has the number of the first record. `RowTimes` has the time of the newest row, whatever
-its time is: a deletion without a time has that of the row that it removes, as in Flink, where the
-deleted row is taken from the state of its key (`ChangelogNormalize`).
+its time is: a deletion without a time gets that of the row that it removes, as in Flink, which
+takes the deleted row from the state of its key (`ChangelogNormalize`).
 """
 
 import tempfile
@@ -42,7 +42,7 @@ _MERGED = 1 << 18  # keys of each run that a merge has in memory
 
 
 class RowTimes:
-    """Newest time per 64-bit key hash, in sorted runs; of a hash in several runs the newest counts.
+    """Newest time per 64-bit key hash, in sorted runs, of which the newest counts.
 
     Two keys with the same hash count as one. 16 bytes a key, deleted ones too.
     """
@@ -100,7 +100,6 @@ class RowTimes:
 
 
 def _newest(hashes: Hashes, times: Times) -> tuple[Hashes, Times]:
-    """The last entry of each hash, by ascending hash."""
     order = np.argsort(hashes, kind="stable")
     hashes, times = hashes[order], times[order]
     last = np.ones(len(hashes), dtype=np.bool_)
@@ -120,8 +119,6 @@ def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Keys by ascending hash."""
-
     hashes: Hashes
     checks: Hashes
     numbers: Numbers
@@ -133,7 +130,6 @@ class _Run:
         return _Run(self.hashes[first:end], self.checks[first:end], self.numbers[first:end])
 
     def find(self, keys: "_Run") -> tuple[npt.NDArray[np.bool_], Numbers]:
-        """Which of `keys` are in this run, and their numbers."""
         is_there = np.zeros(len(keys), dtype=np.bool_)
         numbers = keys.numbers.copy()
         places = np.searchsorted(self.hashes, keys.hashes)
@@ -153,10 +149,10 @@ class _Run:
 
 
 class KnownKeys:
-    """A set of keys with the number of each one's first record, in runs sorted by the first hash.
+    """Keys with the number of their first record, in runs sorted by the first hash.
 
     Runs up to `in_memory` keys are in memory. Larger ones are in mapped files without a name, below
-    `directory`: the kernel loads the pages that a look-up needs and drops them under pressure.
+    `directory`: the kernel loads the pages that a lookup needs and drops them under pressure.
     """
 
     def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
@@ -188,7 +184,6 @@ class KnownKeys:
         return result, _packed(new)
 
     def load(self, data: bytes) -> None:
-        """Adds keys from bytes of `add`, in parts of any size."""
         kept = np.frombuffer(data, _KEPT)
         kept = kept[np.argsort(kept["hash"], kind="stable")]
         names = ("hash", "check", "number")
@@ -223,7 +218,6 @@ class KnownKeys:
         return target
 
     def _room(self, keys: int) -> _Run:
-        """An empty run, in memory or in a file that is deleted with the process."""
         if keys <= self._in_memory:
             return _Run(
                 np.empty(keys, np.uint64), np.empty(keys, np.uint64), np.empty(keys, np.int32)
@@ -255,9 +249,8 @@ class KeptTimes(Protocol):
 class DeletionTimes:
     """Gives deletions in a topic the rowtime that ends their row.
 
-    If `metadata` names the record's or the change's time, a deletion has that time. If it is None,
-    the rowtime is a column of the value, and a deletion has the time of the row that it removes. A
-    deletion of a row that does not exist, such as a tombstone behind a delete, is ignored.
+    `metadata` names the record's or the change's time; None takes the time of the removed row. A
+    deletion of a row that does not exist, such as a tombstone after a delete, is ignored.
     """
 
     rowtime: str

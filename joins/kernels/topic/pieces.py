@@ -1,4 +1,4 @@
-"""Changes of a topic by partition: their marks and times, their order, and our records of them."""
+"""Changes of a topic by partition: marks and times, their order, and their changelog records."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +63,6 @@ class ChangePiece:
         order_ms: the same, but never lower than that of an earlier record.
         source_ms: times of the changes in the database, or else `times_ms`.
         positions: hash of the position at which a snapshot row was read, 0 if unknown.
-        marks: codes of `MARKS`, or `NO_MARK`.
         key: primary keys of upserted and deleted rows.
         after: declared columns of upserted rows.
         ended: rowtime of deleted rows, in a table with versions.
@@ -134,7 +133,6 @@ def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
 
 
 def _numbers_of(positions: pa.BinaryArray) -> Longs:
-    """A hash of each position, 0 for NULL."""
     coded = positions.dictionary_encode()
     digests = [blake2b(text, digest_size=8).digest() for text in coded.dictionary.to_pylist()]
     numbers = [int.from_bytes(digest, "big") >> 1 or 1 for digest in digests]
@@ -199,7 +197,6 @@ def changelog_records(
 
 
 def _gone(piece: ChangePiece) -> pa.RecordBatch:
-    """Columns of a deletion: the key and, in a table with versions, when the row ended."""
     if piece.ended is None:
         return piece.key
     columns = [*piece.key.columns, *piece.ended.columns]
@@ -239,8 +236,7 @@ def _wire(
 class TimeOrder:
     """Holds records of each partition until no partition is behind them.
 
-    Within a partition the order is that of the offsets: a record that is older than an earlier one
-    gets the time of that one.
+    Offsets order a partition: a record older than an earlier one gets that one's time.
     """
 
     def __init__(self, partitions: Iterable[int]) -> None:
@@ -259,7 +255,7 @@ class TimeOrder:
         self._latest_ms[piece.partition] = int(later.order_ms[-1])
 
     def take(self, at_end: Collection[int]) -> list[ChangePiece]:
-        """Records that nothing older can follow; partitions in `at_end` have no more records."""
+        """Records that no older ones can follow; partitions in `at_end` have no more records."""
         behind = [ms for partition, ms in self._latest_ms.items() if partition not in at_end]
         if not behind:
             taken = [piece for held in self._held.values() for piece in held]
@@ -305,7 +301,7 @@ class Window:
     def older(
         self, first: int, *, changes_from_ms: int | None, rows_after_ms: int | None, position: int
     ) -> np.ndarray:
-        """Which records from `first` on are older than the generation with these start times.
+        """Mask from `first` on: older than the generation with these start times.
 
         Snapshot rows that were read at `position` belong to the generation.
         """

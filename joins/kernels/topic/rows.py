@@ -109,7 +109,6 @@ class KeyedRowDecoder:
     def _keys(
         self, keys: pa.Array, rows: np.ndarray, bad: dict[int, tuple[RecordFault, str]]
     ) -> pa.RecordBatch:
-        """Primary keys of `rows`, NULL elsewhere; adds to `bad`."""
         names = [item.name for item in self._key]
         read = self._columns.read_keys(keys.take(pa.array(rows)), names, self._schemas)
         spread, reasons = _spread(read, rows, len(keys), self._key)

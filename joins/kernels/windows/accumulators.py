@@ -1,10 +1,8 @@
-"""Accumulators of the aggregates: columns that add up, so that parts of a window can be kept apart.
+"""Accumulators of the aggregates: columns that add up, so that a window can have several parts.
 
-`lift` makes the accumulators of single rows, `merge` those of groups of accumulators (in the order
-of their rows), `result` the value. As in Flink: NULL does not count; without any value COUNT is 0
-and all others are NULL; SUM of integers has their type and wraps, of DECIMAL(p, s) it is
-DECIMAL(38, s) and NULL when it does not fit; AVG of integers truncates. FLOAT adds up in double
-precision, which is more exact than Flink's sum.
+As in Flink: NULL does not count; without any value COUNT is 0 and all others are NULL; SUM of
+integers wraps, of DECIMAL(p, s) it is DECIMAL(38, s) and NULL when it does not fit; AVG of integers
+truncates. FLOAT adds up in double precision, which is more exact than Flink's sum.
 """
 
 from collections.abc import Sequence
@@ -30,11 +28,11 @@ _WIDE_DIGITS, _WIDE_BYTES = 76, 32
 
 
 class Accumulator(Protocol):
-    """How one aggregate is kept."""
+    """Columns and operations of one aggregate."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
-        """Of its columns."""
+        """Types of its columns."""
 
     def lift(self, values: pa.Array) -> Columns:
         """The accumulators of single arguments, NULL where a row does not count."""
@@ -48,7 +46,7 @@ class Accumulator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """One aggregate of a window: where its arguments are, and how it is kept."""
+    """One aggregate of a window: its arguments and its accumulator."""
 
     spec: WindowAggregate
     accumulator: Accumulator
@@ -58,7 +56,6 @@ class Aggregation:
         return self.accumulator.types
 
     def of_rows(self, rows: pa.RecordBatch, groups: Groups) -> Columns:
-        """The accumulators of groups of `rows`, which are a window's input."""
         values = self._values(rows)
         if values is None:
             return [pa.array(np.bincount(groups.codes, minlength=groups.count).astype(np.int64))]
@@ -74,7 +71,7 @@ class Aggregation:
         return values if values.type.equals(to) else cast(values, to, safe=False)
 
     def _values(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """The arguments, NULL where FILTER is not true; None where each row counts as it is."""
+        """The arguments, NULL where FILTER is not true; None if all rows count."""
         counts_all = self.spec.argument is None
         if counts_all and self.spec.where is None:
             return None
@@ -117,8 +114,6 @@ def _plain(function: AggregateKind, kind: SqlType, item: WindowAggregate) -> Acc
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """How many values."""
-
     types: tuple[pa.DataType, ...] = (pa.int64(),)
 
     def lift(self, values: pa.Array) -> Columns:
@@ -133,7 +128,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The sum, and how many values it has: integers in 64 bits that wrap, floats in double."""
+    """The sum and its number of values: integers in 64 bits that wrap, floats in double."""
 
     types: tuple[pa.DataType, ...]
 
@@ -161,10 +156,7 @@ class _Sum:
 
 @dataclass(frozen=True, slots=True)
 class _DecimalSum:
-    """The exact sum of decimals, whatever its size, and how many values it has.
-
-    It is kept as the bytes of a number of 76 digits, which tables have no type for.
-    """
+    """The exact sum of decimals of any size, as bytes of 76 digits, and its number of values."""
 
     scale: int
     types: tuple[pa.DataType, ...] = (pa.binary(_WIDE_BYTES), pa.int64())
@@ -180,7 +172,6 @@ class _DecimalSum:
         return [_viewed(sums, self.types[0]), pa.array(_added(_integers(columns[1]), groups))]
 
     def result(self, columns: Columns) -> pa.Array:
-        """NULL where the sum has more than 38 digits."""
         digits = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, 0))
         limit = pa.scalar(Decimal(10**_MOST_DIGITS), pa.decimal256(_WIDE_DIGITS, 0))
         fits = mask_of(pc.less(pc.abs(digits), limit))
@@ -190,8 +181,6 @@ class _DecimalSum:
 
 @dataclass(frozen=True, slots=True)
 class _Average:
-    """A sum and a count, divided."""
-
     sums: _Sum | _DecimalSum
     to: SqlType
 
@@ -219,8 +208,6 @@ class _Average:
 
 @dataclass(frozen=True, slots=True)
 class _Extreme:
-    """The smallest or the largest value."""
-
     kind: pa.DataType
     smallest: bool
 
@@ -232,7 +219,7 @@ class _Extreme:
         return [values]
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
-        # Arrow asks for a wider type to compare decimals in, and gives it back.
+        # Arrow compares decimals in a wider type, which it returns.
         column = columns[0]
         if pa.types.is_decimal(self.kind):
             column = cast(column, pa.decimal256(_WIDE_DIGITS, self.kind.scale))
@@ -245,8 +232,6 @@ class _Extreme:
 
 @dataclass(frozen=True, slots=True)
 class _Outermost:
-    """The first or the last value, in the order of the rows."""
-
     kind: pa.DataType
     first: bool
 
@@ -277,8 +262,6 @@ class _Outermost:
 
 @dataclass(frozen=True, slots=True)
 class _ListAgg:
-    """Texts in a row, with a separator between them."""
-
     separator: str
     types: tuple[pa.DataType, ...] = (pa.string(),)
 
@@ -296,7 +279,7 @@ class _ListAgg:
 
 @dataclass(frozen=True, slots=True)
 class _Distinct:
-    """The different values, in the order in which they came first; another aggregate of them."""
+    """The different values in the order of their first row; input of another aggregate."""
 
     kind: pa.DataType
     inner: Accumulator
@@ -348,7 +331,6 @@ def _viewed(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:
-    """An aggregate of Arrow's for each group, in the order of the groups."""
     table = pa.table({"code": pa.array(groups.codes), "value": column})
     aggregated = table.group_by("code", use_threads=False).aggregate([("value", function)])
     order = np.argsort(aggregated.column("code").to_numpy())
@@ -356,7 +338,6 @@ def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:
 
 
 def _lists(values: pa.Array, groups: Groups) -> pa.Array:
-    """The values of each group that are not NULL, in order."""
     valid = _valid(values)
     order = groups.order()
     order = order[valid[order]]

@@ -1,11 +1,8 @@
-"""Windows that fire: the state and the parts of a batch into results, state and rows of the sink.
+"""Windows that fire: the state and the parts of a batch become results, state and sink rows.
 
-Results come in the order of the operator of `watermark.reference.windows`: a late row fires its
-windows at once, with all contents; a step of the watermark fires what it reaches by the windows'
-ends, and keys of one window by their hash. Each result carries the watermark before the step.
-
-A changed row that HAVING no longer lets through is deleted, one that it did not let through before
-is new. A row whose expression fails is a dead letter with the row as JSON, and not let through.
+Results come in the order of `watermark.reference.windows`: a late row fires its windows at once; a
+step of the watermark fires windows by their ends, and keys of one window by their hash. Each result
+carries the watermark before the step. A row whose expression fails is a dead letter.
 """
 
 from collections.abc import Iterable
@@ -45,14 +42,14 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What a batch makes of a bucket.
+    """Results of a batch in one bucket.
 
     Attributes:
         rows: the relation of the windows: its columns, the keys and the aggregates, by name.
         kinds: int8, the kind of each row (`row_kinds`).
-        watermarks: int64, the operator's watermark that came before each row, milliseconds.
+        watermarks: int64, the operator's watermark before each row, milliseconds.
         state: rows to append to the bucket's state, or all of it if `replaces_state`.
-        late: rows that no window took, as `Partials.late`; only sessions know them so late.
+        late: as `Partials.late`; only for sessions.
     """
 
     rows: pa.RecordBatch
@@ -71,11 +68,8 @@ def fire(
 ) -> Fired:
     """Fire the windows of one bucket that `advance` reaches, and those that late rows change.
 
-    Args:
-        spec: the windows.
-        state: the bucket's state tables, oldest first; those whose `_due` is in `reads`.
-        partials: the batch's parts of the bucket, in the order of the partitions.
-        advance: how the watermark moves in the batch.
+    `state` has the bucket's tables, oldest first, whose `_due` is in `reads`; `partials` are in the
+    order of the partitions.
     """
     old = living(joined(state, state_schema(spec)), advance.before_ms)
     new = in_order(joined(partials, partial_schema(spec)))
@@ -91,9 +85,9 @@ def fire(
 def reads(
     spec: WindowSpec, partials: Iterable[pa.Table], advance: WatermarkAdvance
 ) -> tuple[int, int] | None:
-    """From which `_due` to which one, both included, `fire` needs the bucket's state.
+    """First and last `_due`, both included, of the bucket's state that `fire` needs; None for none.
 
-    None if it needs none of it. Sessions are needed when the batch has something for the bucket.
+    Sessions are needed when the batch has something for the bucket.
     """
     low, high = advance.before_ms + 1, advance.after_ms
     if spec.merges:
@@ -110,15 +104,12 @@ def reads(
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """Windows of TUMBLE, HOP and CUMULATE."""
-
     spec: WindowSpec
     old: pa.Table
     new: pa.Table
     advance: WatermarkAdvance
 
     def emissions(self) -> list[WindowFiring]:
-        """What fires, by late rows and by the watermark."""
         is_late = column(self.new, IS_LATE)
         late = self.new.filter(is_late)
         on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
@@ -134,10 +125,7 @@ class _Fixed:
         return merged(self.spec, table, by_window(self.spec, table))
 
     def _contents(self, on_time: pa.Table, late: pa.Table) -> tuple[pa.Table, Groups]:
-        """What windows that fire have without late rows; and the window of each late row.
-
-        Those that have nothing without late rows have the numbers behind the others.
-        """
+        """Contents of fired windows without late rows, empty ones last; window of each late row."""
         names, after = state_schema(self.spec).names, self.advance.after_ms
         parts = [_up_to(table, after).select(names) for table in (self.old, on_time)]
         whole = pa.concat_tables([*parts, late.select(names)]).combine_chunks()
@@ -159,7 +147,7 @@ class _Fixed:
         return base, Groups(place[of_late], int((present | lonely).sum()))
 
     def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> WindowFiring:
-        """Each late row fires its window, with what was there and all late rows up to it."""
+        """Each late row fires its window with the present contents and all late rows up to it."""
         is_late = np.zeros(max(groups.count, base.num_rows), dtype=np.bool_)
         is_late[groups.codes] = True
         before = np.flatnonzero(is_late[: base.num_rows])
@@ -175,7 +163,7 @@ class _Fixed:
         return self._refired(late, chain, at, opens[at])
 
     def _refired(self, late: pa.Table, chain: pa.Table, at: Rows, opens: Mask) -> WindowFiring:
-        """With each late row what its window has then, behind what it had before if that counts."""
+        """The contents of each late row's window, after the former ones if these were emitted."""
         rows = np.arange(late.num_rows)
         kinds = np.where(opens, INSERT, UPDATE_AFTER)
         contents, second = at, np.ones(len(rows), dtype=np.int64)
@@ -196,10 +184,7 @@ class _Fixed:
 
 
 def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
-    """Each row with the accumulators of all rows of its code up to it; `codes` are ascending.
-
-    In each round a row takes in what is as far before it as it reaches already, which doubles.
-    """
+    """Each row with the accumulators of all rows of its code up to it; codes ascend."""
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     lengths = np.diff(np.concatenate([starts, [len(codes)]]))
     ranks = np.arange(len(codes)) - np.repeat(starts, lengths)
@@ -228,13 +213,10 @@ def _up_to(table: pa.Table, due_ms: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Projected:
-    """Rows for the sink, in the order in which windows fired.
+    """Sink rows in the order in which windows fired; `kinds` are Flink's RowKind bytes.
 
-    Attributes:
-        rows: the plan's output columns.
-        kinds: int8, Flink's RowKind byte of each row.
-        watermarks: int64, the operator's watermark that came before each row, milliseconds.
-        dead: `[reason: string, value: binary]`, rows of the windows' relation that failed.
+    `watermarks` is int64, the operator's watermark before each row, milliseconds. `dead` is
+    `[reason: string, value: binary]`, rows of the windows' relation that failed.
     """
 
     rows: pa.RecordBatch
@@ -244,7 +226,6 @@ class Projected:
 
 
 def project(spec: WindowSpec, fired: Fired, proctime_ms: int) -> Projected:
-    """What the sink gets of `fired`."""
     run = _Projection(fired.rows, proctime_ms, {})
     passes = np.ones(fired.rows.num_rows, dtype=np.bool_)
     if spec.having is not None:
@@ -293,7 +274,6 @@ class _Projection:
             self.failed.setdefault(int(row), reason)
 
     def dead(self, fired: Fired) -> pa.RecordBatch:
-        """New rows that failed; an old one failed when it was new."""
         kinds = fired.kinds.to_numpy()
         at = [row for row in sorted(self.failed) if kinds[row] in {INSERT, UPDATE_AFTER}]
         texts = row_texts(self.rows.take(pa.array(at, pa.int64())))
@@ -304,7 +284,7 @@ class _Projection:
 
 
 def _kinds(kinds: np.ndarray, passes: Mask, *, retracts: bool) -> tuple[np.ndarray, Mask]:
-    """The kinds after HAVING, and the rows that are left: a -U stands right before its +U."""
+    """The kinds after HAVING, and the remaining rows: a -U directly precedes its +U."""
     changed, keep = kinds.copy(), passes.copy()
     after = np.flatnonzero(kinds == UPDATE_AFTER)
     paired = after[(after > 0) & (kinds[after - 1] == UPDATE_BEFORE)]

@@ -1,7 +1,6 @@
-"""Rows into parts of windows: a row for each key and window, whatever the batch has of it.
+"""Rows into parts of windows: one row for each key and window of the batch.
 
-A row that comes before its window has fired counts in its window's part. One that comes later, but
-within the lateness, is a separate part (`_late`), for it fires. One that no window takes is late.
+A row after its window has fired is a separate part (`_late`) within the lateness, else late.
 """
 
 from dataclasses import dataclass
@@ -28,11 +27,9 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """What a part of a batch brings.
+    """Parts of windows in a part of a batch, ordered by bucket (`partial_schema`).
 
-    Attributes:
-        table: `partial_schema`, ordered by bucket.
-        late: rows that no window took, `LATE`, in order of arrival.
+    `late` are rows that no window took, `LATE`, in order of arrival.
     """
 
     table: pa.Table
@@ -42,10 +39,8 @@ class Partials:
 def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
     """The parts of windows in `rows`, which are in order of arrival.
 
-    Args:
-        spec: the windows.
-        rows: the columns of `window_input_columns` and of `LATE`. Where windows follow the clock,
-            it is their `_time`, and `_wm` the millisecond before.
+    `rows` has the columns of `window_input_columns` and of `LATE`. Where windows follow the clock,
+    `_time` is the clock, and `_wm` the millisecond before.
     """
     keys = [plain_floats(column(rows, name)) for name in key_names(spec)]
     batch = _TimedRows(spec, rows, keys, numbers(rows, TIME), numbers(rows, WATERMARK))
@@ -54,8 +49,6 @@ def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """Windows, and of which group each of them is."""
-
     starts: Rows
     ends: Rows
     of: Rows
@@ -70,7 +63,7 @@ class _TimedRows:
     watermarks: Rows
 
     def windows(self) -> Partials:
-        """A row's windows go back from its latest one by the slide; of CUMULATE the ends do."""
+        """A row's windows go back from its latest one by the slide; in CUMULATE the ends do."""
         spec = self.spec
         apart_ms = spec.size_ms if spec.grows else spec.slide_ms
         latest = self.times - (self.times - spec.offset_ms) % apart_ms
@@ -89,7 +82,7 @@ class _TimedRows:
         return Partials(_by_bucket(table), self._late(taken == 0))
 
     def _on_time(self, latest: Rows, counts: Rows) -> pa.Table:
-        """Rows of the same key and the same windows add up before they are spread over windows."""
+        """Rows of one key and the same windows add up before they are spread over windows."""
         living = np.flatnonzero(counts > 0)
         part = self if len(living) == len(counts) else self._picked(living)
         latest, counts = latest[living], counts[living]
@@ -122,7 +115,6 @@ class _TimedRows:
         return self._picked(late)._table(Groups.each(len(late)), windows, late=True)
 
     def _back_from(self, latest: Rows, counts: Rows, skipped: Rows | None = None) -> "_Windows":
-        """As many windows as `counts` says, from the latest one less `skipped` ms back."""
         of = np.repeat(np.arange(len(counts)), counts)
         back = (np.arange(len(of)) - (np.cumsum(counts) - counts)[of]) * self.spec.slide_ms
         if skipped is not None:
@@ -132,10 +124,10 @@ class _TimedRows:
         return _Windows(starts if self.spec.grows else starts - back, ends, of)
 
     def sessions(self) -> Partials:
-        """A part is what is connected of a key's rows that came behind the same watermark.
+        """A part is a connected group of a key's rows with the same watermark.
 
-        If one of a key's rows comes behind its own end, all of them are parts of their own, as it
-        depends on their order which of them a session takes.
+        If a row of the key comes after its own end, each row is a separate part: their order
+        decides.
         """
         keys = Groups.of(self.keys, self.rows.num_rows)
         ends = self.times + self.spec.size_ms
@@ -159,7 +151,6 @@ class _TimedRows:
         return part._table(groups, _Windows(low, high, np.arange(groups.count)), late=False)
 
     def _apart(self, at: Rows) -> pa.Table:
-        """Each row on its own, with its record if it may turn out to be late."""
         part = self._picked(at)
         ends = part.times + self.spec.size_ms
         windows = _Windows(part.times, ends, np.arange(len(at)))
@@ -182,7 +173,6 @@ class _TimedRows:
         )
 
     def _table(self, groups: Groups, windows: "_Windows", *, late: bool) -> pa.Table:
-        """What each group adds up to, in each of its windows."""
         firsts = groups.firsts()
         keys = [key.take(pa.array(firsts)) for key in self.keys]
         added = [each.of_rows(self.rows, groups) for each in aggregations(self.spec.aggregates)]
@@ -202,7 +192,7 @@ class _TimedRows:
         return pa.table([*head, *columns, *places], schema=partial_schema(self.spec))
 
     def _late(self, nowhere: Mask) -> pa.Table:
-        """The rows that went nowhere, if they are late: a row between two windows is not."""
+        """Late rows that no window took; a row in a gap between windows is not late."""
         if not nowhere.any():
             return LATE.empty_table()
         late = nowhere & (keeps(self.times, self.spec.lateness_ms) <= self.watermarks)
@@ -220,9 +210,9 @@ class _TimedRows:
 
 
 def _counted(last: Rows, watermarks: Rows, slide_ms: int, windows: Rows) -> Rows:
-    """How many of a row's windows have a last instant behind the watermark, the latest first.
+    """Number of a row's windows whose last instant is after the watermark, the latest first.
 
-    `last` is that of the latest window; each further one is a slide earlier.
+    `last` is the last instant of the latest window; each further one is a slide earlier.
     """
     ahead = last > watermarks
     if ahead.all() and bool((windows <= 1).all()):

@@ -1,13 +1,11 @@
-"""Sessions that grow, merge and fire: the state of a bucket is its open sessions, all of them.
+"""Sessions that grow, merge and fire: the state of a bucket is all of its open sessions.
 
-Spans that touch, directly or through others, may come to be one session. Most such groups are
-quiet: none of their sessions fires before the last of their rows has come, so the order of the rows
-does not matter, and they are merged all at once. The others, with rows that may be late or with a
-session that has fired, are played through one by one (`session_play`); what their sessions hold is
-added up after that, again for all at once.
+Spans that touch, directly or through others, may become one session. Groups in which no session
+fires before their last row are merged all at once; the others are replayed one by one
+(`session_play`).
 
-A fired session that a later row merges into another one goes away: -D with what it had. LISTAGG and
-DISTINCT list by session, then by arrival: sessions that merge do not mix their lists.
+A fired session that a later row merges into another one is deleted: -D with its last row. LISTAGG
+and DISTINCT list by session, then by arrival: merging sessions do not mix their lists.
 """
 
 from collections.abc import Sequence
@@ -44,13 +42,7 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, add_clamped
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A row of a bucket: a session, or a part of one that the batch brings.
-
-    Attributes:
-        row: its number.
-        fired: whether it is a session that has fired.
-        watermark_ms: that a part came behind.
-    """
+    """A session or a new part, as a row of a bucket; `watermark_ms` came before a part."""
 
     row: int
     start_ms: int
@@ -61,7 +53,7 @@ class Span:
 
 @dataclass(slots=True)
 class OpenSession:
-    """A session, and the numbers of the rows in it."""
+    """A session, and the numbers of its rows."""
 
     start_ms: int
     end_ms: int
@@ -77,9 +69,8 @@ class OpenSession:
 class SessionChange:
     """A session as it is emitted.
 
-    Attributes:
-        part: the row of the part that causes it, None if the watermark does.
-        watermark_ms: that came before; if the watermark causes it, what it reaches.
+    `part` is the row of the part that causes it, None if the watermark does; `watermark_ms` is the
+    watermark before the part, or the one reached.
     """
 
     kind: int
@@ -92,11 +83,9 @@ class SessionChange:
 
 @dataclass(slots=True)
 class Play:
-    """All sessions that are played through.
+    """All replayed sessions; `late` are rows of parts that no session took.
 
-    Attributes:
-        sessions: those that are open, or fire yet, when the last of their parts has come.
-        late: rows of the parts that no session took.
+    `sessions` are open, or have yet to fire, when the last of their parts has come.
     """
 
     spec: WindowSpec
@@ -105,7 +94,7 @@ class Play:
     late: list[int] = field(default_factory=list)
 
     def take(self, sessions: Sequence[Span], parts: Sequence[Span]) -> None:
-        """What may be one session in the end: open ones, and parts in order of arrival."""
+        """Replay spans that may become one session: open ones, and parts in order of arrival."""
         live = [OpenSession(s.start_ms, s.end_ms, [s.row], s.fired) for s in sessions]
         for part in parts:
             live = self._reached(live, part.watermark_ms)
@@ -113,7 +102,6 @@ class Play:
         self.sessions += live
 
     def _reached(self, live: list[OpenSession], watermark_ms: int) -> list[OpenSession]:
-        """Fire what the watermark has reached; the sessions that are left."""
         for each in live:
             if not each.fired and each.due_ms <= watermark_ms:
                 self._emit(INSERT, each, None, each.due_ms)
@@ -121,7 +109,7 @@ class Play:
         return [each for each in live if not self._is_gone(each.end_ms, watermark_ms)]
 
     def _taken(self, live: list[OpenSession], part: Span) -> list[OpenSession]:
-        """The sessions with the part, unless it is late for what it would be in."""
+        """The sessions with the part, unless it is too late for its session."""
         merged = [
             each for each in live if each.start_ms <= part.end_ms and part.start_ms <= each.end_ms
         ]
@@ -160,12 +148,7 @@ def _bounds(session: OpenSession) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class FiredSessions:
-    """What a batch makes of a bucket's sessions.
-
-    Attributes:
-        state: the sessions that are open from now on.
-        late: rows that came too late even for the session that they would have merged into.
-    """
+    """Emissions, sessions that stay open, and rows too late for any session."""
 
     emissions: list[WindowFiring]
     state: pa.Table
@@ -175,7 +158,6 @@ class FiredSessions:
 def fire_sessions(
     spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance
 ) -> FiredSessions:
-    """Take the parts `new`, in order of arrival, into the sessions `old`, and fire."""
     rows = pa.concat_tables([old, new.select(old.schema.names)]).combine_chunks()
     past = _past(rows, new)
     gone, rows = rows.filter(pa.array(past)), rows.filter(pa.array(~past))
@@ -196,7 +178,6 @@ def fire_sessions(
 
 
 def _past(rows: pa.Table, new: pa.Table) -> Mask:
-    """Sessions that are gone before the first of the batch's rows comes."""
     is_past = np.zeros(rows.num_rows, dtype=np.bool_)
     if new.num_rows:
         count, first_ms = rows.num_rows - new.num_rows, numbers(new, WATERMARK).min()
@@ -211,7 +192,7 @@ def _spans(spec: WindowSpec, rows: pa.Table) -> Groups:
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """The rows of a bucket: sessions first, then the batch's parts; `spans` are what may meet."""
+    """A bucket's rows, sessions before the batch's parts; `spans` groups touching rows."""
 
     spec: WindowSpec
     rows: pa.Table
@@ -224,7 +205,7 @@ class _Bucket:
         return int(self.rows.num_rows - self.new.num_rows)
 
     def ordered(self) -> Mask:
-        """The rows of spans for which the order of what happens matters."""
+        """The rows of spans in which the order of events matters."""
         count, codes = self.sessions, self.spans.codes
         seen = np.full(self.spans.count, MIN_TIMESTAMP)
         np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
@@ -237,7 +218,6 @@ class _Bucket:
         return of_rows
 
     def merged(self, rows: Rows) -> pa.Table:
-        """The sessions that `rows`, all of their spans, are together."""
         groups = Groups.of([self.spans.codes[rows]], len(rows))
         table = self.rows if len(rows) == self.rows.num_rows else self.rows.take(pa.array(rows))
         if groups.are_rows:
@@ -248,7 +228,6 @@ class _Bucket:
         return _with_bounds(self.spec, merged(self.spec, table, groups), low, high)
 
     def play(self, rows: Rows) -> Play:
-        """The spans of `rows`, which are all rows of theirs, one after the other."""
         codes = self.spans.codes[rows]
         order = np.argsort(codes, kind="stable")
         cuts = np.flatnonzero(np.diff(codes[order])) + 1
@@ -262,7 +241,6 @@ class _Bucket:
         return play
 
     def opened(self, play: Play) -> pa.Table:
-        """The sessions that are left of spans that were played through."""
         sessions = play.sessions
         starts = np.array([each.start_ms for each in sessions], dtype=np.int64)
         ends = np.array([each.end_ms for each in sessions], dtype=np.int64)
@@ -271,7 +249,6 @@ class _Bucket:
         return _with_fired(table, np.array([each.fired for each in sessions], dtype=np.bool_))
 
     def emission(self, changes: Sequence[SessionChange]) -> WindowFiring:
-        """What spans that were played through have emitted on the way."""
         starts = np.array([each.start_ms for each in changes], dtype=np.int64)
         ends = np.array([each.end_ms for each in changes], dtype=np.int64)
         added = self._added([each.rows for each in changes])
@@ -300,7 +277,6 @@ class _Bucket:
         return [Span(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
     def _added(self, members: Sequence[Sequence[int]]) -> pa.Table:
-        """For each of `members` what these rows add up to."""
         lengths = [len(each) for each in members]
         rows = np.array([row for each in members for row in each], dtype=np.int64)
         groups = Groups(np.repeat(np.arange(len(members)), lengths), len(members))

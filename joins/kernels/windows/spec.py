@@ -1,4 +1,4 @@
-"""What the workers know of a window (picklable, without secrets); groups of equal rows."""
+"""Windows as the workers see them (picklable, without secrets), and groups of equal rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +28,7 @@ _ROOM = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Which group each row is in.
-
-    Attributes:
-        codes: the group of each row, from 0 to `count` - 1, each of them present.
-    """
+    """The group of each row, from 0 to `count` - 1, each of them present."""
 
     codes: Rows
     count: int
@@ -92,7 +88,7 @@ def plain_floats(column: pa.Array) -> pa.Array:
 
 
 def _numbered(column: pa.Array | Rows) -> tuple[Rows, int]:
-    """A number for each different value, below the count given; some may be missing."""
+    """A number below the returned count for each different value; some may be missing."""
     if len(column) == 0:
         return np.zeros(0, dtype=np.int64), 1
     if isinstance(column, np.ndarray):
@@ -104,7 +100,7 @@ def _numbered(column: pa.Array | Rows) -> tuple[Rows, int]:
 
 
 def _shifted(numbers: Rows) -> tuple[Rows, int] | None:
-    """Numbers that lie close together, less the smallest; None if they do not."""
+    """Numbers in a narrow range, less the smallest; None for a wide range."""
     low, high = int(numbers.min()), int(numbers.max())
     if high - low >= 4 * len(numbers) + 1024:
         return None
@@ -117,7 +113,6 @@ def _encoded(column: pa.Array) -> tuple[Rows, int]:
 
 
 def _dense(codes: Rows, room: int) -> tuple[Rows, int]:
-    """Codes without holes."""
     if len(codes) == 0:
         return codes, 0
     if room <= 4 * len(codes) + 1024:
@@ -144,14 +139,10 @@ class WindowKey:
 
 @dataclass(frozen=True, slots=True)
 class WindowAggregate:
-    """One aggregate, its expressions evaluated before: it reads columns of the window's input.
+    """One aggregate over columns of the window's input.
 
-    Attributes:
-        name: its column in the relation of the windows.
-        argument: its column, None for `COUNT(*)`.
-        argument_type: of that column.
-        where: column of `FILTER (WHERE …)`, None without.
-        type: of the result.
+    `name` is its column in the relation of the windows. `argument` is None for `COUNT(*)`; `where`
+    is the column of `FILTER (WHERE …)`, None without.
     """
 
     name: str
@@ -166,17 +157,15 @@ class WindowAggregate:
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """Windows of a plan, as the kernels know them. Times are in milliseconds.
+    """Windows of a plan for the kernels.
 
     Attributes:
-        size_ms: of a window; of a session its gap, of CUMULATE the largest one.
+        size_ms: of a window; the gap of a session, the largest size of CUMULATE.
         slide_ms: from window to window; the size for TUMBLE and SESSION.
         lateness_ms: how long after its end a window takes late rows.
-        time_type: of the window columns.
-        buckets: what the keys are spread over; a key is always in the same bucket.
-        retracts: the sink wants the old row, as -U, before a new one.
-        output: the sink's columns, over the relation of the windows.
-        having: over the same relation.
+        buckets: number of buckets; a key is always in the same one.
+        retracts: the sink needs the old row, as -U, before a new one.
+        output, having: over the relation of the windows.
     """
 
     kind: WindowKind
@@ -194,11 +183,7 @@ class WindowSpec:
 
     @classmethod
     def of(cls, plan: JoinPlan, buckets: int) -> Self:
-        """The windows of `plan`, over `buckets` buckets.
-
-        Raises:
-            ExpressionError: the plan has no window.
-        """
+        """The windows of `plan`; raises ExpressionError if it has none."""
         window = _window_of(plan)
         aggregates = tuple(
             WindowAggregate(

@@ -1,9 +1,9 @@
-"""Tables of windows: what is kept of windows that are open, and the columns of all other parts.
+"""State tables of open windows, and the columns of all other parts.
 
 A state row is a part of a window: `_bucket`, `_due` (the window's last instant, at which it fires),
-`_keep` (that plus the lateness, from where on the row is forgotten), the window's bounds, the keys
-`key_<n>` and the accumulators `acc_<n>_<m>`. All rows of a window add up, in the order of the rows.
-`_fired` is only true of sessions.
+`_keep` (that plus the lateness, from which on the row is dropped), the window's bounds, the keys
+`key_<n>` and the accumulators `acc_<n>_<m>`. All rows of a window add up, in row order. Only
+sessions can have `_fired` true.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,20 +26,14 @@ from watermark.model import MAX_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class WatermarkAdvance:
-    """The operator's watermark before a batch, and its steps, each higher than the one before.
-
-    Where a step is among the records is told by the records: those behind it have seen it.
-    """
+    """The operator's watermark before a batch, and its ascending steps."""
 
     before_ms: int
     watermarks_ms: Rows
 
     @classmethod
     def of(cls, before_ms: int, after_ms: int, steps: Iterable[int] = ()) -> Self:
-        """From one watermark to the other; `steps` are those on the way, ascending, if any.
-
-        With emission per batch there are none: the batch's records have all seen `before_ms`.
-        """
+        """From one watermark to the other; without `steps` all records see `before_ms`."""
         between = (each for each in steps if before_ms < each < after_ms)
         last = [after_ms] if after_ms > before_ms else []
         return cls(before_ms, np.array([*sorted(set(between)), *last], dtype=np.int64))
@@ -93,7 +87,6 @@ def accumulator_names(parts: Sequence[Aggregation]) -> list[list[str]]:
 
 
 def state_schema(spec: WindowSpec) -> pa.Schema:
-    """Of state tables."""
     keys = [pa.field(f"key_{at}", arrow_type(key.type)) for at, key in enumerate(spec.keys)]
     parts = aggregations(spec.aggregates)
     values = [
@@ -141,10 +134,7 @@ def by_window(spec: WindowSpec, table: pa.Table) -> Groups:
 
 
 def compact(spec: WindowSpec, tables: Iterable[pa.Table], watermark_ms: int) -> pa.Table:
-    """State tables, in order, as one: what is still needed, windows of one size in one row each.
-
-    Sessions have one table a bucket, whose rows are sessions already.
-    """
+    """State tables, in order, as one: the needed rows, one a window or session."""
     table = living(joined(tables, state_schema(spec)), watermark_ms)
     if spec.merges:
         return table
@@ -169,14 +159,10 @@ _MICROS = 1000
 
 @dataclass(frozen=True, slots=True)
 class WindowFiring:
-    """Contents of windows that are emitted, with what orders them.
+    """Contents of fired windows, and their order.
 
-    Attributes:
-        contents: state rows.
-        kinds: the kind of each.
-        steps: how many steps of the watermark came before.
-        places: order among those with as many steps; what the next step causes is `LAST`.
-        watermarks: that came before.
+    `steps` counts the watermark's steps before each row; `places` orders rows with equal `steps`:
+    those of the next step are `LAST`. `watermarks` are those before.
     """
 
     contents: pa.Table
@@ -199,12 +185,10 @@ def by_steps(contents: pa.Table, advance: WatermarkAdvance, kind: int) -> Window
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """Emissions in their order.
+    """Emissions in order: the relation of the windows.
 
-    Attributes:
-        rows: the relation of the windows: its columns, the keys and the aggregates, by name.
-        kinds: int8, the kind of each row.
-        watermarks: int64, the operator's watermark that came before each row, milliseconds.
+    `kinds` is int8, the kind of each row; `watermarks` is int64, the operator's watermark before
+    it, milliseconds.
     """
 
     rows: pa.RecordBatch
@@ -213,7 +197,6 @@ class Ordered:
 
 
 def ordered(spec: WindowSpec, emissions: Sequence[WindowFiring]) -> Ordered:
-    """What a sink gets, in the order in which the operator emits it."""
     names = state_schema(spec).names
     contents = pa.concat_tables([item.contents.select(names) for item in emissions])
     contents = contents.combine_chunks()
@@ -230,7 +213,6 @@ def ordered(spec: WindowSpec, emissions: Sequence[WindowFiring]) -> Ordered:
 
 
 def relation(spec: WindowSpec, contents: pa.Table) -> pa.RecordBatch:
-    """Contents of windows as rows of the relation of the windows."""
     kind = arrow_type(spec.time_type)
     ends = numbers(contents, END)
     bounds = (numbers(contents, START), ends, ends - 1)
