@@ -29,13 +29,7 @@ _FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file of a version, or a file with the changed rows of a commit.
-
-    Attributes:
-        path: relative to the table's root, or absolute.
-        partition: values of the partition columns by name; text or typed.
-        alive: mask of valid rows, None for all.
-    """
+    """A data file, or a file of changed rows; `alive` is the mask of valid rows, None for all."""
 
     path: str
     partition: Mapping[str, Any] = field(default_factory=dict)
@@ -48,11 +42,10 @@ class CommitFiles:
 
     Attributes:
         at_ms: commit time, epoch milliseconds.
-        is_told: whether it changed rows, or no file (`dataChange` is false).
-        added: files with new rows.
+        is_told: true if it changed rows, or no file (`dataChange` is false).
         removed: files whose rows existed before.
         feed: files of the change data feed; if present, they have all changes.
-        redefines: whether it changes the table's schema or protocol.
+        redefines: true if it changes the table's schema or protocol.
     """
 
     at_ms: int
@@ -63,10 +56,7 @@ class CommitFiles:
 
 
 def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
-    """The table's files by path with their row counts.
-
-    SnapshotNeededError if the version is gone.
-    """
+    """Files by path, and their row count; SnapshotNeededError if the version is gone."""
     with _at(table.path, table.version):
         loaded = load_table(table.path, table.version)
         actions = pa.table(loaded.get_add_actions())
@@ -88,8 +78,7 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
 def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
     """The changes of the commit `entry` (bytes of the log file), which made `table`'s version.
 
-    Raises SnapshotNeededError if versions around it are gone, SourceUnavailableError if the entry
-    is incomplete.
+    SnapshotNeededError if versions around it are gone, SourceUnavailableError if it is incomplete.
     """
     actions = _actions(table, entry)
     added = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
@@ -120,7 +109,7 @@ def _actions(table: SourceTable, entry: bytes) -> list[dict[str, Any]]:
 def read_rows(table: SourceTable, file: DataFile) -> Iterator[pa.RecordBatch]:
     """The rows of a data file as wire columns, in file order.
 
-    Raises SnapshotNeededError if the file is gone, SourceError if it cannot be read.
+    SnapshotNeededError if the file is gone, SourceError if it cannot be read.
     """
     for batch, _ in _read(table, file, ()):
         yield batch
@@ -168,7 +157,7 @@ def _files(
 
 
 def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:
-    """File → mask of valid rows, of the files with a deletion vector."""
+    """File → mask of valid rows, for files with a deletion vector."""
     masks = {}
     for batch in loaded.deletion_vectors():
         for path, kept in zip(
@@ -193,7 +182,6 @@ def _local(root: TablePath, path: str) -> TablePath:
 
 @contextmanager
 def _at(path: TablePath, version: int) -> Iterator[None]:
-    """Report an old version that is gone as SnapshotNeededError."""
     try:
         yield
     except SourceUnavailableError:
@@ -215,7 +203,7 @@ def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
             f'file "{file.path}" of delta table "{table.path}" was removed before it was read',
             hint="The table is copied again by itself; let VACUUM keep files longer to avoid it.",
         ) from exc
-    except SluiceError:  # a store says what is wrong with it
+    except SluiceError:  # a store's error says what is wrong
         raise
     except (pa.ArrowException, OSError) as exc:
         raise SourceError(

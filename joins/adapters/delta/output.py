@@ -1,4 +1,4 @@
-"""A job's output as a Delta table, appended by our columnar writer or by Spark's.
+"""A job's output as a Delta table, appended by the columnar writer or by Spark's.
 
 Spark's writer gets the single transaction that Delta allows, and reads it on the snapshot that it
 commits against: a newer runner's commit in between conflicts, an earlier one makes it write
@@ -31,7 +31,7 @@ from joins.kernels.table_path import TablePath, row_count
 from joins.plan.errors import ConstraintViolatedError, SinkError
 
 _log = structlog.get_logger(__name__)
-# Delta's messages go on with the values of the row, which nobody else may see.
+# Delta's messages end with the row's values, which must not leak.
 _VIOLATIONS = (
     re.compile(r"\[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES\] (CHECK constraint .*) violated by row"),
     re.compile(
@@ -80,13 +80,7 @@ def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SparkAppend:
-    """Rows for Spark's writer.
-
-    Attributes:
-        rows: with the names of the output's columns.
-        count: number of rows.
-        metadata: for the commit.
-    """
+    """Rows for Spark's writer, with the names of the output's columns."""
 
     rows: DataFrame
     count: int
@@ -127,7 +121,7 @@ class SparkCommits:
 
     @contextmanager
     def refusals(self, transaction: int) -> Iterator[None]:
-        """Translate Spark's errors into ours, without values of rows."""
+        """Translate Spark's errors into Sluice's, without values of rows."""
         try:
             with _without_rows_in_logs(self.session):
                 yield
@@ -181,12 +175,7 @@ class SparkCommits:
 
 
 class OutputLog(DeltaLog):
-    """The output of one job under one app id.
-
-    Attributes:
-        rows: the schema of what is appended.
-        spark: commits through Spark.
-    """
+    """The output of one job under one app id; `spark` commits through Spark."""
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends)
@@ -195,7 +184,6 @@ class OutputLog(DeltaLog):
         self.spark = SparkCommits(self, spark)
 
     def choice(self) -> WriterChoice:
-        """The writer that the table needs now."""
         with self.versions.lock:
             return self._appends.choose(self.path, self.versions.fresh().rules)
 

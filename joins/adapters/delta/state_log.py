@@ -1,4 +1,4 @@
-"""The state of a job with event time between batches: one Delta table an operator.
+"""The state of a job with event time between batches: one Delta table per operator.
 
 A batch reads its pin's version and ends in one fenced commit of added and removed files, so that a
 repeated batch sees the same rows and an abandoned one can be undone. A row is dead once the
@@ -40,12 +40,7 @@ class StateColumns:
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """One data file of a state table.
-
-    Attributes:
-        path: relative to the table's root.
-        bucket: of all its rows.
-    """
+    """A data file of one bucket; `path` is relative to the table's root."""
 
     path: str
     rows: int
@@ -61,12 +56,9 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The state changes of a batch.
+    """The state changes of a batch; `after` is the next batch's starting value.
 
-    Attributes:
-        added: complete files below the table's root.
-        removed: paths of files of the version that the batch has read.
-        after: the next batch's starting value.
+    `removed` are paths of files of the version that the batch has read.
     """
 
     added: Sequence[StagedFile] = ()
@@ -85,7 +77,6 @@ class StateLog:
 
     @staticmethod
     def create(path: TablePath, schema: pa.Schema) -> None:
-        """Create an empty table unless it exists."""
         create_table(path, schema, properties=INTERNAL_TABLE_PROPERTIES)
 
     def version(self) -> int:
@@ -184,7 +175,7 @@ class StateLog:
     def undo(self, batch: int, epoch: int, version: int, after: Mapping[str, Any]) -> None:
         """Restore the state that the abandoned `batch` has read; repeating it changes nothing.
 
-        `version` and `after` are those of its pin. The batch's number stays used.
+        `version` and `after` are from its pin. The batch's number stays used.
         """
         metadata = self._newest_metadata() or {}
         if metadata.get("sluice.batch") != batch:

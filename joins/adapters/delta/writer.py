@@ -2,13 +2,13 @@
 
 | commit | written by |
 |---|---|
-| blind append to a table within the allow-list | us, one entry put by name |
+| blind append to a table within the allow-list | Sluice, one entry put by name |
 | valid directly behind one version only; only such tables have it | likewise |
 | anything else, or where files cannot be linked | delta-rs, which lists the log |
 
 Both create the next entry only if it does not exist. If another writer was faster, a blind append
-is retried behind it, unless that commit has one of our transactions or changes the table's rules:
-then it conflicts. Other commits always conflict.
+is retried behind it, unless that commit has one of this app id's transactions or changes the
+table's rules: then it conflicts. Other commits always conflict.
 """
 
 import json
@@ -28,7 +28,7 @@ from joins.plan.errors import FencedError, SinkError
 
 
 class TableUpkeep:
-    """Checkpoints and clean-up; threads may share it.
+    """Checkpoints and clean-up; thread-safe.
 
     Nothing is written if only Spark may write checkpoints (`may_checkpoint` is false).
     """
@@ -55,7 +55,7 @@ class TableUpkeep:
 
     def remove_log_before(self, version: int) -> int:
         """Remove log files before `version`, which must have a checkpoint; returns their number."""
-        with self._versions.lock:  # our own commits find the entry that they follow
+        with self._versions.lock:  # Sluice's commits find the entry that they follow
             return self._versions.entries.remove_before(version)
 
     def newest_before(self, second: float) -> int:
@@ -94,8 +94,7 @@ class TableRules:
     """What a table requires of its writers.
 
     Attributes:
-        of: the loaded table.
-        takes_entries: whether blind appends may be entries of our own.
+        takes_entries: true if blind appends may be entries that Sluice writes.
         choice: the writer of batches, None where it is not checked.
         interval: commits between two checkpoints.
     """
@@ -157,10 +156,7 @@ class CommitWriter:
         return known
 
     def _put(self, table: Seen, commit: Commit) -> Seen | None:
-        """Write `commit` as the next entry.
-
-        Returns the version before it, None if delta-rs must write.
-        """
+        """Write the next entry; returns the version before it, None if delta-rs must write."""
         if not (commit.is_for_an_entry and self.takes_entries(table)):
             return None
         for _ in range(_MOST_TRIES):
@@ -234,7 +230,6 @@ class CommitWriter:
         )
 
     def _conflict(self, commit: Commit, why: str) -> SinkError | FencedError:
-        """The error of a refused commit: a newer runner, or a concurrent change of the table."""
         newest = self._batches.epoch(self._versions.reload())
         if newest is not None and newest > commit.epoch:
             return FencedError(
