@@ -2,7 +2,7 @@
 
 docs/reference/contracts.md ("The CDC process") describes the protocol. Records keep the order of
 the binlog. A transaction boundary is stored once Kafka has acknowledged everything before it; the
-binlog is opened there again, and what follows is sent again with the same positions and rows.
+binlog is reopened there, and what follows is sent again with the same positions and rows.
 """
 
 import queue
@@ -61,7 +61,6 @@ class BinlogProtocol(SourceProtocol):
         self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
 
     def on_command(self, command: Mapping[str, Any]) -> None:
-        """Keep a HIGH for `next_high`."""
         if "high" in command:
             position = BinlogPosition(**command["high"])
             self._highs.put(_High(position, command["generation"]))
@@ -75,7 +74,7 @@ class BinlogProtocol(SourceProtocol):
 
 
 class _Pump:
-    """Reads the stream on its own thread, so that batches are sent while it blocks."""
+    """Reads the stream on a thread, so that batches are sent while it blocks."""
 
     def __init__(self, stream: BinlogStream) -> None:
         self._stream = stream
@@ -91,7 +90,7 @@ class _Pump:
                     return
         except SluiceError as error:
             self._put(error)
-        except Exception as exc:  # whatever ends this thread must end the session
+        except Exception as exc:  # any error of this thread must end the session
             self._put(
                 SnapshotNeededError(
                     f"the binlog cannot be decoded: {exc!r}",
@@ -143,9 +142,7 @@ class BinlogSession:
         )
 
     def run(self, high: _High | None) -> None:
-        """Stream until the protocol stops.
-
-        `high` is one that an earlier session has not marked yet.
+        """Stream until the protocol stops; an earlier session has not marked `high` yet.
 
         Raises:
             SourceUnavailableError: database or Kafka cannot be reached; a new session may succeed.
@@ -278,7 +275,7 @@ def require_followed(
 
 
 def _still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool:
-    """Whether the table still has the captured columns."""
+    """True if the table still has the captured columns."""
     fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
     try:
         now = check_source(connection, fields, table.primary_key)
@@ -330,7 +327,7 @@ def run(config: CdcConfig, protocol: BinlogProtocol) -> int:
 
 
 def main() -> int:
-    """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
+    """Exit code: 0 after `stop` or the end of input, else 1."""
     protocol = BinlogProtocol()
 
     def follow(config: Mapping[str, Any]) -> int:

@@ -22,7 +22,7 @@ def decimal_bytes(precision: int, scale: int) -> int:
 
 
 def decimal_converter(precision: int, scale: int) -> Callable[[bytes], str]:
-    """Reader of a packed decimal with so many digits, `scale` of them behind the point."""
+    """Reader of a packed decimal with so many digits, `scale` of them after the point."""
     integral = _groups(precision - scale, partial_first=True)
     fraction = _groups(scale, partial_first=False)
 
@@ -57,7 +57,7 @@ _NUMBERS = {0x5: "<h", 0x6: "<H", 0x7: "<i", 0x8: "<I", 0x9: "<q", 0xA: "<Q"}
 _DOUBLE = 0xB
 _INLINE = (0x5, 0x6, _LITERAL)
 _INLINE_IF_LARGE = (0x7, 0x8)
-_DEEPEST = 100  # levels, as in the server
+_DEEPEST = 100  # levels, like the server
 
 # Field types of opaque values
 _DECIMALS = (0, 246)
@@ -67,10 +67,7 @@ _LINE_BYTES, _LINE_END = 57, r"\n"  # of a text in base64
 
 
 def json_text(raw: bytes) -> str:
-    """The text of one JSON value in the server's layout (`{"a": [1, 2.0]}`).
-
-    Raises ValueError, LookupError or struct.error for invalid bytes.
-    """
+    """The server's text (`{"a": [1, 2.0]}`); ValueError, LookupError, struct.error if invalid."""
     return "".join(_value(raw[0], raw[1:], 0)) if raw else "null"
 
 
@@ -144,7 +141,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
 
 
 def _sized(data: bytes) -> bytes:
-    """Bytes behind their length, a varint of 7 bits a byte, lowest first."""
+    """Bytes after their length, a varint of 7 bits a byte, lowest first."""
     length, at = 0, 0
     while True:
         byte = _part(data, at, 1)[0]

@@ -1,7 +1,7 @@
 """Row images of the binlog, decoded to wire values.
 
-A column is decoded by the event's table map alone: the table may have been another one at
-submission, and may be another one now.
+A column is decoded by the event's table map alone: the table's definition may have differed at
+submission, and may have changed since.
 """
 # reads better long: one table of types, each beside the reader of its bytes.
 
@@ -69,11 +69,10 @@ class RowDecoder:
         self._by_place = [slot for slot, _ in self._plan]
 
     def changes(self, event: RowsEvent) -> Iterator[Change]:
-        """The rows before and after each change.
+        """The rows before and after each change; columns missing after an update are unchanged.
 
-        A column missing in an image after an update is unchanged. Raises SnapshotNeededError if a
-        captured column is missing in the images; ValueError, LookupError or struct.error for
-        invalid images.
+        SnapshotNeededError if the images lack a captured column; ValueError, LookupError or
+        struct.error for invalid images.
         """
         if event.columns != len(self._plan):
             raise ValueError(f"images have {event.columns} columns, the table {len(self._plan)}")
@@ -129,7 +128,7 @@ class RowDecoder:
 
 
 def _require_readable(where: str, table_map: TableMap, is_mariadb: bool) -> None:
-    """Refuse columns without names, and those whose values have no length."""
+    """Refuse columns without names, and columns whose values have no length."""
     for column in table_map.columns:
         if not column.name:
             raise SnapshotNeededError(

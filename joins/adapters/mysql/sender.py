@@ -33,7 +33,6 @@ class CdcConfig:
         server_id: of the binlog client, unique among replicas.
         low: the start, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
-        kafka: the cluster; its topic is the changelog topic.
         most_bytes: of a message of the topic.
     """
 
@@ -83,9 +82,7 @@ class CdcConfig:
 class AcknowledgedBoundary:
     """A transaction boundary up to which Kafka has acknowledged every record.
 
-    Attributes:
-        file_created_at_s: creation time of the binlog file, 0 if not seen; it distinguishes files.
-        generation: of the records.
+    `file_created_at_s`, 0 if not seen, distinguishes binlog files of one name.
     """
 
     position: BinlogPosition
@@ -94,7 +91,6 @@ class AcknowledgedBoundary:
 
 
 def read_boundary(path: Path) -> AcknowledgedBoundary | None:
-    """The boundary in `path`, None if there is no file."""
     value = read_json(path)
     if value is None:
         return None
@@ -107,7 +103,7 @@ def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:
 
 
 RESERVED_BYTES = 64 << 10
-"""Of a message, for what it has beside its value: the key, and the header of its batch."""
+"""Room in a message for the key and the header of its batch."""
 
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
@@ -129,9 +125,7 @@ class _Pending:
 class ChangelogSender:
     """Encodes and sends changes for the life of one producer; for one thread.
 
-    Attributes:
-        records: acknowledged so far.
-        source_ts_ms: source time of the newest of them, 0 before the first.
+    Counts acknowledged `records`; `source_ts_ms` is the newest one's, 0 before the first.
     """
 
     def __init__(self, config: CdcConfig) -> None:
@@ -221,7 +215,6 @@ class ChangelogSender:
         return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; returns its (partition, offset) pairs."""
         return self._producer.watermark(high, generation)
 
     def _changes(self, pending: _Pending) -> Envelopes:

@@ -47,8 +47,8 @@ _PLAIN_MATCHES: dict[Encoding, frozenset[TypeName]] = {
 }
 
 
-# Types whose values can be passed over in a row image, captured or not: `images.rows` knows how
-# long they are.
+# Types whose values can be skipped in a row image, captured or not: `images.rows` knows their
+# lengths.
 SIZED_TYPES = frozenset(
     [
         *(*_INTEGER_BITS, *_ENCODINGS, "bit", "vector"),
@@ -68,10 +68,8 @@ class ServerColumn:
         column_type: the whole type, such as `int(10) unsigned zerofill`.
         precision: digits of numbers, 0 if none.
         scale: digits after the point, 0 if none.
-        charset: of texts, else None.
         computed_from: names of the columns that the server computes it from.
-        collation: of texts, else None.
-        is_readable: whether its character set is supported.
+        is_readable: true if its character set is supported.
     """
 
     name: str
@@ -100,7 +98,7 @@ class ServerColumn:
 
     @property
     def encoding(self) -> Encoding | None:
-        """The encoding of its values, None for a type that we do not capture."""
+        """None for a type that cannot be captured."""
         if _COMPRESSED in self.column_type:
             return None
         if self.data_type in _INTEGER_BITS:
@@ -123,9 +121,8 @@ class MysqlColumn:
 class CapturedTable:
     """A checked table as snapshot and binlog need it; picklable.
 
-    Attributes:
-        columns: in the order of the declaration.
-        primary_key: declared names, in the server's key order.
+    Columns have the order of the declaration; `primary_key` has declared names in the server's
+    order.
     """
 
     database: str
@@ -157,7 +154,7 @@ def fits(table: CapturedTable, now: CapturedTable) -> bool:
 
 
 def reads_alike(table: CapturedTable, now: CapturedTable) -> bool:
-    """Whether an exact conversion between them keeps each value as we write it.
+    """True if an exact conversion between them keeps each value as Sluice writes it.
 
     BIT does not: the server's conversion reorders its bytes.
     """
@@ -215,7 +212,7 @@ def capture(
 ) -> tuple[MysqlColumn, ...]:
     """The declared `fields` matched with the server's columns; `where` names the table in messages.
 
-    Raises DefinitionError if columns are missing or their types cannot be declared so.
+    DefinitionError if columns are missing or their types cannot be declared so.
     """
     exact = {column.name: column for column in server_columns}
     folded = {column.name.casefold(): column for column in server_columns}
@@ -258,7 +255,7 @@ def _complaints(declared: Field, column: ServerColumn) -> Iterator[str]:
 
 
 def accepts(column: ServerColumn, declared: SqlType) -> bool:
-    """Whether `declared` can hold every value of `column`."""
+    """True if `declared` can hold every value of `column`."""
     encoding = column.encoding
     if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
         return _accepts_integer(column, declared)
@@ -286,7 +283,7 @@ def suggestion(column: ServerColumn) -> str:
         wide = [name.value for name, bits in _DECLARED_BITS.items() if bits >= needed]
         return wide[0] if wide else "DECIMAL(20, 0)"
     if encoding is Encoding.DECIMAL:
-        narrow = column.precision <= 38  # the digits that a DECIMAL may have
+        narrow = column.precision <= 38  # the most digits of a DECIMAL
         return f"DECIMAL({column.precision}, {column.scale})" if narrow else "STRING"
     if encoding is Encoding.TIMESTAMP:
         return TypeName.TIMESTAMP_LTZ.value
