@@ -41,11 +41,7 @@ _SILENCE = (
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as the cluster shows it.
-
-    Attributes:
-        topic_id: Kafka's UUID of the topic, as text; it changes when the topic is created again.
-    """
+    """A topic as the cluster shows it; its UUID changes when the topic is recreated."""
 
     name: str
     topic_id: str
@@ -105,7 +101,7 @@ class KafkaCluster:
             raise self._unanswered(exc) from exc
 
     def _unanswered(self, exc: Exception) -> SourceError:
-        """Why there is no client: no broker answers, or one refuses us."""
+        """Why there is no client: no broker answers, or one refuses it."""
         servers = self._kafka.bootstrap_servers
         if isinstance(exc, kafka_errors.KafkaError) and not exc.retriable:
             return self._refused(servers, exc)
@@ -221,7 +217,6 @@ class KafkaCluster:
                 ) from exc
 
     def delete(self, topic: str) -> None:
-        """Delete the topic if it exists."""
         with self._admin() as admin:
             try:
                 admin.delete_topics([topic])
@@ -286,16 +281,15 @@ class KafkaCluster:
             commit_offsets(admin, group, topic, offsets)
 
     def require_unused_group(self, group: str) -> None:
-        """Raise SourceError if the group has members, with which offsets cannot be committed."""
+        """Raise SourceError if the group has members, as its offsets then cannot be committed."""
         self._answer(lambda admin: require_no_members(admin, group))
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
-        ends = self.end_offsets(topic)  # first: what comes between is not before the time
+        ends = self.end_offsets(topic)  # first: later records are not before the time
         offsets = self._offsets(topic, timestamp_ms)
         return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in offsets.items()}
 
     def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Delete the records below `offsets`."""
         before = {TopicPartition(topic, p): o for p, o in offsets.items() if o > 0}
         if not before:
             return
@@ -337,10 +331,7 @@ class KafkaCluster:
         return values is None or "compact" in str(values.get(_POLICY, "delete"))
 
     def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Partition → offset and timestamp of its first record not older than its time.
-
-        Partitions without such a record are left out.
-        """
+        """Partition → offset and timestamp of its first record not older than its time, if any."""
         with self._admin() as admin:
             specs = {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()}
             results = admin.partition_offsets(specs, LEVELS[self._kafka.isolation])
@@ -380,7 +371,7 @@ def _cluster_id(admin: KafkaAdminClient) -> str | None:
     except kafka_errors.KafkaError as exc:
         if exc.retriable:
             raise
-        return None  # a service that speaks Kafka's protocol and not this request
+        return None  # a service that lacks this request of Kafka's protocol
     return cluster_id or None
 
 

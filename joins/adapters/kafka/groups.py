@@ -118,7 +118,6 @@ _OWN_GROUP = (
 
 
 def committed_offsets(admin: KafkaAdminClient, group: str, topic: str) -> dict[int, int]:
-    """Partition → the group's committed offset, where it has one."""
     kept = _answered(lambda: admin.list_group_offsets({group: None})).get(group, {})
     offsets = {tp.partition: each.offset for tp, each in kept.items() if tp.topic == topic}
     return {partition: offset for partition, offset in offsets.items() if offset >= 0}

@@ -22,7 +22,7 @@ class _Idle:
 
 
 class ClusterPool:
-    """Idle connections for reuse; safe to use from several threads.
+    """Idle connections for reuse; thread-safe.
 
     A connection is reused only with equal options and by one user at a time. One with a credential
     is not kept, since its client would hold it in plain text. Connections idle for `idle_s` are
