@@ -62,7 +62,6 @@ def newest_records(kafka: KafkaOptions, count: int) -> list[NewestRecord]:
 
 @contextmanager
 def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
-    """A consumer without a group."""
     try:
         consumer = KafkaConsumer(
             **client_options(kafka),
@@ -101,8 +100,8 @@ _WHAT_WOULD_DO = (
 def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]) -> None:
     """Check the topic, its newest records and the declared evidence.
 
-    Raises SourceUnavailableError if a cluster, Connect or the registry does not answer, SourceError
-    if something is missing or records do not fit.
+    SourceUnavailableError if a cluster, Connect or the registry does not answer, SourceError if
+    something is missing or records do not fit.
     """
     cluster = KafkaCluster(source.kafka, keep_open=True)
     try:
@@ -164,8 +163,6 @@ def _check_connect(url: str, connector: str) -> None:
 
 
 class _RecordCheck:
-    """Checks single records of a topic."""
-
     def __init__(
         self, source: TopicSource, fields: tuple[Field, ...], primary_key: tuple[str, ...]
     ) -> None:
@@ -249,8 +246,6 @@ class _RecordCheck:
 
 
 class _AvroCheck(_RecordCheck):
-    """Checks the schemas of single records."""
-
     # reads better deep: what is asked of a record is the same in both.
 
     def __init__(

@@ -30,10 +30,7 @@ class TopicFeedConfig:
 
     Attributes:
         source: the topic, with resolved login.
-        fields: the declared columns.
-        primary_key: names, in key order.
-        kafka: our own cluster; its topic is the changelog topic.
-        state_file: of the process's `FeedJournal`; key files are beside it.
+        kafka: Sluice's cluster; its topic is the changelog topic.
         decisions_file: the operator's decisions, written by the runner.
         rowtime: the column that orders the versions of a row, None without versions.
         failpoints: as in `SLUICE_FAILPOINTS`.
@@ -103,7 +100,6 @@ class FeedJournal:
 
     Attributes:
         position: phase, topic, generation and offsets, by the rules of `watermark.foreign`.
-        snapshot: of `ForeignSnapshot`.
         table: of the records, as far as they say.
         ends: (partition, offset) where a table without connector is complete.
         notices: id of the topic of notifications, and (partition, next offset).
@@ -177,7 +173,7 @@ class FeedJournal:
 
 
 def read_journal(path: Path) -> FeedJournal:
-    """The entry in `path`, that of a new source if there is no file."""
+    """The entry in `path`; a new source's without a file."""
     value = read_json(path)
     if value is None:
         return FeedJournal()
