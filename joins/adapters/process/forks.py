@@ -55,10 +55,9 @@ def words_of(command_line: Sequence[str]) -> list[str]:
 
 
 class ForkedChild:
-    """A process forked for us by another one, with the interface of `subprocess.Popen`.
+    """A process forked by the forking process, with the interface of `subprocess.Popen`.
 
-    Attributes:
-        returncode: negative of a signal; None before `poll` or `wait` saw the end.
+    `returncode` is negative for a signal; None before `poll` or `wait` saw the end.
     """
 
     def __init__(self, pid: int, link: socket.socket) -> None:
@@ -68,10 +67,7 @@ class ForkedChild:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, None while it lives.
-
-        If the forking process is gone, it counts as killed.
-        """
+        """The exit code, None while it lives. Without the forking process it counts as killed."""
         if self.returncode is not None:
             return self.returncode
         try:
@@ -102,11 +98,7 @@ class ForkedChild:
 
 
 class Forks:
-    """The children of this single-threaded process, and who waits for their ends.
-
-    Attributes:
-        waiting: child → the connection of the requester.
-    """
+    """The children of this single-threaded process, and the requesters that wait for their ends."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, socket.socket] = {}
@@ -128,10 +120,7 @@ class Forks:
         link.close()
 
     def turn(self, timeout_s: float | None) -> dict[int, int]:
-        """Handle pending events, or wait for one.
-
-        Returns exit codes of children without a waiter.
-        """
+        """Handle events, or wait for one; returns exit codes of children without a waiter."""
         for key, _ in self._selector.select(timeout_s):
             key.data()
         unknown = {}

@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 SourceChild = subprocess.Popen[str] | ForkedChild
-"""A process of a source: a child of ours, or a forked one."""
+"""A process of a source: a child of this process, or a forked one."""
 
 
 def prepare() -> None:
@@ -93,7 +93,7 @@ def _serve(requests: socket.socket) -> None:
     bind_to_parent()
     setproctitle("sluice-sources")
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # the runner finds its secrets there
+    os.dup2(nothing, 0)  # the runner reads its secrets from there
     os.close(nothing)
     forks = Forks()
     forks.watch(requests, lambda: _fork(forks, requests))
@@ -178,7 +178,7 @@ class SourceProcess:
 
     @property
     def ended_silently(self) -> bool:
-        """Whether the child has ended without reporting an error."""
+        """True if the child has ended without reporting an error."""
         if self.running:
             return False
         self._reader.join(_STOP_TIMEOUT_S)
@@ -202,7 +202,7 @@ class SourceProcess:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
-        self._reader.join(_STOP_TIMEOUT_S)  # its last words are heard before the next one starts
+        self._reader.join(_STOP_TIMEOUT_S)  # its last events are read before the next one starts
         if not self._reader.is_alive():
             self._output.close()
 
