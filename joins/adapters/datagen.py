@@ -45,7 +45,7 @@ def texts_of(rules: Iterable[DatagenField], seed: int) -> dict[str, pa.Array]:
     }
     if not names:
         return {}
-    from faker import Faker  # a quarter of a second, and every runner imports this module
+    from faker import Faker  # takes a quarter of a second, and every runner imports this module
 
     made = {}
     for name in sorted(names):
@@ -62,7 +62,7 @@ _END_S = 2.0
 _PRODUCER = {
     "acks": "all",
     "linger_ms": 5,
-    "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
+    "delivery_timeout_ms": 3_600_000,  # no record expires alone: what is written is always a prefix
 }
 
 
@@ -138,7 +138,7 @@ def main() -> None:
         sys.stdin.read()
         stopping.set()
         time.sleep(_END_S)
-        os._exit(0)  # nobody waits for Kafka's answer any more; the next generator asks for the end
+        os._exit(0)  # without waiting for Kafka's answer; the next generator asks for the end
 
     threading.Thread(target=wait_for_parent, daemon=True).start()
     _run(config, stopping)

@@ -23,7 +23,8 @@ def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(f"{cert}\n{key}\n".encode())
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)  # "" asks nobody
+        # An empty password prevents a prompt.
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)
     finally:
         os.close(descriptor)
 
@@ -61,7 +62,6 @@ class Deadline:
         close()
 
     def cut(self) -> None:
-        """End the work now."""
         with self._lock:
             self._is_over = True
             closers, self._closers = self._closers, []
@@ -94,11 +94,8 @@ def within(seconds: float) -> Iterator[None]:
 class HttpClient(httpx.Client):
     """A client of one server, without proxies and redirects.
 
-    Args:
-        server: its address, for errors.
-        patience_s: timeout of one step of an answer.
-        auth: user and password.
-        verify: trusted certificates; True for those of the machine.
+    `server` is for errors; `patience_s` limits one step of an answer; `verify` are trusted
+    certificates, True for those of the machine.
     """
 
     def __init__(

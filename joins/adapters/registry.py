@@ -14,7 +14,7 @@ from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSch
 from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
 
 _TIMEOUT_S = 10.0
-# Confluent's codes; another 404 is from somebody who is no registry
+# Confluent's codes; another 404 is not from a registry
 _NO_SCHEMA, _NO_SUBJECT = (40403,), (40401, 40402)
 _NO_SUBJECT_OR_SCHEMA = (40401, 40402, 40403)
 _AVRO = "AVRO"
@@ -65,7 +65,6 @@ class SchemaRegistry:
         return self._schemas[number]
 
     def newest_avro_schema(self, subject: str) -> str | None:
-        """The newest Avro schema of a subject in JSON, None if there is no such subject."""
         what = f'the schema of "{subject}"'
         path = f"subjects/{quote(subject, safe='')}/versions/latest"
         answer = self._answer(path, what, _NO_SUBJECT)
