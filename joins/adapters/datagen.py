@@ -116,7 +116,6 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
 def _send(
     producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int, within_s: float
 ) -> None:
-    """Write rows, and check that each gets the offset of its row number."""
     for value in values.to_pylist():
         sent = producer.send(topic, value=value.encode(), partition=0)
     offset = sent.get(timeout=within_s).offset

@@ -54,7 +54,6 @@ class Deadline:
         return left_s
 
     def on_end(self, close: Callable[[], None]) -> None:
-        """Call `close` at the deadline, unless the work is done before."""
         with self._lock:
             if not self._is_over:
                 self._closers.append(close)

@@ -89,7 +89,6 @@ class SchemaRegistry:
         missing: tuple[int, ...],
         body: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any] | None:
-        """The registry's answer; None if its code is in `missing`."""
         answer = self._sent(path, body)
         status, value = answer.status_code, _object(answer)
         if status == httpx.codes.NOT_FOUND and value.get("error_code") in missing:

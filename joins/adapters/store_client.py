@@ -134,7 +134,6 @@ def _check_environment(table: StoreTable, options: StoreOptions) -> None:
 
 
 def client_of(address: StoreAddress) -> ObjectStore:
-    """The client of a store, with timeouts within the current deadline."""
     return _client(address, _patience_s(address))
 
 

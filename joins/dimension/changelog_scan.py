@@ -147,7 +147,6 @@ class KeyWalk:
                 return
 
     def weigh(self, size: int) -> None:
-        """Report the bytes of the last chunk's rows."""
         if size < _LIGHT_BYTES:
             self._count = min(2 * self._count, _MOST_KEYS)
 
@@ -289,7 +288,6 @@ class DimensionStates:
         return records.filter(records.column(VISIBLE))
 
     def page(self, state: State, after: Key | None, limit: PageLimit) -> RowPage:
-        """The rows after the key `after`."""
         parts: list[pa.Table] = []
         rows = weight = 0
         walk = KeyWalk(self.scan, state.files, after, limit.seconds)

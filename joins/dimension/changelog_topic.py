@@ -138,7 +138,6 @@ class ChangelogTopic:
         return ends
 
     def lose(self, topic: KnownTopic, reason: str) -> None:
-        """Mark `topic` as lost if it is the current one."""
         with self._lock:
             if self._now == topic and self._lost is None:
                 self._lost = reason

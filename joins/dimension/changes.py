@@ -86,7 +86,6 @@ class _GrowingPage:
     rows: tuple[int, int] = (0, 0)
 
     def add(self, before: pa.Table, after: pa.Table, dimension: Dimension) -> int:
-        """Compare the rows of some keys; returns their bytes."""
         first, second = self.rows
         for at, other in _differences(before, after, dimension):
             self.changes.append(
@@ -156,7 +155,6 @@ def _differences(
 
 
 def _by_key(before: pa.Table, after: pa.Table, dimension: Dimension) -> list[tuple[int, int]]:
-    """(table, row) of all rows of both tables, by key."""
     names = list(dimension.primary_key)
     both = pa.concat_tables([before.select(names), after.select(names)])
     order = pc.sort_indices(both, sort_keys=[(name, "ascending") for name in names]).to_pylist()
@@ -248,7 +246,6 @@ class KeyHistory:
         )
 
     def _commit(self, version: int) -> Iterator[_Commit]:
-        """The commit of `version` if it has records of the key, or watermark records."""
         try:
             entry = self._states.log.versions.commit_entry(version)
         except SinkError as exc:
@@ -273,7 +270,6 @@ class KeyHistory:
         return read_changes(changes, self._scan.spec, state.progress)
 
     def _versions(self, base: CompactedChanges, commits: list[_Commit]) -> Iterator[KeyVersion]:
-        """The commits that changed the row since `base`, oldest first."""
         before, where = self._record(base), IS_MARK | self._scan.have(self._key)
         for commit in commits:
             rows = self._scan.rows(commit.files, self._scan.columns, where)

@@ -119,7 +119,6 @@ class DimensionRuntime:
         return self._head[1]
 
     def open(self) -> None:
-        """Create the tables, fence older runners and read the committed state."""
         schema = changelog_schema(self._task.columns)
         create_table(self.places.changelog, schema, properties=INTERNAL_TABLE_PROPERTIES)
         Fold.create(self.places.current, schema)
@@ -247,7 +246,6 @@ class DimensionRuntime:
         self._active_at_ms = {**self._active_at_ms, **moved}
 
     def _warn_of_times(self, events: ChangelogEventTime) -> None:
-        """Warn of unusable rowtimes whenever a commit has more of them."""
         known, name = self.state.events, self.dimension.name
         if events.null_rowtimes > known.null_rowtimes:
             _log.warning("rows without a rowtime", dimension=name, rows=events.null_rowtimes)

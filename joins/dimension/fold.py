@@ -190,7 +190,6 @@ class Fold:
         complete: int,
         metadata: Mapping[str, Any],
     ) -> bool:
-        """Fold without Spark, if the table and the number of changes allow it."""
         table = self._current.versions.fresh()
         paths = self._current.versions.of(table.at, paths_of)
         if paths and not self._current.writer.takes_entries(table):

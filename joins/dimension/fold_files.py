@@ -121,7 +121,6 @@ class FoldFiles:
         return StagedFold(added, renamed, rows.rewritten)
 
     def _staged(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[StagedFile]:
-        """Files of about `FILE_ROWS` rows."""
         while (first := next(batches, None)) is not None:
             with ParquetStage(self.root, schema, self.origin) as stage:
                 rows = 0

@@ -181,7 +181,6 @@ class ChangelogMaintenance:
         self._remove_files(leased)
 
     def _added(self, version: int) -> tuple[frozenset[str], frozenset[str]]:
-        """Paths that one commit added: all files, and the files with changes."""
         if version not in self._known:
             changes = {path.name for path in self._log.files.files_added(version, version)}
             named = self._log.files.files_named(version, version)

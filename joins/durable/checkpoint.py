@@ -257,7 +257,6 @@ class Checkpoint:
         return self.directory / "sources" / f"{dimension}.cdc.json"
 
     def read_meta(self) -> JobMeta | None:
-        """None before the first start."""
         value = read_json(self._meta_file)
         if value is None:
             return None
@@ -357,7 +356,6 @@ class DeadRows:
         write_json_atomically(self._path, value)
 
     def warning(self, table: str) -> Mapping[str, Any] | None:
-        """Warning for the job's status; None without dead rows."""
         if not self._count:
             return None
         last = self._newest[-1]

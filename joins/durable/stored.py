@@ -122,7 +122,6 @@ class StoredFiles:
         return path.relative_to(self.directory).as_posix()
 
     def _object(self, name: str) -> ObjectPath | None:
-        """None for a file that is only on this node."""
         if is_shared(name):
             return self.shared / name
         if self.epoch is None or not name.startswith(f"{CHECKPOINT}/"):

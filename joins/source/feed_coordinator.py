@@ -137,7 +137,6 @@ class DeltaCoordinator(FeedCoordinator):
         self._state: DeltaFeedState | None = None
 
     def view(self) -> SourceView | None:
-        """The latest state that the process has reported or stored."""
         state = self._state
         if state is None:
             return None
@@ -184,7 +183,6 @@ class FileCoordinator(FeedCoordinator):
         self._state: Mapping[str, int] | None = None
 
     def view(self) -> SourceView | None:
-        """The latest state that the process has reported or stored."""
         state = self._state
         if state is None:
             return None
@@ -232,7 +230,6 @@ class TopicCoordinator(FeedCoordinator):
         self._decisions = read_decisions(config.decisions_file)  # no other process writes them
 
     def view(self) -> SourceView | None:
-        """The latest state that the process has reported."""
         state = self._state
         if state is None:
             return None

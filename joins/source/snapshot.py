@@ -415,7 +415,6 @@ class SnapshotCoordinator(SourceCoordinator):
         return ChunkReader(self._spark, stage, size)
 
     def _send_group(self, chunks: Sequence[Chunk], report: BatchReport) -> None:
-        """Send what a job has read, then record it."""
         state = self._require_state()
         dead = DeadRows(self._dead_rows_file, state.generation, self._message_bytes())
         dead.add([DeadRow(*row) for detail in report.details for row in detail[DEAD_ROWS]])

@@ -227,7 +227,6 @@ class TableBatches:
         return newest
 
     def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
-        """The first commit from `first` to `last` with a batch of the app id, and that batch."""
         for version in range(first, last + 1):
             batch = self.batch_in(self._versions.commit_entry(version))
             if batch is not None:

@@ -142,7 +142,6 @@ class FeedSession:
         return state
 
     def _is_continuous(self, state: DeltaFeedState) -> bool:
-        """True if the table and its history up to the state's version are unchanged."""
         if self._table.table_id != state.table_id or self._table.version < state.version:
             return False
         digest = self._digest(state.version)
@@ -194,7 +193,6 @@ class FeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _advance(self, producer: ChangelogSink) -> bool:
-        """Send the next commit; False if there is none."""
         version = self._state.version + 1
         entry = self._entry(version)
         if entry is None:

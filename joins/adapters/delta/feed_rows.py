@@ -142,7 +142,6 @@ def _nothing(count: int, column: DeltaColumn) -> pa.Array:
 def _files(
     table: SourceTable, actions: Sequence[Mapping[str, Any]], version: int
 ) -> tuple[DataFile, ...]:
-    """Actions as files by path, with the deletion vectors of `version`."""
     alive: Mapping[TablePath, Mask] = {}
     if any(action.get("deletionVector") for action in actions):
         with _at(table.path, version):
@@ -157,7 +156,6 @@ def _files(
 
 
 def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:
-    """File → mask of valid rows, for files with a deletion vector."""
     masks = {}
     for batch in loaded.deletion_vectors():
         for path, kept in zip(
@@ -215,7 +213,6 @@ def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
 def _read(
     table: SourceTable, file: DataFile, further: Sequence[str]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Wire columns of the valid rows, and the columns `further` of the same rows."""
     path = _local(table.path, file.path)
     with (
         _file_errors(table, file),
@@ -236,7 +233,6 @@ def _read(
 
 
 def _names_in(schema: pa.Schema, columns: Sequence[DeltaColumn]) -> dict[str, str]:
-    """Column → its name in a file, empty if missing."""
     by_id = {
         int(item.metadata[_FIELD_ID]): item.name
         for item in schema

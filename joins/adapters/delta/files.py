@@ -104,7 +104,6 @@ class TableFiles:
     def read_files(
         self, files: Sequence[TablePath], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows of data files, one table a file."""
         names = list(columns) if columns is not None else None
         for file in files:
             try:

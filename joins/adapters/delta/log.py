@@ -95,7 +95,6 @@ class DeltaLog:
             self._write_epoch(table, epoch, for_spark=for_spark)
 
     def _write_epoch(self, table: Seen, epoch: int, *, for_spark: bool) -> None:
-        """One empty commit that fences older runners, with `for_spark` those of both writers."""
         transactions = [Transaction(self.batches.fence_id, epoch)]
         if for_spark:
             number = spark_version(epoch, self.batches.last_in_log(table))
@@ -271,7 +270,6 @@ class DeltaLog:
 
 
 def _staged_again(described: Mapping[str, Any]) -> StagedFile:
-    """A file of an older version, with the bounds of its integer columns."""
     rows = int(described["num_records"])
     stats: dict[str, Any] = {"numRecords": rows}
     for name, bounds in (("minValues", "min"), ("maxValues", "max")):

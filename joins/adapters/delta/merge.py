@@ -203,7 +203,6 @@ def _widened(stated: Bounds) -> Bounds | None:
 
 
 def _value(text: object, kind: pa.DataType) -> int | date | None:
-    """A value of JSON statistics; None if it does not have the type."""
     if pa.types.is_integer(kind):
         return text if isinstance(text, int) and not isinstance(text, bool) else None
     if not isinstance(text, str):
@@ -217,7 +216,6 @@ def _value(text: object, kind: pa.DataType) -> int | date | None:
 
 
 def _column(actions: pa.Table, side: str, column: pa.Field) -> list[Any]:
-    """The values of one side of the statistics; None where unusable."""
     nothing = [None] * actions.num_rows
     kind = actions.schema.field(side).type if side in actions.schema.names else pa.struct([])
     at = kind.get_field_index(column.name)
@@ -304,7 +302,6 @@ class MergedOutput:
         return self._write(transaction, table, changes.metadata, staged, kept)
 
     def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
-        """True if an append equals the merge."""
         is_plain = self._appends.are_columnar(table.rules) and self.log.writer.takes_entries(table)
         if not (self._is_exact and is_plain):
             return False
@@ -326,7 +323,6 @@ class MergedOutput:
         staged: pa.Table,
         kept: Kept,
     ) -> int:
-        """Commit the changes, and the remaining rows of the files that have their keys."""
         epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
         assert batch is not None, "the transaction is a batch's"
         with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
@@ -343,7 +339,6 @@ class MergedOutput:
         return self.log.writer.write(table, commit)
 
     def _kept(self, staged: pa.Table, bounds: Sequence[Bounds | None], table: Seen) -> Kept:
-        """The files of `table` that have keys of the changes, and their other rows."""
         paths = self._bounds.files_with(table, bounds)
         if paths is None:
             paths = paths_of(self.log.versions.whole(table))

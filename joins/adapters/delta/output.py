@@ -98,7 +98,6 @@ class SparkCommits:
         return self.session.createDataFrame([], spark_schema(rows))
 
     def save(self, table: Seen, transaction: int, append: SparkAppend) -> int:
-        """Append rows under `transaction`; returns the version found in the log."""
         before = int(table.version())
         text = json.dumps(dict(append.metadata), separators=(",", ":"))
         options = {

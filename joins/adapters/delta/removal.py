@@ -114,7 +114,6 @@ def _is_ours(entry: Sequence[Mapping[str, Any]], app_id: str) -> bool:
 
 
 def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
-    """Existing files below `root` that the log names or that carry one of `tags`."""
     real = root.resolve()
     for path in _paths(LogEntries(root)):
         file = root / unquote(path)

@@ -240,7 +240,6 @@ def in_declared_shape(values: pa.Array, kind: SqlType, parts: Sequence[Place]) -
 
 
 def _where(place: Place, kind: pa.StructType) -> int:
-    """-1 if there is none."""
     if place.field_id is None:
         return int(kind.get_field_index(place.name))
     ids = [int((item.metadata or {}).get(_FILE_ID, -1)) for item in kind]
@@ -388,7 +387,6 @@ def _check_protocol(path: TablePath, table: DeltaTable) -> None:
 def _matched(
     path: TablePath, fields: tuple[Field, ...], items: Mapping[str, Item]
 ) -> list[tuple[Field, Item]]:
-    """Each declared field with its column, matched ignoring case if necessary."""
     matches = {f.name: matching(f.name, items) for f in fields}
     missing = [name for name, item in matches.items() if item is None]
     if missing:

@@ -145,7 +145,6 @@ class StateLog:
         return self.log.commit_change(batch, epoch, files, metadata)
 
     def after(self, batch: int) -> Mapping[str, Any]:
-        """The starting value that `batch` left for the next one."""
         metadata = self.find_after(batch)
         if metadata is None:
             raise CheckpointError(

@@ -205,7 +205,6 @@ class TableVersions:
             return False  # delta-rs reports what is wrong
 
     def whole(self, seen: Seen) -> DeltaTable:
-        """The table at the version of `seen`, with its files."""
         table = seen.rules
         if int(table.version()) < seen.at:
             with suppress(DeltaError), store_faults(self.path):

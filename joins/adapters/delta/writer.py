@@ -123,7 +123,6 @@ class CommitWriter:
         self._has_links = True
 
     def write(self, table: Seen, commit: Commit) -> int:
-        """Write `commit` and verify it in the log; returns its version."""
         before = self._put(table, commit)
         if before is None and not commit.is_blind:
             raise self._conflict(commit, "its log takes no entries of ours")

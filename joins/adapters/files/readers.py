@@ -94,7 +94,6 @@ def _column(file: Path, field: Field, item: Item, rows: tuple[int, pa.Array]) ->
 
 
 def _matched(file: Path, schema: pa.Schema, fields: Sequence[Field]) -> dict[str, Item]:
-    """Each declared column with the file's, matched ignoring case if necessary."""
     items = {item.name: _item(item) for item in schema}
     matches = {field.name: matching(field.name, items) for field in fields}
     missing = [name for name, item in matches.items() if item is None]
@@ -124,7 +123,6 @@ def _item(field: pa.Field) -> dict[str, Any]:
 
 
 def _kind(plain: pa.DataType) -> str | Mapping[str, Any]:
-    """The type's name in a Delta table's schema."""
     if pa.types.is_struct(plain):
         return {"type": "struct", "fields": [_item(part) for part in plain]}
     if pa.types.is_list(plain):
@@ -285,7 +283,6 @@ def _check_json(file: Path, fields: Sequence[Field]) -> None:
 
 
 def _content(file: Path) -> pa.Buffer:
-    """The whole file, mapped if it is not compressed."""
     if file.suffix in _COMPRESSED or file.stat().st_size == 0:
         with _opened(file) as opened:
             content = pa.py_buffer(opened.read())

@@ -217,7 +217,6 @@ _TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)
 
 
 def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, tuple[int, bytes]]]:
-    """Broker → the next body of its partitions, up to the size of a request."""
     heads: dict[int, dict[int, tuple[int, bytes]]] = {}
     sizes: dict[int, int] = {}
     for partition, queue in queues.items():

@@ -41,7 +41,6 @@ _DECOMPRESS: Mapping[Compression, _Codec] = {
 
 
 def compressed(bodies: pa.RecordBatch, compression: Compression) -> pa.RecordBatch:
-    """`BODIES` with each body compressed separately."""
     if compression is Compression.NONE:
         return bodies
     compress = _COMPRESS[compression]

@@ -101,7 +101,6 @@ class KafkaCluster:
             raise self._unanswered(exc) from exc
 
     def _unanswered(self, exc: Exception) -> SourceError:
-        """Why there is no client: no broker answers, or one refuses it."""
         servers = self._kafka.bootstrap_servers
         if isinstance(exc, kafka_errors.KafkaError) and not exc.retriable:
             return self._refused(servers, exc)
@@ -269,7 +268,6 @@ class KafkaCluster:
         return self._offsets(topic, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
 
     def open_transactions(self, topic: str, ends: Mapping[int, int]) -> list[OpenTransaction]:
-        """The transactions that hold `ends`, the last stable offsets."""
         return self._answer(lambda admin: describe_open(admin, topic, ends))
 
     def group_offsets(self, group: str, topic: str) -> dict[int, int]:

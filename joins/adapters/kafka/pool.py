@@ -47,7 +47,6 @@ class ClusterPool:
         return idle.cluster
 
     def give_back(self, kafka: KafkaOptions, cluster: KafkaCluster) -> None:
-        """Keep a connection from `take`, or close it."""
         until_s = time.monotonic() + self._idle_s
         with self._lock:
             room = not self._closed and len(self._idle) < _MOST_IDLE

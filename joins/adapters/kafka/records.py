@@ -158,7 +158,7 @@ class KafkaRecords:
     def batches(
         self, topics: StreamTopics, ranges: Ranges, columns: Sequence[str] = OF_THE_PROBE
     ) -> Iterator[pa.RecordBatch]:
-        """The records in `ranges`, each partition in offset order, offsets may be missing.
+        """The records in `ranges`, per partition in offset order; offsets may be missing.
 
         A topic with a known id is not confused with another one of its name. Columns: `key`,
         `value` (binary), `partition` (its number, int32), `offset` (int64), `timestamp`
@@ -391,7 +391,6 @@ async def _leaders(
 
 
 def _answered(topics: StreamTopics, response: Any) -> Iterator[tuple[int, str, Any]]:  # noqa: ANN401
-    """Number of a partition, its topic's name if the response has it, and its data."""
     for answer in response.responses:
         index = 0
         if topics.are_several:
@@ -409,7 +408,6 @@ def _is_of(answer: Any, topic: StreamTopic) -> bool:  # noqa: ANN401
 def _by_leader(
     leaders: Mapping[int, int], shares: _Shares
 ) -> dict[int, dict[int, tuple[int, int]]]:
-    """Broker → its partitions of `shares`; partitions without leader under `_NOBODY`."""
     led: dict[int, dict[int, tuple[int, int]]] = {}
     for partition, share in shares.items():
         led.setdefault(leaders.get(partition, _NOBODY), {})[partition] = share

@@ -66,7 +66,6 @@ class BinlogProtocol(SourceProtocol):
             self._highs.put(_High(position, command["generation"]))
 
     def next_high(self) -> _High | None:
-        """The HIGH received since the last call, else None."""
         try:
             return self._highs.get_nowait()
         except queue.Empty:
@@ -275,7 +274,6 @@ def require_followed(
 
 
 def _still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool:
-    """True if the table still has the captured columns."""
     fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
     try:
         now = check_source(connection, fields, table.primary_key)
@@ -304,7 +302,6 @@ _HINTS = {
 
 
 def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
-    """The stored boundary, unless it belongs to another epoch or generation."""
     kept = read_boundary(config.offset_file)
     if kept is None or kept.generation != config.generation:
         return None

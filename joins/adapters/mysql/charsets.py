@@ -81,7 +81,6 @@ class Charsets:
 
 
 def server_charsets(config: MysqlConnectionConfig) -> Charsets:
-    """Character sets by collation number, as on this server."""
     with connected(config) as connection:
         pairs = rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
         table = "COLLATION_CHARACTER_SET_APPLICABILITY"
@@ -123,7 +122,6 @@ def character_table(connection: "Connection[Any]", charset: str) -> CharacterTab
 
 
 def _candidates(most_bytes: int) -> Iterator[bytes]:
-    """Byte sequences that may be characters."""
     no_lines = [byte for byte in range(256) if byte != _LINE[0]]
     yield from (bytes([byte]) for byte in no_lines)
     if most_bytes > 1:
@@ -135,7 +133,6 @@ def _candidates(most_bytes: int) -> Iterator[bytes]:
 def _characters(
     connection: "Connection[Any]", charset: str, sequences: Sequence[bytes]
 ) -> Iterator[tuple[bytes, str]]:
-    """The `sequences` that are one character, each with it."""
     joined = _LINE.join(sequences)
     kept, texts = _converted(connection, charset, [joined])[0]
     alike = () if kept is None or texts is None else (kept.split(_LINE), texts.split(_LINE))
@@ -156,7 +153,6 @@ def _characters(
 def _converted(
     connection: "Connection[Any]", charset: str, texts: Sequence[bytes]
 ) -> list[tuple[bytes | None, bytes | None]]:
-    """Each of `texts` in the character set, and in UTF-8."""
     selected = [
         f"HEX({text})"
         for one in texts

@@ -118,7 +118,6 @@ def _next_bound(
     after: tuple[str, ...] | None,
     rows_each: int,
 ) -> tuple[str, ...] | None:
-    """The key of the `rows_each`-th row after `after`, None if there is no row."""
     keys = [quoted(column.server.name) for column in table.key_columns]
     bounds = ", ".join(_bound_expression(column) for column in table.key_columns)
     where = "".join(f" WHERE {condition}" for condition in _comparison(table, after, ">"))

@@ -43,7 +43,6 @@ def decimal_converter(precision: int, scale: int) -> Callable[[bytes], str]:
 
 
 def _groups(digits: int, *, partial_first: bool) -> list[tuple[int, int]]:
-    """(bytes, digits) of each group."""
     whole = [(4, _DECIMAL_GROUP)] * (digits // _DECIMAL_GROUP)
     partial = digits % _DECIMAL_GROUP
     rest = [(_DECIMAL_BYTES[partial], partial)] if partial else []
@@ -72,7 +71,6 @@ def json_text(raw: bytes) -> str:
 
 
 def _value(kind: int, data: bytes, depth: int) -> Iterator[str]:
-    """The value at the beginning of `data`, which may be longer."""
     if depth > _DEEPEST:
         raise ValueError("a JSON value has too many levels")
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
@@ -171,7 +169,6 @@ def double_text(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Sign, digits without zeros around them, and number of digits before the point."""
     if not math.isfinite(value):
         raise ValueError(f"a JSON value is {value}")
     mantissa, _, exponent = repr(value).partition("e")

@@ -128,7 +128,6 @@ class _Bytes:
         return int.from_bytes(self.take(size), "little")
 
     def packed(self) -> int:
-        """A length-encoded integer."""
         first = self.number(1)
         sizes = {0xFC: 2, 0xFD: 3, 0xFE: 8}
         if first in (0xFB, 0xFF):

@@ -90,7 +90,6 @@ class RowDecoder:
                 yield (row, None) if event.op == "d" else (None, row)
 
     def _row(self, images: bytes, start: int, present: int, row: Row) -> tuple[Row, int]:
-        """The image at `start` applied to `row`, and where it ends."""
         values = list(row)
         at = start + (present.bit_count() + 7) // 8
         nulls = int.from_bytes(images[start:at], "little")
@@ -222,7 +221,6 @@ _KIND_ENCODINGS = {
 
 
 def _encodings(column: BinlogColumn, charset: str) -> set[Encoding]:
-    """The possible encodings of a column of that type."""
     kind = column.kind
     if kind == FIELD_TYPE.LONGLONG and column.unsigned:
         return {Encoding.UNSIGNED}
@@ -249,7 +247,6 @@ def _most_bytes(column: BinlogColumn) -> int:
 
 
 def _size_reader(column: BinlogColumn) -> Callable[[bytes, int], tuple[int, int]]:
-    """Where the content of a value begins and ends."""
     kind = column.kind
     if kind in _TEXTS or kind == VARCHAR_COMPRESSED:
         prefix = 2 if _most_bytes(column) > _SHORT_LENGTH else 1

@@ -192,7 +192,6 @@ class ChangelogSender:
         self._ordinal += 1
 
     def flush(self) -> None:
-        """Send the collected rows and wait for the acknowledgement."""
         pending = self._pending
         if not pending.ops:
             return

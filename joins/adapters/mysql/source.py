@@ -205,7 +205,6 @@ def _check_server_id(
 
 
 def _used_server_ids(connection: "Connection[Any]") -> set[int]:
-    """The server's id and those of its visible replicas."""
     own = int(variables(connection, "server_id")["server_id"])
     for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
         try:

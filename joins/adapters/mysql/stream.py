@@ -120,7 +120,6 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         """The library stores nothing of a table map."""
 
     def header_bytes(self, event_type: int, default: int) -> int:
-        """Size of the fixed part of events of a type."""
         declared = self._post_header_lengths
         return int(declared[event_type - 1]) if declared else default
 
@@ -419,7 +418,6 @@ class BinlogStream:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
     def _decoder_of(self, table_id: int) -> RowDecoder | None:
-        """The decoder of the captured table, None for another table."""
         if table_id in NO_TABLE:
             return None
         if table_id not in self._decoders:

@@ -163,7 +163,6 @@ def reads_alike(table: CapturedTable, now: CapturedTable) -> bool:
 
 
 def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
-    """What `fits` refuses, as definitions before and now."""
     pairs = [
         (old.server, new.server)
         for old, new in zip(before.columns, now.columns, strict=True)
@@ -255,7 +254,6 @@ def _complaints(declared: Field, column: ServerColumn) -> Iterator[str]:
 
 
 def accepts(column: ServerColumn, declared: SqlType) -> bool:
-    """True if `declared` can hold every value of `column`."""
     encoding = column.encoding
     if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
         return _accepts_integer(column, declared)
@@ -276,7 +274,6 @@ def _accepts_integer(column: ServerColumn, declared: SqlType) -> bool:
 
 
 def suggestion(column: ServerColumn) -> str:
-    """The declared type that fits `column` best."""
     encoding = column.encoding
     if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
         needed = column.bits + (1 if column.unsigned else 0)

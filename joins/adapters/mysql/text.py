@@ -85,7 +85,6 @@ def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.Bina
 
 
 def _require_end(came: int, packet: bytes) -> None:
-    """Require an EOF packet behind the rows."""
     if came == _ASTRAY and packet[_SEQUENCE] == 0:  # a server sends this when it shuts down
         lost = "Lost connection to MySQL server during query"
         raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, lost)

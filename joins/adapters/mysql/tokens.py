@@ -372,7 +372,6 @@ class Parser:
         return self._tokens[self._at - 1]
 
     def accept(self, *words: str) -> bool:
-        """Skip these words if they come next."""
         behind = self._at + len(words)
         ahead = self._tokens[self._at : min(behind, self._end)]
         if tuple(token.word for token in ahead) != words:
@@ -395,7 +394,6 @@ class Parser:
         return token.text
 
     def table(self) -> TableName:
-        """A table's name, by default in the session's database."""
         first = "" if self.symbol(".") else self.name()
         if not first:
             return TableName(self._schema, self.name())
@@ -410,7 +408,6 @@ class Parser:
         return names
 
     def account(self) -> None:
-        """A user's name, optionally with a host."""
         self.next()
         if self.symbol("@"):
             self.next()

@@ -159,7 +159,6 @@ class Forks:
             os._exit(code)
 
     def _leave(self, *, leads: bool) -> None:
-        """Release in the child everything of the forking process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if leads:

@@ -89,7 +89,6 @@ def _forked(server: socket.socket, module: str) -> tuple[SourceChild, IO[str], I
 
 
 def _serve(requests: socket.socket) -> None:
-    """Fork for each request until the runner is gone."""
     bind_to_parent()
     setproctitle("sluice-sources")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -147,7 +146,6 @@ class SourceProcess:
     def __init__(
         self, module: str, config: SourceConfig, on_event: Callable[[dict[str, Any]], None]
     ) -> None:
-        """Start `python -m module` with `config`."""
         self._topic = config.kafka.topic
         self._on_event = on_event
         self._last_error: dict[str, Any] | None = None
@@ -178,7 +176,6 @@ class SourceProcess:
 
     @property
     def ended_silently(self) -> bool:
-        """True if the child has ended without reporting an error."""
         if self.running:
             return False
         self._reader.join(_STOP_TIMEOUT_S)
@@ -193,7 +190,6 @@ class SourceProcess:
         )
 
     def stop(self) -> None:
-        """Ask the child to end, and kill it after a timeout."""
         self.send({"stop": True})
         with suppress(BrokenPipeError):
             self._input.close()

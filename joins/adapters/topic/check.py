@@ -281,7 +281,6 @@ class _AvroCheck(_RecordCheck):
                 ) from exc
 
     def _object(self, record: NewestRecord, text: bytes) -> Mapping[str, Any]:
-        """An object with the members of the record's schema, without values."""
         if text[:1] != _AVRO or len(text) < _HEADER_BYTES:
             raise self._wrong(
                 record,

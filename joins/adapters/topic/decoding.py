@@ -201,7 +201,6 @@ def decoder_of(
 
 
 def warm_up(source: TopicSource) -> None:
-    """Compile the topic's decoder, or load the node's compiled code."""
     if source.value.name in OF_CHANGES:
         debezium.warm_up()
     if source.value.registry is not None:

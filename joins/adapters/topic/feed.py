@@ -249,7 +249,6 @@ class TopicFeedSession:
         return tuple(sorted(there.items()))
 
     def _find_keys(self, counted: int, placed: int) -> None:
-        """Open the key files of this generation: counted snapshot rows, and partitions of keys."""
         file = self._config.state_file
         number = self._snapshot.generation
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
@@ -275,7 +274,6 @@ class TopicFeedSession:
             )
 
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
-        """Require that the topic still has the records behind the stored offsets."""
         self._check_id(kept.position.topic_id)
         files = (f".rows-{kept.generation}", f".places-{kept.generation}")
         if any(self._config.state_file.with_suffix(each).exists() for each in files):
@@ -442,7 +440,6 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _process(self, producer: RecordSink, window: Window) -> None:
-        """Send the records of a window, each in its generation."""
         snapshot, generations, at = self._snapshot, [], 0
         new: NewSnapshot | None = None
         while at < len(window) and (new is None or not new.must_read_again):
@@ -551,7 +548,6 @@ class TopicFeedSession:
             piece.actions[place] = Action.NOTHING
 
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
-        """The piece with times of deletions, if the table has versions."""
         if self._deletions is None:
             return piece
         piece, unknown = self._deletions.of(piece, self._times)
@@ -584,7 +580,6 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _hear(self) -> None:
-        """Read notifications, Connect's offset and the operator's decisions."""
         self._decisions = read_decisions(self._config.decisions_file)
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
@@ -710,7 +705,6 @@ def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str
 
 
 def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal) -> None:
-    """Report a complete bounded table again, without reading its topic."""
     snapshot = ForeignSnapshot(range(config.partitions), SnapshotRules(), kept.snapshot)
     place = {
         "epoch": epoch_of(kept.generation),

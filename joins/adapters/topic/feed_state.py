@@ -248,7 +248,6 @@ class Decisions:
 
 
 def read_decisions(path: Path) -> Decisions:
-    """The decisions in `path`; none if there is no file."""
     value = read_json(path)
     if value is None:
         return Decisions()
