@@ -15,10 +15,7 @@ from joins.plan.errors import SourceUnavailableError
 
 
 def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str = "") -> None:
-    """Load a certificate and key (PEM; `password` is the key's passphrase) into `context`.
-
-    OpenSSL reads files only, so they go through one in memory.
-    """
+    """Load PEM texts into `context`: OpenSSL reads files only, so they go through one in memory."""
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as file:

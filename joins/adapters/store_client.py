@@ -73,10 +73,7 @@ class StoreAddress:
 
     @classmethod
     def of(cls, table: StoreTable, options: StoreOptions) -> "StoreAddress":
-        """The store of a table with resolved secrets.
-
-        StoreRefusedError if credentials of the environment would be mixed with the table's.
-        """
+        """A table's store; StoreRefusedError if the environment's credentials would mix in."""
         if has_credentials(options):
             _check_environment(table, options)
         chosen = dict(options)

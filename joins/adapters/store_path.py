@@ -123,10 +123,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class StorePath:
-    """A path in an object store; its errors are those of `store_errors`.
-
-    `key` has no slashes at its ends; `listed` is metadata from a listing.
-    """
+    """A path in an object store; raises as `store_errors`. `listed` is a listing's metadata."""
 
     # reads better long: it has what a path has.
 
@@ -172,10 +169,7 @@ class StorePath:
             return bytes(obstore.get(client_of(self.store), self.key).bytes())
 
     def size_and_rows(self, size: int) -> tuple[int, int]:
-        """Size and row count of a Parquet file of expected `size`, usually by one request.
-
-        Rows are counted only if the size is as expected.
-        """
+        """Size and row count, usually by one request; rows only if the size is as expected."""
         end_only: Any = {"range": (max(0, size - _FOOTER_BYTES), size)}
         with store_errors(self):
             try:

@@ -93,10 +93,7 @@ class CommittedBatch:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """What a worker needs to stage a part of a micro-batch; picklable.
-
-    With a `watermark` (event time), deletes keep the rowtime of the row.
-    """
+    """What a worker needs to stage changes; with a `watermark`, deletes keep their rowtime."""
 
     topic: str
     table: TablePath
@@ -168,10 +165,7 @@ def _behind(first: int, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class BuildSide:
-    """The steps of one dimension's loop.
-
-    The table has the progress; uncommitted batches leave nothing.
-    """
+    """The steps of one dimension's loop; an uncommitted batch leaves nothing behind."""
 
     def __init__(
         self,

@@ -159,10 +159,7 @@ class FoldFiles:
 
 
 def run_watched(command: list[str], text: str, *, idle_s: float) -> tuple[int, str, str]:
-    """Run a process; kill it when it uses no processor time for `idle_s`.
-
-    Returns its exit status, standard output and standard error.
-    """
+    """Run a process, killed after `idle_s` without CPU time: exit status, output, error output."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -84,10 +84,7 @@ class FollowedDimension(DimensionRuntime):
 
 @dataclass(slots=True)
 class CommitReader:
-    """The steps of the loop: all commits since the last step, as one batch.
-
-    `version` is the newest version that was read; `partitions` counts those of the topic.
-    """
+    """The steps of the loop: all commits since `version`, the newest read, as one batch."""
 
     log: DeltaLog
     partitions: int

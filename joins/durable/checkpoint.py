@@ -124,10 +124,7 @@ _DAMAGED = "It was damaged from outside; restore it from a backup or submit the 
 def read_json(
     path: Path, *, format_version: int = FORMAT_VERSION, damaged: str = _DAMAGED
 ) -> dict[str, Any] | None:
-    """The content of `path`, or None without the file.
-
-    CheckpointError, with hint `damaged`, if it is damaged or has another format version.
-    """
+    """The content, or None without a file; CheckpointError if damaged or of another version."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -148,10 +145,7 @@ def read_json(
 
 
 class CheckpointLock:
-    """Exclusive ownership of a checkpoint directory by one runner and its JVM.
-
-    The JVM inherits the descriptor: while it outlives a killed runner, no new runner starts.
-    """
+    """One runner's lock on a checkpoint; its JVM inherits the descriptor, and may outlive it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

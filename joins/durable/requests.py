@@ -88,10 +88,7 @@ class Stalls:
         return next(iter(self.all()), None)
 
     def all(self) -> list[tuple[str, Fault]]:
-        """Every fault and its part, in the order of `first`.
-
-        A fault of several parts appears once, under the stream's part rather than a table's source.
-        """
+        """Faults by part, in the order of `first`; a fault of several parts appears once."""
         with self._lock:
             faults = sorted(self._faults.items(), key=lambda item: not item[1].choices)
         first_of: dict[tuple[str, ...], tuple[str, Fault]] = {}

@@ -26,10 +26,7 @@ from watermark.errors import SluiceError
 
 
 def write_here(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Replace `path`, durably; its directory exists.
-
-    After an OSError the old content is untouched.
-    """
+    """Replace `path` durably, in a directory; an OSError leaves the old content untouched."""
     aside = _write_aside(path, content, mode)
     try:
         aside.replace(path)
@@ -40,9 +37,9 @@ def write_here(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 
 def create_here(path: Path, content: bytes) -> bool:
-    """Write `path`, durably, unless it exists; True if this call created it.
+    """Write `path` durably unless it exists; True if this call did.
 
-    After an OSError (also of file systems without links) no file of this call is at `path`.
+    Raises OSError without links.
     """
     aside = _write_aside(path, content, 0o666)
     try:

@@ -219,10 +219,7 @@ def _put_all(files: StoredFiles, listing: _Listing) -> None:
 
 
 def _whole(parts: Iterable[_Part]) -> bytes:
-    """The content of a file that grew.
-
-    A part replaces what older runners wrote from its offset on.
-    """
+    """Content of a file that grew; a part replaces what older runners wrote from its offset on."""
     chain: list[_Part] = []
     for part in sorted(parts, key=lambda each: (each.epoch, each.offset)):
         chain = [each for each in chain if each.offset < part.offset]

@@ -156,10 +156,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class ChunkStage:
-    """Turns chunks into bodies of record batches in a file, on a worker; picklable.
-
-    Bodies have at most `body_bytes`. The report lists rows whose value exceeds `value_bytes`.
-    """
+    """Turns chunks into a file of bodies, on a worker; picklable. The report lists large rows."""
 
     task: SnapshotTask
     body_bytes: int

@@ -105,10 +105,7 @@ class SourceCoordinator(ABC):
         """Work until stopped; an error ends one attempt of many."""
 
     def acknowledge(self, request: Request) -> Mapping[str, Any]:
-        """Apply an operator's decision; returns its record.
-
-        NothingToAcknowledgeError, RequestError.
-        """
+        """The record of a decision; NothingToAcknowledgeError or RequestError if there is none."""
         raise NothingToAcknowledgeError(
             f'"{request.body.get("cause")}" was acknowledged, but source "{self._name}" asks for '
             "nothing",

@@ -76,10 +76,7 @@ _POLL_S = 0.2
 
 
 class FeedCoordinator(SourceCoordinator):
-    """Runs one such source on a thread until stopped.
-
-    The process of a source with an end reports `ended` and exits; that is no fault.
-    """
+    """Runs one such source on a thread; a process whose source has an end reports `ended`."""
 
     def __init__(
         self,

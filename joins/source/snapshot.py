@@ -288,10 +288,7 @@ class SnapshotCoordinator(SourceCoordinator):
         self._keep(SourceStep.HIGH, high=high)
 
     def _connection_of(self, state: SourceState) -> MysqlConnectionConfig:
-        """Connects to LOW's server.
-
-        Each connection checks it, as a load balancer may be between.
-        """
+        """Each connection checks the server: the address may be a load balancer's."""
         return self._settings.connection.of_server(state.server)
 
     def _require_state(self) -> SourceState:

@@ -158,10 +158,7 @@ EPOCH_KEY = "sluice.epoch"
 
 
 class TableBatches:
-    """The batches and epochs committed under one app id; thread-safe.
-
-    `fence_id` is the app id of the runner's epoch, `spark_id` that of Spark's writer.
-    """
+    """The batches under one app id, and epochs (`fence_id`, Spark's `spark_id`); thread-safe."""
 
     def __init__(self, versions: TableVersions, app_id: str) -> None:
         self._versions = versions
@@ -195,10 +192,7 @@ class TableBatches:
         return last is not None and last >= batch
 
     def last_in_log(self, table: Seen) -> int | None:
-        """The newest batch in the log; an epoch's number may miss the last one.
-
-        An older runner's batch may land between the look and the commit through Spark.
-        """
+        """The newest batch in the log: an older runner's may land after an epoch named its last."""
         known = self.last_batch(table)
         if table.numbers[self.spark_id] is None:
             return known

@@ -42,10 +42,7 @@ class LogEntries:
         return self.path(version).exists()
 
     def read(self, version: int) -> list[dict[str, Any]]:
-        """The actions of one commit.
-
-        A missing entry has FileNotFoundError as the SinkError's cause.
-        """
+        """The actions of a commit; without an entry the SinkError's cause is FileNotFoundError."""
         try:
             return actions_of(self.path(version).read_bytes())
         except FileNotFoundError as exc:

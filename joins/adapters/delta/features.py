@@ -201,10 +201,7 @@ def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:
 
 
 def _same_parts(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """True if two nested types have the same members, none of `actual` being NOT NULL.
-
-    Only names of struct fields count; the key of a map is always NOT NULL.
-    """
+    """True if nested types match without NOT NULL; only names of struct fields count."""
     theirs, ours = _parts(actual), _parts(expected)
     if len(theirs) != len(ours):
         return False

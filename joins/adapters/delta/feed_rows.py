@@ -107,10 +107,7 @@ def _actions(table: SourceTable, entry: bytes) -> list[dict[str, Any]]:
 
 
 def read_rows(table: SourceTable, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a data file as wire columns, in file order.
-
-    SnapshotNeededError if the file is gone, SourceError if it cannot be read.
-    """
+    """Rows as wire columns in file order; SnapshotNeededError (file is gone), SourceError."""
     for batch, _ in _read(table, file, ()):
         yield batch
 

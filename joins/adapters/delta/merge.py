@@ -67,10 +67,7 @@ class KeyBounds:
         self._rules: DeltaTable | None = None
 
     def may_hold(self, table: Seen, keys: Sequence[Bounds | None]) -> bool:
-        """True if a file of `table` may have a key within these bounds, one per column.
-
-        None is unbounded. A file without statistics may have any key.
-        """
+        """True if a file may have a key within these bounds, one per column; None is unbounded."""
         files = self.files_with(table, keys)
         return files is None or bool(files)
 
@@ -119,10 +116,7 @@ class KeyBounds:
 
 
 def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | None:
-    """The bounds of `column` in Sluice's Parquet files, from their statistics.
-
-    None without statistics, with a NULL, or for types without Delta statistics.
-    """
+    """The bounds in Parquet statistics; None without them, with NULL or for unsuitable types."""
     if not files or not any(test(kind) for test in _BOUNDED):
         return None
     lows, highs = [], []
@@ -142,10 +136,7 @@ def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | 
 
 
 def may_have_key(stats: object, key: pa.Table) -> bool:
-    """True if a file with these statistics (JSON of the log) may have the row `key`.
-
-    A NULL in a key column matches any file.
-    """
+    """True if a file with these JSON statistics may have the row `key`; NULL matches any file."""
     return _may_have_nulls(stats, key.column_names) or not _are_apart(
         _stated(stats, key.schema), [_point(column) for column in key.columns]
     )

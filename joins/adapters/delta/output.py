@@ -55,10 +55,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def keep_rows_out_of_logs(spark: SparkSession) -> dict[str, Any]:
-    """Disable Spark's loggers that print rows which violate a constraint; returns their old levels.
-
-    Failures are reported by exceptions.
-    """
+    """Disable Spark's loggers that print rows that violate a constraint; returns old levels."""
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     levels = {name: log4j.LogManager.getLogger(name).getLevel() for name in _TELL_ROWS}

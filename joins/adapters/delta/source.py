@@ -300,10 +300,7 @@ class DeltaColumn:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A checked table at one version.
-
-    `table_id` changes when the table is recreated. `columns` have the order of the declaration.
-    """
+    """A checked table at one version; `table_id` changes when the table is recreated."""
 
     path: TablePath
     table_id: str

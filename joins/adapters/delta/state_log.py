@@ -56,10 +56,7 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The state changes of a batch; `after` is the next batch's starting value.
-
-    `removed` are paths of files of the version that the batch has read.
-    """
+    """The state changes of a batch; `after` is the next batch's starting value."""
 
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] = ()
@@ -172,10 +169,7 @@ class StateLog:
         return None
 
     def undo(self, batch: int, epoch: int, version: int, after: Mapping[str, Any]) -> None:
-        """Restore the state that the abandoned `batch` has read; repeating it changes nothing.
-
-        `version` and `after` are from its pin. The batch's number stays used.
-        """
+        """Restore what the abandoned `batch` has read, from its pin; its number stays used."""
         metadata = self._newest_metadata() or {}
         if metadata.get("sluice.batch") != batch:
             return  # it has not come so far, or is undone

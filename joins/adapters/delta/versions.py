@@ -71,10 +71,7 @@ def create_table(
     creator: str = "",
     partition_by: Sequence[str] = (),
 ) -> None:
-    """Create an empty table at `path` unless it exists.
-
-    `creator` is the app id of the creating job, stored in the first commit.
-    """
+    """Create an empty table unless it exists; `creator` is the app id of the creating job."""
     commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
     with _creation_faults(path):
         if isinstance(path, Path):
@@ -106,10 +103,7 @@ def _creation_faults(path: TablePath) -> Iterator[None]:
 
 
 def _name_invariants(table: DeltaTable, properties: CommitProperties) -> None:
-    """Add the NOT NULL feature to the protocol, without which Spark does not open the table.
-
-    Only tables with features, such as for TIMESTAMP, need it; delta-rs leaves it out.
-    """
+    """Add the NOT NULL feature, which Spark requires and delta-rs leaves out of the protocol."""
     named = table.protocol().writer_features
     strict = any(not column.nullable for column in table.schema().fields)
     if strict and named is not None and "invariants" not in named:
@@ -143,10 +137,7 @@ def _behind(seen: Seen, entry: Sequence[Mapping[str, Any]]) -> Seen:
 
 
 class TableVersions:
-    """One table by its log; thread-safe.
-
-    The newest numbers of the application ids `followed` are known without reading the log.
-    """
+    """One table by its log, with the newest number of each `followed` app id; thread-safe."""
 
     def __init__(self, path: TablePath, followed: Sequence[str] = ()) -> None:
         self.path = path

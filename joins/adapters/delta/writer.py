@@ -28,10 +28,7 @@ from joins.plan.errors import FencedError, SinkError
 
 
 class TableUpkeep:
-    """Checkpoints and clean-up; thread-safe.
-
-    Nothing is written if only Spark may write checkpoints (`may_checkpoint` is false).
-    """
+    """Checkpoints, unless only Spark may write them, and clean-up; thread-safe."""
 
     def __init__(self, versions: TableVersions, may_checkpoint: Callable[[], bool]) -> None:
         self._versions = versions
@@ -62,10 +59,7 @@ class TableUpkeep:
         return self._versions.entries.newest_before(second)
 
     def vacuum(self, retention_hours: int) -> int:
-        """Remove files that no version younger than `retention_hours` needs; returns their number.
-
-        Only for tables with the caller as their only writer.
-        """
+        """Remove files that no version younger needs; only if the caller is the only writer."""
         with store_faults(self._versions.path):
             return self._vacuum(self._versions.load(), retention_hours)
 

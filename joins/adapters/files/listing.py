@@ -27,10 +27,7 @@ def bad_value(file: Path, place: str, reason: str) -> DefinitionError:
 
 @contextmanager
 def readable(file: Path, what: str) -> Iterator[None]:
-    """Translate a reader's exceptions; `what` names the expected format.
-
-    SourceUnavailableError if the file is gone, else SourceError.
-    """
+    """Translate a reader's errors: SourceUnavailableError if the file is gone, else SourceError."""
     try:
         yield
     except FileNotFoundError as exc:
@@ -52,10 +49,7 @@ _MOST_FILES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """A file as the file system shows it; a changed file differs.
-
-    `path` is relative to the table's path; empty if that is the file itself.
-    """
+    """A file as listed; `path` is relative to the table's path, empty for that file itself."""
 
     path: str
     size: int

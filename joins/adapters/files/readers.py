@@ -55,10 +55,7 @@ def check_parquet(file: Path, fields: Sequence[Field]) -> int:
 
 
 def parquet_rows(file: Path, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as wire columns, in file order.
-
-    DefinitionError for other columns than declared or a NULL where none is allowed.
-    """
+    """Rows as wire columns in file order; DefinitionError for wrong columns or a NULL."""
     with (
         readable(file, "Parquet"),
         pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened,

@@ -185,9 +185,9 @@ class KafkaCluster:
         *,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the topic unless it exists; SourceError if the cluster refuses it.
+        """Create the topic if missing; `settings` maps a config to its setting, for hints.
 
-        `settings` maps a config to the setting that it comes from, for hints.
+        SourceError.
         """
         specification = {"num_partitions": partitions, "replication_factor": replication}
         with self._admin() as admin:
@@ -228,10 +228,7 @@ class KafkaCluster:
         spec: OffsetSpec | int,
         isolation: Isolation | None = None,
     ) -> dict[int, int]:
-        """Offsets as seen with `isolation`, by default that of the options.
-
-        For a description the partitions are those it lists.
-        """
+        """Offsets of all partitions, or of those described; `isolation` defaults to the options."""
         topic = topic if isinstance(topic, TopicDescription) else self.require(topic)
         return self.offsets_of([topic], spec, isolation)[topic.name]
 

@@ -44,10 +44,7 @@ class TokenRefusedError(kafka_errors.KafkaError):  # type: ignore[misc] # it has
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no types
-    """The token of one login; thread-safe.
-
-    Raises TokenUnavailableError or TokenRefusedError, at construction and when a token is renewed.
-    """
+    """The token of one login; thread-safe. TokenUnavailableError, TokenRefusedError."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         super().__init__()

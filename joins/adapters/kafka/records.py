@@ -129,10 +129,7 @@ OF_A_CHANGELOG = ("key", "value", "partition", "offset")
 
 
 class KafkaRecords:
-    """Reads offset ranges of one cluster's topics without a consumer group, for one thread.
-
-    A context manager; all reads share one connection.
-    """
+    """Reads offset ranges without a consumer group, over one connection; for one thread."""
 
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka

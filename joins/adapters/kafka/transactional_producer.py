@@ -67,10 +67,7 @@ class TransactionalProducer(BatchProducer):
         return self._newest
 
     def commit(self, note: CommitNote) -> None:
-        """Make everything sent since the last commit visible, with `note`.
-
-        After a SinkError the outcome is unknown; `newest` tells.
-        """
+        """Make what was sent visible, with `note`; after a SinkError `newest` has the outcome."""
         with self.connected() as client:
             client.run(self._commit, client, note)
         self._enlisted.clear()

@@ -68,10 +68,7 @@ class Charsets:
         self.collations = collations
 
     def decoder(self, charset: str) -> Decode:
-        """The decoder of a character set, equal to the server's conversion.
-
-        SourceUnavailableError if the server does not answer, SourceError if it cannot convert.
-        """
+        """The decoder, equal to the server's conversion; SourceUnavailableError, SourceError."""
         if charset in _BY_CODEC:
             return _BY_CODEC[charset]
         if charset not in self._tables:

@@ -49,10 +49,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
-    """What a worker needs to read chunks of one snapshot; picklable.
-
-    `config` is for the server that LOW was taken from; other servers have other rows.
-    """
+    """What a worker needs to read chunks of a snapshot, from LOW's server only; picklable."""
 
     config: MysqlConnectionConfig
     table: CapturedTable

@@ -169,10 +169,7 @@ _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Identity of a server; positions of different servers do not compare.
-
-    `server_uid` is empty if the server has no UUID; `gtid_domain_id` is 0 except for a MariaDB.
-    """
+    """A server; `server_uid` may be empty, `gtid_domain_id` is 0 except for a MariaDB."""
 
     server_uid: str
     server_id: int

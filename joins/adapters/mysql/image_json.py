@@ -154,10 +154,7 @@ def _quoted(text: bytes) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as the server writes it in JSON: the shortest digits that round-trip.
-
-    With an exponent below 1e-15 and, for whole numbers, from 1e15 on.
-    """
+    """The shortest digits that round-trip; an exponent below 1e-15 and, if whole, from 1e15 on."""
     sign, digits, point = _shortest(value)
     count = len(digits)
     if point < _FIRST_POINT or (point > _LAST_POINT and count <= point):

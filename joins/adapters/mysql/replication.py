@@ -192,10 +192,7 @@ def _require_no_cascades(connection: "Connection[Any]", config: MysqlConnectionC
 
 
 def logs_cascades(settings: dict[str, str]) -> bool:
-    """True if a server logs the changes of foreign keys; MySQL does from 9.6 on.
-
-    `settings` are its version, and innodb_native_foreign_keys where it exists.
-    """
+    """True if a server logs the changes of foreign keys; MySQL does from 9.6 on."""
     version = settings["version"]
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None or "mariadb" in version.lower():

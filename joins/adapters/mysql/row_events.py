@@ -305,7 +305,7 @@ class Fragments:
     _parts: list[bytes] = field(default_factory=list)
 
     def add(self, body: bytes) -> tuple[int, bytes] | None:
-        """Add the next part; after the last, the event's type and body.
+        """Add the next part; the event's type and body after the last.
 
         ValueError if out of order.
         """

@@ -80,10 +80,7 @@ class CdcConfig:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedBoundary:
-    """A transaction boundary up to which Kafka has acknowledged every record.
-
-    `file_created_at_s`, 0 if not seen, distinguishes binlog files of one name.
-    """
+    """Boundary of what Kafka has acknowledged; `file_created_at_s` is 0 if not seen."""
 
     position: BinlogPosition
     file_created_at_s: int
@@ -123,10 +120,7 @@ class _Pending:
 
 
 class ChangelogSender:
-    """Encodes and sends changes for the life of one producer; for one thread.
-
-    Counts acknowledged `records`; `source_ts_ms` is the newest one's, 0 before the first.
-    """
+    """Encodes and sends changes for one producer's life; counts acknowledged `records`."""
 
     def __init__(self, config: CdcConfig) -> None:
         self._config = config

@@ -119,11 +119,7 @@ class MysqlColumn:
 
 @dataclass(frozen=True, slots=True)
 class CapturedTable:
-    """A checked table as snapshot and binlog need it; picklable.
-
-    Columns have the order of the declaration; `primary_key` has declared names in the server's
-    order.
-    """
+    """A checked table; `primary_key` has declared names in the server's order. Picklable."""
 
     database: str
     table: str
@@ -154,10 +150,7 @@ def fits(table: CapturedTable, now: CapturedTable) -> bool:
 
 
 def reads_alike(table: CapturedTable, now: CapturedTable) -> bool:
-    """True if an exact conversion between them keeps each value as Sluice writes it.
-
-    BIT does not: the server's conversion reorders its bytes.
-    """
+    """True if an exact conversion keeps each value; for BIT the server reorders the bytes."""
     bits = ([column.server.data_type == "bit" for column in one.columns] for one in (table, now))
     return next(bits) == next(bits)
 
@@ -209,10 +202,7 @@ def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
 def capture(
     where: str, fields: tuple[Field, ...], server_columns: list[ServerColumn]
 ) -> tuple[MysqlColumn, ...]:
-    """The declared `fields` matched with the server's columns; `where` names the table in messages.
-
-    DefinitionError if columns are missing or their types cannot be declared so.
-    """
+    """The declared `fields` matched with the server's columns; DefinitionError if they differ."""
     exact = {column.name: column for column in server_columns}
     folded = {column.name.casefold(): column for column in server_columns}
     matches = {f.name: exact.get(f.name) or folded.get(f.name.casefold()) for f in fields}

@@ -55,10 +55,7 @@ def words_of(command_line: Sequence[str]) -> list[str]:
 
 
 class ForkedChild:
-    """A process forked by the forking process, with the interface of `subprocess.Popen`.
-
-    `returncode` is negative for a signal; None before `poll` or `wait` saw the end.
-    """
+    """A child of the forking process, like `subprocess.Popen`; `returncode` < 0 is a signal."""
 
     def __init__(self, pid: int, link: socket.socket) -> None:
         link.setblocking(False)
@@ -135,9 +132,9 @@ class Forks:
         return unknown
 
     def fork(self, work: Callable[[], int], *, leads: bool) -> int:
-        """A child that runs `work`, exits with its result, and dies with this process.
+        """A child that exits with the result of `work`; `leads` a session.
 
-        `leads` makes it the leader of a new session and process group.
+        It dies with this process.
         """
         sys.stdout.flush()
         sys.stderr.flush()

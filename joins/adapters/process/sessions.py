@@ -105,7 +105,7 @@ def run_process(
 ) -> int:
     """Read the configuration and run with it; returns the exit code.
 
-    `run` gets the `config` of the first line. Warnings of the libraries `quiet` are suppressed.
+    Libraries `quiet` do not warn.
     """
     bind_to_parent()
     redact_standard_error()
