@@ -1,7 +1,6 @@
 """The `datagen` source: a process that fills an internal Kafka topic at a steady rate.
 
-`python -m joins.adapters.datagen` reads its configuration as one JSON line from standard input and
-ends with standard input. The topic has one partition; the record at offset `i` is row `i`.
+It reads one JSON line from standard input and ends with it. The record at offset `i` is row `i`.
 """
 
 import contextlib

@@ -176,10 +176,8 @@ def plain(text: str) -> str:
 def store_errors(place: object) -> Iterator[None]:
     """Translate a client's errors at `place`.
 
-    Raises:
-        FileNotFoundError: the object or bucket does not exist.
-        StoreRefusedError: access is denied; new credentials may help.
-        StoreUnavailableError: the store does not answer or fails; waiting may help.
+    FileNotFoundError: no such object or bucket. StoreRefusedError: new credentials may help.
+    StoreUnavailableError: waiting may help.
     """
     try:
         yield

@@ -77,11 +77,8 @@ _WAIT_S = 0.5
 class CommittedBatch:
     """What one commit of the changelog makes true.
 
-    Attributes:
-        version: the dimension version.
-        marked_partitions: partitions whose watermark record is in this commit.
-        streamed: number of appended changes.
-        source_ts_ms: newest source time of a streamed change, 0 without one.
+    `marked_partitions` have their watermark record in this commit, which appends `streamed`
+    changes, the newest at `source_ts_ms`, 0 without one.
     """
 
     version: int
@@ -115,10 +112,8 @@ class BuildSettings:
 class BuildHooks:
     """Callbacks of a build loop, all on its thread.
 
-    Attributes:
-        state: the committed state that a batch continues.
-        on_start: commits may be unreported, as the previous loop may have ended after a commit.
-        rest: return when the next batch may begin.
+    `state` is what a batch continues. At `on_start` commits may be unreported, as the previous loop
+    may have ended after a commit. `rest` returns when the next batch may begin.
     """
 
     state: Callable[[], ChangelogState]

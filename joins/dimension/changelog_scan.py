@@ -1,7 +1,4 @@
-"""Reads the files of one changelog piece by piece: rows by a condition, keys in order.
-
-Memory depends on what is requested, not on the size of the changelog.
-"""
+"""Reads rows and keys of a changelog piece by piece; memory depends on the request only."""
 
 import time
 from collections.abc import Iterator, Sequence

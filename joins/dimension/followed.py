@@ -1,8 +1,7 @@
 """A dimension whose changelog another job commits: a shared table from a reading job's side.
 
-The other job copies, folds and maintains. This job reads its commits one by one, so that
-watermarks, versions and indexes match those of a job that commits. A lease names the versions that
-the other job must keep readable.
+This job reads the commits one by one, so that watermarks, versions and indexes match the other
+job's. A lease names the versions that the other job must keep readable.
 """
 
 from collections.abc import Callable

@@ -318,12 +318,7 @@ _NEWEST = 100
 
 @dataclass(frozen=True, slots=True)
 class DeadRow:
-    """A row whose record is larger than a message may be.
-
-    Attributes:
-        key: key of the record, a JSON object.
-        size_bytes: size of the record.
-    """
+    """A row whose record is larger than a message may be; `key` is a JSON object."""
 
     key: str
     size_bytes: int

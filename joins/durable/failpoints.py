@@ -45,12 +45,7 @@ class FailpointError(JoinError, fault="failpoint"):
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """One entry of SLUICE_FAILPOINTS.
-
-    Attributes:
-        text: the entry without blanks; also the name of its marker.
-        passage: number of the passage in a process; None if the entry names a batch.
-    """
+    """An entry of SLUICE_FAILPOINTS; `text` names its marker, `passage` is None with a batch."""
 
     text: str
     point: str

@@ -20,12 +20,7 @@ _ONLY = (1,)
 
 @dataclass(frozen=True, slots=True)
 class ChosenLetter:
-    """A dead letter to replay.
-
-    Attributes:
-        corrected: bytes that replace those of the record; None to keep them.
-        inserts: numbers of the INSERTs, from 1, that get its rows.
-    """
+    """A letter to replay for `inserts` (numbers from 1), unchanged if `corrected` is None."""
 
     batch: int
     partition: int

@@ -1,7 +1,4 @@
-"""Incarnations of the probe, with one sequence of batch numbers that are never reused.
-
-A new incarnation begins when an operator has acknowledged a fault.
-"""
+"""Incarnations of the probe, one per acknowledged fault; batch numbers are never reused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -32,13 +32,7 @@ _KAFKA = re.compile(r'^kafka (?:at )?"([^"]+)"', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error as it is shown.
-
-    Attributes:
-        type: stable name of the error's class.
-        choices: what an acknowledgement may choose; empty if none is needed.
-        detail: text of the underlying library or server error; may be empty.
-    """
+    """An error as shown; `type` is stable, `choices` are for an acknowledgement."""
 
     type: str
     message: str
@@ -113,13 +107,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of the control plane.
-
-    Attributes:
-        id: the file's name without its suffix.
-        body: content, interpreted by the handler of the kind.
-        by: who asks.
-    """
+    """A request; `id`, the file's name without suffix, stays the same after a restart."""
 
     id: str
     kind: str
@@ -271,14 +259,7 @@ def record_of(
     message: str,
     gaps: Sequence[Mapping[str, int]] = (),
 ) -> dict[str, Any]:
-    """The record of a request that is granted now.
-
-    Args:
-        request: it has a reason.
-        choice: how the job continues.
-        message: what was acknowledged.
-        gaps: what the stream leaves out.
-    """
+    """The record of a granted request; `gaps` are what the stream leaves out."""
     return {
         "id": request.id,
         "at_ms": time.time_ns() // 1_000_000,

@@ -89,13 +89,7 @@ def is_shared(name: str) -> bool:
 
 
 class StoredFiles:
-    """The durable files of one job, as one process writes them; thread-safe.
-
-    Args:
-        directory: of the job.
-        place: location of its files in the store.
-        epoch: of the runner; None for a process that writes only shared files.
-    """
+    """A job's files, as one process writes them; without `epoch` only shared ones. Thread-safe."""
 
     def __init__(self, directory: Path, place: ObjectPath, epoch: int | None = None) -> None:
         self.directory = directory

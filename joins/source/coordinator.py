@@ -105,7 +105,7 @@ class SourceCoordinator(ABC):
         """Work until stopped; an error ends one attempt of many."""
 
     def acknowledge(self, request: Request) -> Mapping[str, Any]:
-        """The record of a decision; NothingToAcknowledgeError or RequestError if there is none."""
+        """Store an operator's decision; raises NothingToAcknowledgeError, RequestError."""
         raise NothingToAcknowledgeError(
             f'"{request.body.get("cause")}" was acknowledged, but source "{self._name}" asks for '
             "nothing",

@@ -1,7 +1,4 @@
-"""Coordinates sources whose process copies and follows by itself: keeps it alive, reads its events.
-
-The process owns the durable state; none of it needs Spark.
-"""
+"""Coordinates sources whose process copies, follows and owns the durable state, without Spark."""
 
 import threading
 from abc import abstractmethod

@@ -38,12 +38,9 @@ def batch_of_spark(version: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """The file changes of one batch; paths are relative to the table's root.
+    """The file changes of one batch, computed from `of_version`, which must be the newest.
 
-    Attributes:
-        counters: name → value that `counters` returns from this commit on.
-        changed: files of change data; only with removed files.
-        of_version: the version that the change was computed from; it must be the newest.
+    `counters` are returned from this commit on. `changed`, change data, requires removed files.
     """
 
     added: Sequence[StagedFile] = ()
@@ -62,11 +59,9 @@ class Rewrite(FileActions):
 class Commit:
     """The content of one commit, which must be in the log afterwards.
 
-    Attributes:
-        transactions: the last one is the epoch.
-        changed: change data; only of a commit that is not blind.
-        is_blind: true if `added` does not depend on the table's files; other commits are valid only
-            directly behind the version they were computed from.
+    The last transaction is the epoch. A blind commit does not depend on the table's files and has
+    no change data; other commits are valid only directly behind the version they were computed
+    from.
     """
 
     transactions: tuple[Transaction, ...]

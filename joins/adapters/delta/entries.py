@@ -1,7 +1,4 @@
-"""The log files of one Delta table.
-
-Entries are looked up by name where the number is known: listing time grows with the log.
-"""
+"""Log files of a Delta table, looked up by name if possible: listing time grows with the log."""
 
 import errno
 import json
@@ -68,12 +65,10 @@ class LogEntries:
             raise
 
     def put(self, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
-        """Create the entry of `version`, durably. False if another writer's entry exists.
+        """Create the entry of `version`, durably; False if another writer's entry exists.
 
-        Raises:
-            NoLinksError: nothing was written; the file system cannot do it.
-            SinkError: nothing was written, or it may not be durable.
-            StoreUnavailableError: the store did not answer; the entry may exist or not.
+        NoLinksError: nothing was written. SinkError: it is missing, or may not be durable.
+        StoreUnavailableError: it may exist or not.
         """
         lines = (json.dumps(action, separators=(",", ":")) for action in actions)
         place, content = self.path(version), "\n".join(lines).encode()

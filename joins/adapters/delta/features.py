@@ -37,12 +37,7 @@ _APPEND_ONLY = "delta.appendOnly"
 
 @dataclass(frozen=True, slots=True)
 class WriterChoice:
-    """The writer of an output: COLUMNAR or SPARK, never AUTO.
-
-    Attributes:
-        reason: why the output needs Spark's writer, None for the columnar one.
-        rules: constraints that a row can violate, which fails its whole batch.
-    """
+    """The writer, never AUTO, and its reason; a row that violates `rules` fails its whole batch."""
 
     writer: SinkWriter
     reason: str | None = None
@@ -57,10 +52,8 @@ class WriterChoice:
 class Appends:
     """What a job appends to a table.
 
-    Attributes:
-        writer: as in the script.
-        merge_key: columns by which rows replace others; empty for appends.
-        partition_by: partition columns in the script; empty leaves them to the table.
+    Rows replace others by `merge_key`, empty for appends. `partition_by` is from the script; empty
+    leaves partitions to the table.
     """
 
     rows: pa.Schema

@@ -99,10 +99,8 @@ class FeedSession:
     def run(self, producer: ChangelogSink) -> None:
         """Copy the rest of the snapshot, then follow the table until the protocol stops.
 
-        Raises:
-            SourceUnavailableError: table or Kafka cannot be reached; a new session may succeed.
-            SnapshotNeededError: the changes cannot be followed.
-            SourceError: the table cannot be read as declared.
+        SourceUnavailableError: a new session may succeed. SnapshotNeededError: the changes cannot
+        be followed. SourceError: the table cannot be read as declared.
         """
         self._tell("streaming")
         while not self._protocol.stopped.is_set():

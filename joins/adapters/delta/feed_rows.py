@@ -40,12 +40,8 @@ class DataFile:
 class CommitFiles:
     """The files that a commit changed.
 
-    Attributes:
-        at_ms: commit time, epoch milliseconds.
-        is_told: true if it changed rows, or no file (`dataChange` is false).
-        removed: files whose rows existed before.
-        feed: files of the change data feed; if present, they have all changes.
-        redefines: true if it changes the table's schema or protocol.
+    Files of the change data feed, if present, have all changes. `redefines` is true if the commit
+    changes the table's schema or protocol.
     """
 
     at_ms: int

@@ -107,13 +107,10 @@ class DeltaLog:
     def commit(
         self, batch: int, epoch: int, files: Sequence[StagedFile], metadata: Mapping[str, Any]
     ) -> int:
-        """Commit `files` as `batch` once, and verify the log afterwards.
+        """Commit `files` as `batch` once and verify the log; the new, or newest, version.
 
-        Returns the version after the commit; if the batch existed already, the newest version.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: a staged file changed, the table needs Spark's writer, or the commit failed.
+        FencedError if a newer runner has taken over; SinkError if a staged file changed, the table
+        needs Spark's writer, or the commit failed.
         """
         return self.commit_change(batch, epoch, FileActions(files), metadata)
 

@@ -217,15 +217,11 @@ class OutputLog(DeltaLog):
         return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
 
     def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
-        """Have `save` commit `batch` through Spark once, and verify the log afterwards.
+        """Have `save` commit `batch` through Spark once and verify the log; the table's version.
 
         `save` gets the newest version and the transaction, and returns the commit's version.
-        Returns the version after the commit; if the batch existed already, the newest version.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            ConstraintViolatedError: a row violates a constraint of the table; nothing is written.
-            SinkError: the commit failed, or the log does not show it.
+        FencedError, ConstraintViolatedError (nothing is written), SinkError if it failed or is not
+        in the log.
         """
         with self.versions.lock:
             table = self.versions.fresh()

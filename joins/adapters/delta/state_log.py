@@ -25,12 +25,9 @@ _LOOK_BACK = 1_000  # entries; between two batches there are one or two
 
 @dataclass(frozen=True, slots=True)
 class StateColumns:
-    """Integer columns of a state table, never NULL.
+    """Integer columns of a state table, never NULL: `bucket` is the operator's part.
 
-    Attributes:
-        due: when a row has something to do, in milliseconds.
-        keep: until when it is needed.
-        bucket: the part of the operator that it belongs to.
+    A row has something to do when `due` (milliseconds), and is needed until `keep`.
     """
 
     due: str

@@ -1,7 +1,4 @@
-"""Raw requests over kafka-python's connections, and the codecs of record batches.
-
-Requests use its private connection manager; its version is pinned exactly.
-"""
+"""Codecs, and raw requests over kafka-python's private connection manager (pinned exactly)."""
 
 import gzip
 import logging

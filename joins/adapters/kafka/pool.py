@@ -22,11 +22,9 @@ class _Idle:
 
 
 class ClusterPool:
-    """Idle connections for reuse; thread-safe.
+    """Connections idle for at most `idle_s`, reused with equal options, one user each; thread-safe.
 
-    A connection is reused only with equal options and by one user at a time. One with a credential
-    is not kept, since its client would hold it in plain text. Connections idle for `idle_s` are
-    closed.
+    A connection with a credential is not kept, since its client would hold it in plain text.
     """
 
     def __init__(self, *, idle_s: float = _IDLE_S) -> None:

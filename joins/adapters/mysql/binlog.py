@@ -143,10 +143,8 @@ class BinlogSession:
     def run(self, high: _High | None) -> None:
         """Stream until the protocol stops; an earlier session has not marked `high` yet.
 
-        Raises:
-            SourceUnavailableError: database or Kafka cannot be reached; a new session may succeed.
-            SnapshotNeededError: the changes cannot be followed.
-            SourceError: the stream cannot continue.
+        SourceUnavailableError: a new session may succeed. SnapshotNeededError: the changes cannot
+        be followed. SourceError: the stream cannot continue.
         """
         self._high = high
         sender = ChangelogSender(self._config)

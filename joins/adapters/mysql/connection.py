@@ -233,10 +233,8 @@ class MysqlConnectionConfig:
 def connected(config: MysqlConnectionConfig) -> Iterator[SafeConnection]:
     """A connection with Sluice's session settings and no default database, closed at the end.
 
-    Raises:
-        SourceUnavailableError: the server cannot be reached, or the connection was lost.
-        SnapshotNeededError: another server answers than the one of `config`.
-        SourceError: the server refused the user or a statement.
+    SourceUnavailableError if it fails or is lost, SnapshotNeededError if another server answers,
+    SourceError if the server refuses the user or a statement.
     """
     with foreign_errors(config):
         connection = open_connection(config)

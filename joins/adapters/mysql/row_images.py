@@ -1,8 +1,4 @@
-"""Row images of the binlog, decoded to wire values.
-
-A column is decoded by the event's table map alone: the table's definition may have differed at
-submission, and may have changed since.
-"""
+"""Row images of the binlog as wire values, decoded by the event's table map alone."""
 # reads better long: one table of types, each beside the reader of its bytes.
 
 import datetime as dt

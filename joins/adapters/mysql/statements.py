@@ -1,7 +1,4 @@
-"""The effect of a binlog statement on the captured table.
-
-A statement is harmless only if it is known to change no value of the table.
-"""
+"""The effect of a statement; it is harmless only if it is known to change no captured value."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise

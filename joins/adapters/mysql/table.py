@@ -61,15 +61,9 @@ SIZED_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ServerColumn:
-    """A column in `information_schema.columns`.
+    """A column in `information_schema.columns`: `int` in `int(10) unsigned` is its `data_type`.
 
-    Attributes:
-        data_type: lower-case name, such as `varchar`.
-        column_type: the whole type, such as `int(10) unsigned zerofill`.
-        precision: digits of numbers, 0 if none.
-        scale: digits after the point, 0 if none.
-        computed_from: names of the columns that the server computes it from.
-        is_readable: true if its character set is supported.
+    `precision` and `scale` are digits, 0 if none. The server computes it from `computed_from`.
     """
 
     name: str

@@ -1,7 +1,4 @@
-"""The inside of a source's process: its protocol with the runner, and sessions with back-off.
-
-docs/reference/contracts.md describes the lines of the protocol.
-"""
+"""A source's process: its protocol (docs/reference/contracts.md) and sessions with back-off."""
 
 import ctypes
 import json

@@ -1,7 +1,4 @@
-"""Checks a topic as a dimension by a few of its newest records.
-
-Plain Python: the control plane does not load numba. The process checks every record.
-"""
+"""Checks a topic by a few newest records, in plain Python: the control plane loads no numba."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

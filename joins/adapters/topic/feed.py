@@ -137,11 +137,9 @@ class TopicFeedSession:
     def run(self, producer: RecordSink) -> None:
         """Follow the topic until the protocol stops, or a bounded table is complete.
 
-        Raises:
-            SourceUnavailableError: a cluster cannot be reached; a new session may succeed.
-            SnapshotNeededError: the records cannot be followed.
-            ForeignRecordError: a record cannot be read; an operator may skip it.
-            SourceError: the topic cannot be read as declared.
+        SourceUnavailableError: a new session may succeed. SnapshotNeededError: the records cannot
+        be followed. ForeignRecordError: an operator may skip the record. SourceError: the topic
+        cannot be read as declared.
         """
         event = "streaming"
         while not self._protocol.stopped.is_set():

@@ -28,12 +28,8 @@ Offsets = tuple[tuple[int, int], ...]
 class TopicFeedConfig:
     """Configuration of the process of a topic's dimension.
 
-    Attributes:
-        source: the topic, with resolved login.
-        kafka: Sluice's cluster; its topic is the changelog topic.
-        decisions_file: the operator's decisions, written by the runner.
-        rowtime: the column that orders the versions of a row, None without versions.
-        failpoints: as in `SLUICE_FAILPOINTS`.
+    `kafka` is Sluice's cluster with the changelog topic. The runner writes `decisions_file`.
+    `rowtime` orders the versions of a row, None without versions.
     """
 
     source: TopicSource
@@ -217,13 +213,10 @@ def _pairs(value: Iterable[Sequence[int]]) -> Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An operator's decision about a topic.
+    """An operator's decision about a topic; `record` is the acknowledgement.
 
-    Attributes:
-        record: the acknowledgement, as shown.
-        generation: counts as complete, if not None.
-        place: partition and offset of a skipped record.
-        topic_id: of the topic that has the record, not another one of its name.
+    Either `generation` counts as complete, or the record at `place` (partition and offset) of the
+    topic with this id is skipped.
     """
 
     record: Mapping[str, Any]
