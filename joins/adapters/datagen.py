@@ -1,6 +1,7 @@
 """The `datagen` source: a process that fills an internal Kafka topic at a steady rate.
 
-It reads one JSON line from standard input and ends with it. The record at offset `i` is row `i`.
+It reads its configuration, one JSON line, from standard input, and ends with that input. The topic
+has one partition; the record at offset `i` is row `i`.
 """
 
 import contextlib

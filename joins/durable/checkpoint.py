@@ -145,7 +145,10 @@ def read_json(
 
 
 class CheckpointLock:
-    """One runner's lock on a checkpoint; its JVM inherits the descriptor, and may outlive it."""
+    """Locks a checkpoint for a runner and its JVM, which inherits and may outlive the lock.
+
+    While such a JVM lives, no new runner starts beside it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

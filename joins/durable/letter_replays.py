@@ -47,7 +47,7 @@ class ChosenLetter:
     def from_json(value: Mapping[str, Any]) -> "ChosenLetter":
         text = value.get("value_base64")
         corrected = None if text is None else base64.b64decode(text)
-        inserts = tuple(value.get("inserts", _ONLY))  # older files are of jobs with one
+        inserts = tuple(value.get("inserts", _ONLY))  # older jobs had one INSERT
         return ChosenLetter(value["batch"], value["partition"], value["offset"], corrected, inserts)
 
 

@@ -104,7 +104,7 @@ HEARTBEAT_S = 0.5
 _READ_TIMEOUT_S = 30
 _STANDALONE = 1
 _PREPARED_XA = 64
-_FIXED_BYTES = 8  # before a table map; newer row events have two more
+_FIXED_BYTES = 8  # before table maps and row events; newer row events have two more
 
 
 class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
