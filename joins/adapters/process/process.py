@@ -92,7 +92,7 @@ def _serve(requests: socket.socket) -> None:
     bind_to_parent()
     setproctitle("sluice-sources")
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # the runner reads its secrets from there
+    os.dup2(nothing, 0)  # the runner's standard input has its secrets
     os.close(nothing)
     forks = Forks()
     forks.watch(requests, lambda: _fork(forks, requests))
