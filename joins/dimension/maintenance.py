@@ -374,7 +374,7 @@ class StateMaintenance:
         self._known = {at: known for at, known in self._known.items() if at > oldest}
 
     def _first_kept(self, leased: StateLease) -> int:
-        """The oldest version whose files stay: replays have so much room, the newest come first."""
+        """The oldest version whose files stay; replays have limited room, newest first."""
         room = self._table.settings.replayed_state_bytes
         version, oldest = (
             leased.needed,

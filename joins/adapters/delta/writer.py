@@ -59,7 +59,7 @@ class TableUpkeep:
         return self._versions.entries.newest_before(second)
 
     def vacuum(self, retention_hours: int) -> int:
-        """Remove files that no version younger needs; only if the caller is the only writer."""
+        """Remove files that no version within `retention_hours` needs; for the only writer."""
         with store_faults(self._versions.path):
             return self._vacuum(self._versions.load(), retention_hours)
 
