@@ -30,8 +30,8 @@ class ConnectOffsets:
     def committed_ms(self) -> int | None:
         """Source time of the committed offset; None during a snapshot and before the first commit.
 
-        Raises SourceUnavailableError if Connect does not answer, and SourceError if it has no such
-        connector or does not expose offsets.
+        SourceUnavailableError if Connect does not answer, SourceError if it has no such connector
+        or does not expose offsets.
         """
         answer = self._get("offsets")
         offsets = [each.get("offset") for each in answer.get("offsets") or ()]
@@ -43,10 +43,7 @@ class ConnectOffsets:
         self._get("offsets")
 
     def nulls_replaced(self) -> tuple[str, ...]:
-        """Options of the connector that let Connect replace NULL by a column's default.
-
-        Connect's worker may still set them.
-        """
+        """Options that let Connect replace NULL by a default; its worker may set them, too."""
         config = self._get("config")
         return tuple(key for key in _KEEP_NULLS if str(config.get(key, "true")).lower() != "false")
 

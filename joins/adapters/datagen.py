@@ -1,7 +1,7 @@
 """The `datagen` source: a process that fills an internal Kafka topic at a steady rate.
 
-`python -m joins.adapters.datagen` reads its configuration as one JSON line from standard input and
-ends with standard input. The topic has one partition; the record at offset `i` is row `i`.
+It reads its configuration, one JSON line, from standard input, and ends with that input. The topic
+has one partition; the record at offset `i` is row `i`.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ def texts_of(rules: Iterable[DatagenField], seed: int) -> dict[str, pa.Array]:
     }
     if not names:
         return {}
-    from faker import Faker  # a quarter of a second, and every runner imports this module
+    from faker import Faker  # takes a quarter of a second, and every runner imports this module
 
     made = {}
     for name in sorted(names):
@@ -62,7 +62,7 @@ _END_S = 2.0
 _PRODUCER = {
     "acks": "all",
     "linger_ms": 5,
-    "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
+    "delivery_timeout_ms": 3_600_000,  # no record expires alone: what is written is always a prefix
 }
 
 
@@ -116,7 +116,6 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
 def _send(
     producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int, within_s: float
 ) -> None:
-    """Write rows, and check that each gets the offset of its row number."""
     for value in values.to_pylist():
         sent = producer.send(topic, value=value.encode(), partition=0)
     offset = sent.get(timeout=within_s).offset
@@ -138,7 +137,7 @@ def main() -> None:
         sys.stdin.read()
         stopping.set()
         time.sleep(_END_S)
-        os._exit(0)  # nobody waits for Kafka's answer any more; the next generator asks for the end
+        os._exit(0)  # without waiting for Kafka's answer; the next generator asks for the end
 
     threading.Thread(target=wait_for_parent, daemon=True).start()
     _run(config, stopping)

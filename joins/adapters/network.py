@@ -15,15 +15,13 @@ from joins.plan.errors import SourceUnavailableError
 
 
 def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str = "") -> None:
-    """Load a certificate and key (PEM; `password` is the key's passphrase) into `context`.
-
-    OpenSSL reads files only, so they go through one in memory.
-    """
+    """Load PEM texts into `context`: OpenSSL reads files only, so they go through one in memory."""
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(f"{cert}\n{key}\n".encode())
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)  # "" asks nobody
+        # An empty password prevents a prompt.
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)
     finally:
         os.close(descriptor)
 
@@ -53,7 +51,6 @@ class Deadline:
         return left_s
 
     def on_end(self, close: Callable[[], None]) -> None:
-        """Call `close` at the deadline, unless the work is done before."""
         with self._lock:
             if not self._is_over:
                 self._closers.append(close)
@@ -61,7 +58,6 @@ class Deadline:
         close()
 
     def cut(self) -> None:
-        """End the work now."""
         with self._lock:
             self._is_over = True
             closers, self._closers = self._closers, []
@@ -94,11 +90,8 @@ def within(seconds: float) -> Iterator[None]:
 class HttpClient(httpx.Client):
     """A client of one server, without proxies and redirects.
 
-    Args:
-        server: its address, for errors.
-        patience_s: timeout of one step of an answer.
-        auth: user and password.
-        verify: trusted certificates; True for those of the machine.
+    `server` is for errors; `patience_s` limits one step of an answer; `verify` are trusted
+    certificates, True for those of the machine.
     """
 
     def __init__(

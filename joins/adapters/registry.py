@@ -14,7 +14,7 @@ from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSch
 from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
 
 _TIMEOUT_S = 10.0
-# Confluent's codes; another 404 is from somebody who is no registry
+# Confluent's codes; another 404 is not from a registry
 _NO_SCHEMA, _NO_SUBJECT = (40403,), (40401, 40402)
 _NO_SUBJECT_OR_SCHEMA = (40401, 40402, 40403)
 _AVRO = "AVRO"
@@ -65,7 +65,6 @@ class SchemaRegistry:
         return self._schemas[number]
 
     def newest_avro_schema(self, subject: str) -> str | None:
-        """The newest Avro schema of a subject in JSON, None if there is no such subject."""
         what = f'the schema of "{subject}"'
         path = f"subjects/{quote(subject, safe='')}/versions/latest"
         answer = self._answer(path, what, _NO_SUBJECT)
@@ -90,7 +89,6 @@ class SchemaRegistry:
         missing: tuple[int, ...],
         body: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any] | None:
-        """The registry's answer; None if its code is in `missing`."""
         answer = self._sent(path, body)
         status, value = answer.status_code, _object(answer)
         if status == httpx.codes.NOT_FOUND and value.get("error_code") in missing:

@@ -1,4 +1,4 @@
-"""Clients of object stores, one per store and process, and their errors as ours."""
+"""Clients of object stores, one per store and process, and their errors as Sluice's."""
 
 import os
 import re
@@ -42,14 +42,14 @@ _NAMES = {
     AZURE_KEY: "azure_storage_account_key",
     AZURE_SAS: "azure_storage_sas_key",
 }
-_REGION = "us-east-1"  # of whoever names none; servers that are not Amazon's do not look at it
+_REGION = "us-east-1"  # default region; servers other than Amazon's ignore it
 _PATIENCES_S = (20.0, 8.0, 4.0, 2.0, 1.0, 0.5)
-"""How long a request is waited for, and asked again: the longest that a deadline has room for."""
+"""Timeouts of one request and its retry: the longest that the deadline has room for is used."""
 _CONNECT_S = 5.0
 _RETRIES = 5
 _SHOWN = 300
 _DEBUG = re.compile(r"\s*Debug source:[\s\S]*")
-_QUERY = re.compile(r"\?[^\s\"')]+")  # where a shared access signature is
+_QUERY = re.compile(r"\?[^\s\"')]+")  # may contain a shared access signature
 _SKEWED = ("RequestTimeTooSkewed", "RequestExpired", "Request date header too old")
 _SET_CLOCKS = "Set the clock of this machine right: signatures are valid for some minutes only."
 _GIVE_CREDENTIALS = (
@@ -61,10 +61,7 @@ _GIVE_CREDENTIALS = (
 class StoreAddress:
     """A bucket or container; equal addresses share a client.
 
-    Attributes:
-        url: without a key.
-        config: settings by the names of the crate object_store.
-        is_plain_http: whether the server has no TLS.
+    `url` has no key; `config` has the names of the crate object_store.
     """
 
     url: str
@@ -76,10 +73,7 @@ class StoreAddress:
 
     @classmethod
     def of(cls, table: StoreTable, options: StoreOptions) -> "StoreAddress":
-        """The store of a table with resolved secrets.
-
-        Raises StoreRefusedError if credentials of the environment would be mixed with the table's.
-        """
+        """A table's store; StoreRefusedError if the environment's credentials would mix in."""
         if has_credentials(options):
             _check_environment(table, options)
         chosen = dict(options)
@@ -98,7 +92,6 @@ class StoreAddress:
         return cls(table.url, tuple(sorted(config.items())), is_plain)
 
     def for_delta(self) -> dict[str, str]:
-        """The settings for delta-rs."""
         patience_ms = int(_patience_s(self) * 1000)
         config = {
             **dict(self.config),
@@ -122,7 +115,7 @@ class StoreAddress:
 
 
 def _check_environment(table: StoreTable, options: StoreOptions) -> None:
-    """Clients add to the table's credentials what the environment has, for any server."""
+    """Clients add credentials of the environment to the table's, for any server."""
     chosen = dict(options)
     if table.is_azure:
         mixed = sorted(name for name in os.environ if name.startswith("AZURE_"))
@@ -138,7 +131,6 @@ def _check_environment(table: StoreTable, options: StoreOptions) -> None:
 
 
 def client_of(address: StoreAddress) -> ObjectStore:
-    """The client of a store, with timeouts within the current deadline."""
     return _client(address, _patience_s(address))
 
 
@@ -184,10 +176,8 @@ def plain(text: str) -> str:
 def store_errors(place: object) -> Iterator[None]:
     """Translate a client's errors at `place`.
 
-    Raises:
-        FileNotFoundError: the object or bucket does not exist.
-        StoreRefusedError: access is denied; new credentials may help.
-        StoreUnavailableError: the store does not answer or fails; waiting may help.
+    FileNotFoundError: no such object or bucket. StoreRefusedError: new credentials may help.
+    StoreUnavailableError: waiting may help.
     """
     try:
         yield

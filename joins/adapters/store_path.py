@@ -30,8 +30,6 @@ _READ_BYTES = 1 << 20
 
 
 class _Ranges(io.RawIOBase):
-    """A large object, read in ranges."""
-
     def __init__(self, store: StoreAddress, key: str) -> None:
         self._place = f"{store.url}/{key}"
         with store_errors(self._place):
@@ -61,7 +59,7 @@ def opened(store: StoreAddress, key: str) -> pa.NativeFile:
         answer = obstore.get(client_of(store), key)
         if answer.meta["size"] <= _WHOLE_BYTES:
             return pa.BufferReader(pa.py_buffer(answer.bytes()))
-        del answer  # its rest is not waited for
+        del answer  # does not wait for the rest
     return pa.PythonFile(_Ranges(store, key), mode="r")
 
 
@@ -125,12 +123,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class StorePath:
-    """A path in an object store; its errors are those of `store_errors`.
-
-    Attributes:
-        key: without slashes at its ends.
-        listed: metadata from a listing.
-    """
+    """A path in an object store; raises as `store_errors`. `listed` is a listing's metadata."""
 
     # reads better long: it has what a path has.
 
@@ -158,7 +151,6 @@ class StorePath:
         return StorePath(self.store, self.key.rpartition("/")[0])
 
     def exists(self) -> bool:
-        """Whether an object is there."""
         try:
             self.stat()
         except FileNotFoundError:
@@ -177,10 +169,7 @@ class StorePath:
             return bytes(obstore.get(client_of(self.store), self.key).bytes())
 
     def size_and_rows(self, size: int) -> tuple[int, int]:
-        """Size and row count of a Parquet file of expected `size`, usually by one request.
-
-        Rows are counted only if the size is as expected.
-        """
+        """Size and row count, usually by one request; rows only if the size is as expected."""
         end_only: Any = {"range": (max(0, size - _FOOTER_BYTES), size)}
         with store_errors(self):
             try:
@@ -188,7 +177,7 @@ class StorePath:
                 there, end = int(answer.meta["size"]), bytes(answer.bytes())
             except failures.NotFoundError:
                 raise
-            except failures.BaseError:  # it may be too short for the range
+            except failures.BaseError:  # the object may be too short for the range
                 there, end = self.stat().st_size, b""
                 if there == size:
                     raise
@@ -196,7 +185,7 @@ class StorePath:
             return there, 0
         try:
             return there, int(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))).num_rows)
-        except pa.ArrowException:  # there are more columns than fit
+        except pa.ArrowException:  # the metadata of many columns exceeds the range
             return there, int(pq.read_metadata(self.open_input()).num_rows)
 
     def iterdir(self) -> Iterator["StorePath"]:
@@ -214,7 +203,7 @@ class StorePath:
                     yield StorePath(self.store, meta["path"], StoredObject.of(meta))
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Remove the object; S3 does not report whether it existed."""
+        """S3 does not report whether the object existed."""
         try:
             with store_errors(self):
                 obstore.delete(client_of(self.store), self.key)
@@ -236,11 +225,12 @@ class StorePath:
 
     def put(self, content: pa.Buffer | bytes) -> None:
         with store_errors(self):
-            view = memoryview(content).cast("B")  # what else has a length is taken for a stream
+            # obstore takes other objects with a length for a stream
+            view = memoryview(content).cast("B")
             obstore.put(client_of(self.store), self.key, view, chunk_size=_PART_BYTES)
 
     def create(self, content: bytes) -> bool:
-        """Create the object with `content` unless it exists; returns whether this call created it.
+        """Create the object with `content` unless it exists; True if this call created it.
 
         After a lost answer the client repeats the put and meets its own object.
         """
@@ -252,7 +242,7 @@ class StorePath:
                 pass
         try:
             return self.read_bytes() == content
-        except FileNotFoundError:  # what was there is gone again
+        except FileNotFoundError:  # the object is gone again
             return False
 
     def open_input(self) -> pa.NativeFile:
@@ -337,7 +327,7 @@ def _race(racers: ThreadPoolExecutor, key: StorePath) -> None:
             hint="Create the bucket or container first, or correct the table's path.",
         ) from exc
     finally:
-        with suppress(OSError):  # what went wrong before tells more
+        with suppress(OSError):  # an earlier error says more
             key.unlink(missing_ok=True)
 
 

@@ -1,8 +1,8 @@
 """One dimension's build side: changelog topic → Arrow → append to the changelog table → watermarks.
 
-In LOAD and in JOIN alike each micro-batch appends its changes, in source order, in one commit under
-its batch number; only after that commit its watermarks go on. The dimension version is the table's
-Delta version.
+Each micro-batch, in LOAD and JOIN, appends its changes in source order, in one commit under its
+batch number; its watermarks advance after that commit. The dimension version is the table's Delta
+version.
 """
 
 import time
@@ -42,16 +42,11 @@ APART_S = 1.7
 
 
 class BuildPace:
-    """Lets build batches rest while records wait; for one dimension, on Spark's batch thread.
+    """Pauses build batches while records wait; for one dimension, on Spark's batch thread.
 
-    A probe batch takes about a second then and pins one version: more versions than that cost time
-    that the probe needs. The next batch will take about what this one took, so that their commits
-    are `APART_S` apart.
-
-    Args:
-        is_draining: whether more records wait than arrive.
-        wait: return after so many seconds, or sooner when the job stops.
-        clock: monotonic seconds.
+    A probe batch then takes about a second and pins one version: more versions cost time that the
+    probe needs. Batches take about equally long, so that commits are `APART_S` apart. `is_draining`
+    is true if more records wait than arrive; `wait` returns sooner when the job stops.
     """
 
     def __init__(
@@ -66,7 +61,7 @@ class BuildPace:
         self._went_on_at_s = clock()
 
     def rest(self) -> None:
-        """Return when the next batch may begin; called when a batch is committed."""
+        """Return when the next batch may begin; called after each commit."""
         took_s = self._clock() - self._went_on_at_s
         if took_s < APART_S and self._is_draining():
             self._wait(APART_S - took_s)
@@ -80,14 +75,10 @@ _WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class CommittedBatch:
-    """What one commit of the changelog made true.
+    """What one commit of the changelog makes true.
 
-    Attributes:
-        version: the dimension version.
-        state: the table's state after the commit.
-        marked_partitions: those whose watermark record is in this commit.
-        streamed: changes that it appended.
-        source_ts_ms: newest source time of a streamed change, 0 if there was none.
+    `marked_partitions` have their watermark record in this commit, which appends `streamed`
+    changes, the newest at `source_ts_ms`, 0 without one.
     """
 
     version: int
@@ -99,11 +90,7 @@ class CommittedBatch:
 
 @dataclass(frozen=True, slots=True)
 class BuildTask:
-    """What a worker needs to decode and stage a part of a micro-batch; picklable.
-
-    Attributes:
-        watermark: of a dimension with event time; its deletes keep the rowtime of the row.
-    """
+    """What a worker needs to stage changes; with a `watermark`, deletes keep their rowtime."""
 
     topic: str
     table: TablePath
@@ -123,13 +110,10 @@ class BuildSettings:
 
 @dataclass(frozen=True, slots=True)
 class BuildHooks:
-    """What a build loop asks and tells, all on its thread.
+    """Callbacks of a build loop, all on its thread.
 
-    Attributes:
-        state: the committed state that a batch continues.
-        on_start: what is committed may be untold: the loop before may have ended behind a commit.
-        on_commit: a commit and what it made true.
-        rest: return when the next batch may begin.
+    `state` is what a batch continues. At `on_start` commits may be unreported, as the previous loop
+    may have ended after a commit. `rest` returns when the next batch may begin.
     """
 
     state: Callable[[], ChangelogState]
@@ -176,11 +160,7 @@ def _behind(first: int, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class BuildSide:
-    """The steps of one dimension's loop.
-
-    The table itself says how far it is, so a batch that was not committed leaves nothing behind:
-    the next one may have other records.
-    """
+    """The steps of one dimension's loop; an uncommitted batch leaves nothing behind."""
 
     def __init__(
         self,
@@ -197,7 +177,7 @@ class BuildSide:
         self._log = log
         self._hooks = hooks
         self._cluster = KafkaCluster(settings.kafka, keep_open=True)
-        self._reached: Mapping[int, int] = {}  # by the newest step
+        self._reached: Mapping[int, int] = {}  # reached by the newest step
         self._records = KafkaRecords(settings.kafka)
         self._topic = topic
 
@@ -213,7 +193,7 @@ class BuildSide:
         self._records.close()
 
     def wait(self) -> None:
-        """Return when the topic has more, at the latest in half a second."""
+        """Return when the topic has more, after half a second at the latest."""
         now = self._topic.now
         if now is None or self._topic.lost is not None or not self._reached:
             time.sleep(_WAIT_S)
@@ -222,17 +202,14 @@ class BuildSide:
         self._records.wait(self._topic.topics(now), own, _WAIT_S)
 
     def step(self) -> bool:
-        """Append what the topic has beyond the table; returns whether there was something.
+        """Append what the topic has beyond the table; true if there was something.
 
-        Raises:
-            FencedError: a newer runner has taken over.
-            RecordsExpiredError: records are gone that no commit has.
-            SourceUnavailableError: no broker answers.
+        FencedError, RecordsExpiredError (uncommitted records are gone), SourceUnavailableError.
         """
         before, topic = self._hooks.state(), self._topic.now
         ends = self._topic.look(self._cluster)
         if ends is None or topic is None or topic != self._topic.now:
-            return False  # the source's coordinator makes another topic, and says so
+            return False  # the source's coordinator makes another topic and reports it
         first = {p: max(topic.first, before.next_offsets.get(p, 0)) for p in ends}
         upto = spread(first, ends, self._settings.max_records_per_batch)
         start = {p: first[p] for p in upto}
@@ -247,7 +224,7 @@ class BuildSide:
         hit = self._hooks.guards.failpoints.hit
         last = self._log.batches.last_batch()
         batch = 0 if last is None else last + 1
-        # the digest of a partition is made by one task, in the order of its offsets
+        # one task makes a partition's digest, in the order of its offsets
         first = topic.first
         own = {p: (start - first, end - first) for p, (start, end) in ranges.items()}
         parts = split(own, parallelism(self._spark), whole=True)
@@ -286,7 +263,7 @@ def _counters(state: ChangelogState) -> dict[str, int]:
 def _committed(
     before: ChangelogState, report: BatchReport, ends: Mapping[int, int]
 ) -> CommittedBatch:
-    """What the commit will make true, when it has read up to `ends`; its version is not known."""
+    """What the commit up to `ends` makes true; its version is not known yet."""
     digest = ChangelogDigest(before.high_water)
     for detail in report.details:
         digest.merge(detail)
@@ -306,7 +283,7 @@ def read_to(state: ChangelogState, offsets: Mapping[int, int]) -> ChangelogState
 
 
 def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
-    """The state of the changelog table at `version`: its rows, and what compaction counted."""
+    """The state of the changelog at `version`, from its rows and the counts of compactions."""
     digest = ChangelogDigest({})
     for table in log.files.read_files(log.files.files_at(version), DIGEST_COLUMNS):
         for batch in table.to_batches():

@@ -1,7 +1,4 @@
-"""Reading the files of one changelog piece by piece: rows by a condition, keys in their order.
-
-What is held in memory depends on what is asked for, not on how much there is.
-"""
+"""Reads rows and keys of a changelog piece by piece; memory depends on the request only."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -43,11 +40,7 @@ _LIGHT_BYTES = 1 << 20
 
 
 class ChangelogScan:
-    """Reads rows of any files of a dimension's changelog.
-
-    Args:
-        partitions: of its topic.
-    """
+    """Reads rows from any files of a dimension's changelog, whose topic has `partitions`."""
 
     def __init__(self, dimension: Dimension, partitions: int) -> None:
         self._name = dimension.name
@@ -66,12 +59,7 @@ class ChangelogScan:
     def rows(
         self, files: Sequence[TablePath], columns: Sequence[str], where: pc.Expression
     ) -> Iterator[pa.RecordBatch]:
-        """`columns` of the rows of `files` for which `where` is true.
-
-        Raises:
-            VersionExpiredError: a file is gone.
-            SinkError: a file is damaged.
-        """
+        """`columns` where `where` is true; VersionExpiredError, SinkError (damaged file)."""
         if not files:
             return
         try:
@@ -86,7 +74,7 @@ class ChangelogScan:
             yield from scanner.to_batches()
         except FileNotFoundError as exc:
             raise self.expired(str(exc)) from exc
-        except SluiceError:  # a store says what is wrong with it
+        except SluiceError:  # a store's error says what is wrong
             raise
         except (OSError, pa.ArrowException) as exc:
             raise SinkError(
@@ -107,7 +95,7 @@ class ChangelogScan:
         return reduce(and_, (pc.field(n).isin(whole(keys.column(n))) for n in self.key))
 
     def keys_behind(self, files: Sequence[TablePath], after: Key | None, count: int) -> pa.Table:
-        """The `count` smallest keys behind `after` that `files` name, whatever became of them."""
+        """The `count` smallest keys after `after` in `files`, deleted ones included."""
         where = NO_MARK if after is None else NO_MARK & _behind(self.key, after)
         kept = pa.schema([self._schema.field(name) for name in self.key]).empty_table()
         bound: pa.Scalar | None = None
@@ -130,14 +118,10 @@ class ChangelogScan:
 
 
 class KeyWalk:
-    """Goes through the keys of some files in their order, in chunks that grow while they are light.
+    """Walks the keys of some files in order, in chunks that grow while they are light.
 
-    Args:
-        after: the key to begin behind.
-        seconds: after them no further chunk begins.
-
-    Attributes:
-        position: the last key that was given; None once there are no further ones.
+    Begins after the key `after`; after `seconds` no further chunk begins. `position` is the last
+    key that was given, None after the last one.
     """
 
     def __init__(
@@ -150,7 +134,6 @@ class KeyWalk:
         self.position = after
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """Chunks of keys, until there are no further ones or the time is over."""
         while True:
             keys = self._scan.keys_behind(self._files, self.position, self._count)
             is_last = keys.num_rows < self._count
@@ -161,7 +144,6 @@ class KeyWalk:
                 return
 
     def weigh(self, size: int) -> None:
-        """Tell how many bytes the rows of the last chunk have."""
         if size < _LIGHT_BYTES:
             self._count = min(2 * self._count, _MOST_KEYS)
 
@@ -173,9 +155,9 @@ def key_table(dimension: Dimension, columns: Sequence[pa.Array]) -> pa.Table:
 
 
 def rows_of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """The `rows` that have one of `keys`, whose columns name the key; their order is kept.
+    """The `rows` with one of `keys`, in order.
 
-    Only keys are joined: Arrow joins no table with a nested column.
+    Only keys are joined, as Arrow joins no nested columns.
     """
     names = keys.column_names
     numbers = pa.array(np.arange(rows.num_rows))
@@ -185,7 +167,7 @@ def rows_of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _behind(names: Sequence[str], after: Key) -> pc.Expression:
-    """Keys that are greater, compared column by column."""
+    """Keys that are greater than `after`, compared column by column."""
     terms = []
     for at, name in enumerate(names):
         equal = [pc.field(n) == value for n, value in zip(names[:at], after, strict=False)]
@@ -198,12 +180,7 @@ VISIBLE = "_visible"
 
 @dataclass(frozen=True, slots=True)
 class PageLimit:
-    """Where a page ends, whichever comes first; its first row is always given.
-
-    Attributes:
-        bytes: of its rows in memory.
-        seconds: after them no further keys are looked at.
-    """
+    """Limits of a page: bytes in memory, seconds of reading keys. A page has at least one row."""
 
     rows: int
     bytes: int = 4 << 20
@@ -212,12 +189,7 @@ class PageLimit:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a version of the changelog consists of.
-
-    Attributes:
-        generation: the complete one whose rows are visible, -1 before the first.
-        complete: a generation is complete, and no newer one is being copied.
-    """
+    """One version of the changelog; the rows of `generation` are visible (-1 before the first)."""
 
     version: int
     files: tuple[TablePath, ...]
@@ -228,11 +200,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class RowPage:
-    """Rows in the order of their keys.
+    """Rows in key order: the dimension's columns, `_source_ts`, the position, `_generation`.
 
-    Attributes:
-        rows: the dimension's columns, `_source_ts`, the position, `_generation`.
-        next_after: the key behind which the next page begins, None after the last page.
+    The next page begins after the key `next_after`, None after the last page.
     """
 
     rows: pa.Table
@@ -240,11 +210,7 @@ class RowPage:
 
 
 class DimensionStates:
-    """Reads the states of one dimension.
-
-    Args:
-        partitions: of its changelog topic.
-    """
+    """Reads the states of one dimension, whose changelog topic has `partitions`."""
 
     def __init__(self, changelog: DeltaLog, dimension: Dimension, partitions: int) -> None:
         self.log = changelog
@@ -252,11 +218,7 @@ class DimensionStates:
         self.scan = ChangelogScan(dimension, partitions)
 
     def newest(self) -> int:
-        """The newest committed version.
-
-        Raises:
-            UnknownVersionError: the changelog is not there yet.
-        """
+        """The newest committed version; UnknownVersionError before the changelog exists."""
         if not has_log(self.log.path):
             raise UnknownVersionError(
                 f'dimension "{self.dimension.name}" has no version yet',
@@ -265,7 +227,7 @@ class DimensionStates:
         return self.log.version()
 
     def oldest(self) -> int:
-        """The oldest version that can be read; then all newer ones can be, too."""
+        """The oldest readable version; all newer ones are readable, too."""
         low, high = self.log.versions.oldest_version(), self.newest()
         while low < high:
             middle = (low + high) // 2
@@ -282,12 +244,7 @@ class DimensionStates:
             return False
 
     def at(self, version: int | None = None) -> State:
-        """The state at `version`, by default the newest.
-
-        Raises:
-            UnknownVersionError: there is no such version yet.
-            VersionExpiredError: its log or its files are gone.
-        """
+        """The state at `version` (default: newest); UnknownVersionError, VersionExpiredError."""
         newest = self.newest()
         if version is not None and version > newest:
             raise UnknownVersionError(
@@ -311,15 +268,14 @@ class DimensionStates:
         return State(version, files, progress, generation, generation >= 0 and not copying)
 
     def records(self, state: State, keys: pa.Table) -> pa.Table:
-        """The newest record of each of `keys` that has one, by key.
+        """The newest record for each of `keys` that has one, by key.
 
-        `_visible` tells those that are rows of the dimension from those that were deleted, or that
-        a newer copy of the table has not brought again.
+        `_visible` is false for deleted rows, and for rows that a newer copy lacks.
         """
         changes = self.scan.of_keys(state.files, keys)
         newest = read_changes(changes, self.scan.spec, state.progress).rows
         names = self.scan.key
-        if len(names) > 1:  # so far each column was looked at by itself
+        if len(names) > 1:  # so far each column was compared alone
             newest = rows_of_keys(newest, keys.select(names))
         newest = newest.sort_by([(name, "ascending") for name in names])
         return with_visibility(newest, state.generation)
@@ -329,7 +285,6 @@ class DimensionStates:
         return records.filter(records.column(VISIBLE))
 
     def page(self, state: State, after: Key | None, limit: PageLimit) -> RowPage:
-        """The rows behind the key `after`."""
         parts: list[pa.Table] = []
         rows = weight = 0
         walk = KeyWalk(self.scan, state.files, after, limit.seconds)
@@ -356,7 +311,7 @@ def with_visibility(newest: pa.Table, generation: int) -> pa.Table:
 
 
 def _within(rows: pa.Table, limit: PageLimit) -> pa.Table:
-    """The first rows that are within the limit; one at least."""
+    """The first rows within the limit; at least one."""
     rows = rows.slice(0, limit.rows)
     if rows.nbytes <= limit.bytes or rows.num_rows < 2:
         return rows

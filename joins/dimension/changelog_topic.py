@@ -1,7 +1,7 @@
-"""The changelog topic of a dimension: known by Kafka's id of it, made again where it is lost.
+"""The changelog topic of a dimension, identified by Kafka's UUID and recreated when lost.
 
-Offsets of a dimension's tables count on over topics: the topic that is made as the n-th begins at
-`n << 40`. So the rows of a later topic are behind those of all topics before it.
+Offsets in a dimension's tables continue over topics: the n-th topic begins at `n << 40`, so its
+rows come after all rows of earlier topics.
 """
 
 import threading
@@ -35,12 +35,7 @@ def first_before(offset: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """A topic of ours.
-
-    Attributes:
-        topic_id: Kafka's UUID of it.
-        number: how many topics of its name were lost before it.
-    """
+    """A changelog topic; `number` counts the lost topics of its name before it."""
 
     topic_id: str
     number: int = 0
@@ -51,17 +46,10 @@ class KnownTopic:
 
 
 class ChangelogTopic:
-    """The changelog topic of one dimension in one runner; safe to use from several threads.
+    """The changelog topic of one dimension in one runner; thread-safe.
 
-    The source's coordinator owns it: it alone makes the topic, and before another one is there it
-    has kept that its table must be copied. All others look.
-
-    Args:
-        kafka: the cluster.
-        name: of the topic.
-        partitions: that it has.
-        make: creates it; called with a cluster.
-        file: where the id is kept.
+    The source's coordinator owns it: only the coordinator creates the topic, with `make`, and it
+    first records that the table must be copied. All others read. `file` stores Kafka's UUID.
     """
 
     def __init__(
@@ -74,15 +62,15 @@ class ChangelogTopic:
     ) -> None:
         self.name = name
         self.reached: Callable[[], Mapping[int, int]] = dict
-        """Partition → offset in the tables up to which records are committed."""
+        """Partition → table offset up to which records are committed."""
         self.has_all: Callable[[], bool] = lambda: False
-        """Whether all that the topic will ever have is committed."""
+        """True if everything that the topic will ever have is committed."""
         self._kafka = kafka
         self._partitions = partitions
         self._make = make
         self._file = file
         self._lock = threading.Lock()
-        self._looking = threading.Lock()  # ends that one thread has seen later are not older
+        self._looking = threading.Lock()  # of two threads, the later one must not store older ends
         self._now: KnownTopic | None = None
         self._ends: dict[int, int] = {}
         self._doubted_at_s: float | None = None
@@ -100,11 +88,7 @@ class ChangelogTopic:
         return StreamTopics.one(self.name, now.topic_id)
 
     def look(self, cluster: KafkaCluster) -> Mapping[int, int] | None:
-        """Partition → end in the offsets of the tables; None while the topic is not to be read.
-
-        Raises:
-            SourceUnavailableError: the cluster does not answer.
-        """
+        """Partition → end as table offset; None while unreadable. SourceUnavailableError."""
         with self._looking:
             return self._look(cluster)
 
@@ -126,7 +110,7 @@ class ChangelogTopic:
         except SourceUnavailableError:
             raise
         except SourceError:
-            return None  # deleted since it was described: the next look tells
+            return None  # deleted after it was described: the next look reports it
         return self._checked(now, {p: now.first + end for p, end in ends.items()})
 
     def _other(self, now: KnownTopic, there: TopicDescription | None) -> str | None:
@@ -154,7 +138,6 @@ class ChangelogTopic:
         return ends
 
     def lose(self, topic: KnownTopic, reason: str) -> None:
-        """Take `topic` for lost, if it is the one that is read."""
         with self._lock:
             if self._now == topic and self._lost is None:
                 self._lost = reason
@@ -164,13 +147,9 @@ class ChangelogTopic:
     # -----------------------------------------------------------------------------------------
 
     def ensure(self, abandon: Callable[[str], None]) -> None:
-        """Return once the topic is there; one that was lost is made again.
+        """Return once the topic exists; a lost topic is recreated. SourceError from the cluster.
 
-        Args:
-            abandon: keeps, durably, that the source must copy its table again, and why.
-
-        Raises:
-            SourceError: the cluster does not answer, or refuses.
+        Before that, `abandon` durably records why the source must copy its table again.
         """
         cluster = KafkaCluster(self._kafka, keep_open=True)
         try:
@@ -185,7 +164,7 @@ class ChangelogTopic:
             cluster.close()
 
     def _find(self, cluster: KafkaCluster) -> None:
-        """What was kept; a topic of which nothing was kept is the one that is there."""
+        """Read the stored topic; without one, the existing topic is taken."""
         value = read_json(self._file)
         if value is not None:
             kept = KnownTopic(value["topic_id"], value["number"])
@@ -208,7 +187,7 @@ class ChangelogTopic:
         write_json_atomically(self._file, asdict(now))
 
     def _make_again(self, cluster: KafkaCluster) -> None:
-        """Whatever has the name now is deleted: nothing of it belongs to the table's copy."""
+        """Delete any topic of this name: its records do not belong to the table's copy."""
         assert self._now is not None
         old = cluster.describe(self.name)
         if old is not None:

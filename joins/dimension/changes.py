@@ -42,7 +42,7 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """One key's rows, as numbers of rows of the page's two tables; both for an update."""
+    """Row numbers of one key in the page's two tables; an update has both."""
 
     before: int | None
     after: int | None
@@ -50,12 +50,10 @@ class KeyChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """Changes in the order of their keys.
+    """Changes in key order, with the rows of the earlier and the later version.
 
-    Attributes:
-        before: rows of the earlier version; those that no change names are equal in both.
-        after: rows of the later version, likewise.
-        next_after: the key behind which the next page begins, None after the last page.
+    Rows that no change names are equal in both tables. The next page begins after the key
+    `next_after`, None after the last page.
     """
 
     before: pa.Table
@@ -64,7 +62,7 @@ class ChangePage:
     next_after: Key | None
 
     def as_table(self) -> pa.Table:
-        """A row a change, two an update, with `_change_type` as its last column."""
+        """One row per change, two per update; `_change_type` is the last column."""
         kinds: list[tuple[int, ChangeType]] = []
         for change in self.changes:
             is_update = change.before is not None and change.after is not None
@@ -81,8 +79,6 @@ class ChangePage:
 
 @dataclass(slots=True)
 class _GrowingPage:
-    """What a page has so far."""
-
     before: list[pa.Table]
     after: list[pa.Table]
     changes: list[KeyChange] = field(default_factory=list)
@@ -90,7 +86,6 @@ class _GrowingPage:
     rows: tuple[int, int] = (0, 0)
 
     def add(self, before: pa.Table, after: pa.Table, dimension: Dimension) -> int:
-        """Compare the rows of some keys; returns their bytes."""
         first, second = self.rows
         for at, other in _differences(before, after, dimension):
             self.changes.append(
@@ -110,12 +105,9 @@ class _GrowingPage:
 def changes_between(
     states: DimensionStates, versions: tuple[State, State], behind: Key | None, limit: PageLimit
 ) -> ChangePage:
-    """How the first state became the second, for keys behind `behind`.
+    """Changes from the first state to the second, for keys after `behind`; VersionExpiredError.
 
-    Rows that are equal in both are left out, however often they were written in between.
-
-    Raises:
-        VersionExpiredError: a file of one of them is gone.
+    Rows that are equal in both are left out, even if they were written in between.
     """
     before, after = versions
     page = _GrowingPage([states.no_rows()], [states.no_rows()])
@@ -135,22 +127,19 @@ def changes_between(
 
 
 def _touched(states: DimensionStates, before: State, after: State) -> tuple[TablePath, ...]:
-    """Files that have all keys which may differ.
-
-    A copy that was completed in between hides rows that no record of it names.
-    """
+    """Files with all keys that may differ; a copy completed in between hides other rows."""
     if before.generation == after.generation:
         try:
             return tuple(states.log.files.files_added(before.version + 1, after.version))
         except SinkError:
-            pass  # a checkpoint has taken the place of these entries
+            pass  # a checkpoint has replaced these entries
     return tuple(sorted({*before.files, *after.files}, key=str))
 
 
 def _differences(
     before: pa.Table, after: pa.Table, dimension: Dimension
 ) -> Iterator[tuple[int | None, int | None]]:
-    """(row of `before`, row of `after`) of each key whose rows are not equal, by key."""
+    """(row of `before`, row of `after`) of each key whose rows differ, by key."""
     texts = [list(zip(*json_columns(rows, dimension), strict=True)) for rows in (before, after)]
     names = [item.name for item in dimension.fields]
     key_at = [names.index(name) for name in dimension.primary_key]
@@ -166,7 +155,6 @@ def _differences(
 
 
 def _by_key(before: pa.Table, after: pa.Table, dimension: Dimension) -> list[tuple[int, int]]:
-    """(table, row) of all rows of both tables, by key."""
     names = list(dimension.primary_key)
     both = pa.concat_tables([before.select(names), after.select(names)])
     order = pc.sort_indices(both, sort_keys=[(name, "ascending") for name in names]).to_pylist()
@@ -180,13 +168,12 @@ def json_columns(rows: pa.Table, dimension: Dimension) -> list[list[object]]:
 
 @dataclass(frozen=True, slots=True)
 class KeyVersion:
-    """A version that has changed the row of a key.
+    """A version that changed the row of a key.
 
     Attributes:
-        committed_at_ms: by the clock of the runner; None if the log does not tell.
-        records: of the key in the version's own files; none if a copy that it completes hides it.
-        before: its newest record as of the version before, with `_visible`; no row without one.
-        after: likewise as of this version.
+        committed_at_ms: by the runner's clock; None if the log does not have it.
+        records: of the key in the version's files; none if a copy that it completes hides the key.
+        before: the key's newest record before this version, with `_visible`; may be empty.
     """
 
     version: int
@@ -198,13 +185,12 @@ class KeyVersion:
 
 @dataclass(frozen=True, slots=True)
 class KeyHistoryPage:
-    """Versions that have changed the row of a key, the newest first.
+    """Versions that changed the row of a key, newest first.
 
     Attributes:
-        oldest: the version that the history begins with: what was before is not kept.
-        beginning: the key's newest record as of `oldest`, with `_visible`; None but for the last
-            page.
-        next_below: the next page is of versions below; None after the last page.
+        oldest: first version of the history; earlier ones are not kept.
+        beginning: the key's newest record as of `oldest`; None except on the last page.
+        next_below: the next page has versions below; None after the last page.
     """
 
     versions: tuple[KeyVersion, ...]
@@ -225,11 +211,7 @@ class _Commit:
 
 
 class KeyHistory:
-    """Looks up the history of one key.
-
-    Args:
-        key: one row, under the names and with the types of the key's columns.
-    """
+    """Looks up the history of one key: one row, with the names and types of the key's columns."""
 
     def __init__(self, states: DimensionStates, key: pa.Table) -> None:
         self._states = states
@@ -237,14 +219,11 @@ class KeyHistory:
         self._key = key
 
     def page(self, below: int, limit: PageLimit) -> KeyHistoryPage:
-        """What the versions below `below` have changed.
+        """Versions below `below` that changed the row; a page may be empty and not the last.
 
-        Looking for them ends with as many commits or bytes of records as `limit` has, or when its
-        seconds are over: a page may have fewer versions, or none, and not be the last.
-
-        Raises:
-            UnknownVersionError: the changelog is not there yet.
-            VersionExpiredError: a version or a file was removed meanwhile; ask again.
+        The search ends at the limit's commits, bytes of records or seconds. UnknownVersionError
+        before the changelog exists; VersionExpiredError if a version or file was removed meanwhile:
+        retry.
         """
         newest, oldest = self._states.newest(), self._states.oldest()
         first = max(oldest, min(below - 1, newest))
@@ -267,7 +246,6 @@ class KeyHistory:
         )
 
     def _commit(self, version: int) -> Iterator[_Commit]:
-        """The commit of `version` if it has records of the key, or watermark records."""
         try:
             entry = self._states.log.versions.commit_entry(version)
         except SinkError as exc:
@@ -292,7 +270,6 @@ class KeyHistory:
         return read_changes(changes, self._scan.spec, state.progress)
 
     def _versions(self, base: CompactedChanges, commits: list[_Commit]) -> Iterator[KeyVersion]:
-        """The commits that have changed the row since `base`, the oldest first."""
         before, where = self._record(base), IS_MARK | self._scan.have(self._key)
         for commit in commits:
             rows = self._scan.rows(commit.files, self._scan.columns, where)

@@ -1,4 +1,4 @@
-"""One dimension at run time: its tables, its build query, its indexes and its fold."""
+"""One dimension at run time: its tables, build loop, indexes and fold."""
 
 import threading
 import time
@@ -36,16 +36,15 @@ from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)
 
-_STATES_KEPT = 1_000  # versions; the index of the one that a batch pins is seldom that far behind
+_STATES_KEPT = 1_000  # versions; a pinned version's index is rarely that far behind
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionPlaces:
-    """Where a dimension's durable things are.
+    """Locations of a dimension's durable data.
 
-    Attributes:
-        index_is_shared: other jobs have theirs in the same directory, and equal ones are one.
-        index_specs: none if no role is looked up in an index; each committed version is ready then.
+    With `index_is_shared` equal indexes of several jobs are stored once. Without `index_specs` no
+    role looks up in an index, and each committed version is ready.
     """
 
     topic: str
@@ -59,7 +58,7 @@ class DimensionPlaces:
 
 @dataclass(frozen=True, slots=True)
 class DimensionCounts:
-    """What the build side has committed since this runner started, for the status."""
+    """What the build side has committed since this runner started."""
 
     streamed_records: int = 0
     delay_ms: int | None = None
@@ -71,7 +70,7 @@ class DimensionRuntime:
     # reads better long: what a job does with a dimension, from its start to its end.
 
     is_own = True
-    """Whether this job commits, folds and cleans up the tables."""
+    """True if this job commits, folds and cleans up the tables."""
 
     def __init__(
         self,
@@ -97,18 +96,19 @@ class DimensionRuntime:
         )
         self.counts = DimensionCounts()
         self._on_watermark = on_watermark
-        self.topic = topic  # None where another job has made it
+        self.topic = topic  # None if another job creates it
         if topic is not None:
             topic.reached = lambda: self.state.next_offsets
             topic.has_all = self._has_all
-        self._head = (0, ChangelogState())  # one value: other threads read version and state
+        # one value, as other threads read version and state together
+        self._head = (0, ChangelogState())
         self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
         self._active_at_ms: dict[int, int] = {}
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
         self._fold: tuple[Fold, FoldSchedule] | None = None
         self.fold_version: int | None = None
-        self.end_offsets: Mapping[int, int] | None = None  # None: nobody knows now
+        self.end_offsets: Mapping[int, int] | None = None  # None while unknown
 
     @property
     def version(self) -> int:
@@ -119,7 +119,6 @@ class DimensionRuntime:
         return self._head[1]
 
     def open(self) -> None:
-        """Create the tables, fence older runners and read the committed state back."""
         schema = changelog_schema(self._task.columns)
         create_table(self.places.changelog, schema, properties=INTERNAL_TABLE_PROPERTIES)
         Fold.create(self.places.current, schema)
@@ -139,22 +138,17 @@ class DimensionRuntime:
         self._head = (version, state)
 
     def keep(self, oldest: int | None) -> None:
-        """Versions from `oldest` on are needed; told to whoever else cleans the tables up."""
+        """Tell the job that cleans up the tables that versions from `oldest` on are needed."""
 
     def event_watermarks(self, version: int) -> Mapping[int, tuple[int | None, int | None]]:
-        """How far each partition of the changelog is in event time, as of `version`.
+        """Partition → (greatest watermark in ms, commit time of its newest records) at `version`.
 
-        Returns:
-            Partition → (its greatest watermark in milliseconds; when its newest records were
-            committed, by the clock): None before the first, the latter also after a restart. A
-            topic with an end has nothing to come once it is whole, which is asked of it then.
-
-        Raises:
-            SinkError: the version cannot be read any more.
+        The watermark is None before the first, the time also after a restart. A bounded topic is
+        at the end of time, as it is complete before any batch. SinkError if the version is gone.
         """
         known, partitions = self._state_of(version), range(self.places.partitions)
         source = self.dimension.source
-        if isinstance(source, TopicSource) and source.is_bounded:  # whole before any batch
+        if isinstance(source, TopicSource) and source.is_bounded:  # complete before any batch
             return dict.fromkeys(partitions, (END_OF_TIME.timestamp_ms, None))
         if known is not None:
             events = known.events
@@ -164,10 +158,9 @@ class DimensionRuntime:
         return {at: (events.watermarks.get(at), active.get(at)) for at in partitions}
 
     def trim_to(self, ms: int) -> None:
-        """No record will see a version that ends at `ms` or before; never taken back.
+        """No later record reads a row version that ends at `ms` or before; irrevocable.
 
-        Compaction and merges drop such versions by and by. Versions of the changelog that are
-        leased keep theirs.
+        Compaction and merges drop them over time; leased versions of the changelog keep theirs.
         """
         known = self.needed_from_ms
         self.keeper.needed_from_ms = ms if known is None else max(known, ms)
@@ -180,10 +173,7 @@ class DimensionRuntime:
         return next((state for number, state in reversed(self._past) if number <= version), None)
 
     def source_time_ms(self, version: int) -> int | None:
-        """When the source made the newest change that is in `version`.
-
-        None if no change of the binlog is in it, or if it is older than what this runner knows.
-        """
+        """Source time of the newest change in `version`; None if there is none or unknown."""
         known = self._state_of(version)
         return None if known is None else known.source_ts_ms or None
 
@@ -220,11 +210,7 @@ class DimensionRuntime:
         )
 
     def serve_index(self) -> int:
-        """Build the index of the newest version, and from now on advance it with each commit.
-
-        Returns:
-            The version that is ready.
-        """
+        """Build the newest version's index and extend it per commit; returns its version."""
         self._serve_index.set()
         self.keeper.prepare(self.version)
         return self.ready_version()
@@ -256,10 +242,10 @@ class DimensionRuntime:
     def _note_activity(self, state: ChangelogState) -> None:
         known, now_ms = self.state.next_offsets, time.time_ns() // 1_000_000
         moved = {at: now_ms for at, end in state.next_offsets.items() if known.get(at) != end}
-        self._active_at_ms = {**self._active_at_ms, **moved}  # other threads read it
+        # replaced as a whole, as other threads read it
+        self._active_at_ms = {**self._active_at_ms, **moved}
 
     def _warn_of_times(self, events: ChangelogEventTime) -> None:
-        """Rows whose time is unfit, whenever a commit has brought more of them."""
         known, name = self.state.events, self.dimension.name
         if events.null_rowtimes > known.null_rowtimes:
             _log.warning("rows without a rowtime", dimension=name, rows=events.null_rowtimes)
@@ -267,7 +253,7 @@ class DimensionRuntime:
             _log.warning("rows ahead of the clock", dimension=name, rows=events.future_rowtimes)
 
     def _look_again(self) -> None:
-        """A loop that failed behind its commit, or an earlier runner, may not have told it."""
+        """A failed loop or an earlier runner may have left commits unreported."""
         before = self.state.generation
         self._read_back()
         self._restart_channels(before)
@@ -276,11 +262,7 @@ class DimensionRuntime:
         self.replay_watermarks()
 
     def fold(self, spark: SparkSession, policy: FoldPolicy) -> int | None:
-        """Fold what is committed into `current` if it pays, for one caller.
-
-        Returns:
-            The version that `current` equals, None before the snapshot is complete.
-        """
+        """Fold into `current` if that pays; returns its version, None before the snapshot ends."""
         if not self.complete:
             return None
         version, state = self._head
@@ -296,7 +278,6 @@ class DimensionRuntime:
         return self.fold_version
 
     def _folded(self, version: int) -> Folded | None:
-        """What an earlier runner has folded."""
         fold = newest_fold(self.current, version)
         if fold is None:
             return None
@@ -311,11 +292,7 @@ class DimensionRuntime:
         return ends and self.complete
 
     def look_at_topic(self, cluster: KafkaCluster) -> None:
-        """See where the changelog topic ends.
-
-        Raises:
-            SourceError: the cluster does not tell.
-        """
+        """Read the topic's end; SourceError if the cluster does not answer."""
         if self.topic is not None:
             self.end_offsets = self.topic.look(cluster)
             return
@@ -324,11 +301,7 @@ class DimensionRuntime:
         self.end_offsets = {p: first + end for p, end in ends.items()}
 
     def trim_topic(self, cluster: KafkaCluster) -> None:
-        """Remove the records that are below the last committed batch.
-
-        Raises:
-            SourceError: the cluster refuses.
-        """
+        """Delete the records before the last committed batch; SourceError if refused."""
         now = None if self.topic is None else self.topic.now
         if self.topic is None or now is None or self.topic.look(cluster) is None:
             return
@@ -336,7 +309,7 @@ class DimensionRuntime:
         cluster.delete_records_before(self.places.topic, own)
 
     def lag_records(self) -> int | None:
-        """Records of the changelog topic that are not committed yet; None while nobody knows."""
+        """Records of the changelog topic that are not committed yet; None while unknown."""
         ends = self.end_offsets
         if ends is None:
             return None

@@ -1,9 +1,9 @@
 """The background fold: a plain Delta table `current`, for `SELECT * … VERSION AS OF`.
 
-Each fold merges the changes since the last one and names in its commit's metadata the changelog
-version that `current` equals from then on. Who merges is in `joins.dimension.fold_files`. It needs
-no tombstones, for it works only when every record below it has arrived: it starts once the snapshot
-is complete, and it waits while a later generation is being copied.
+Each fold merges the changes since the last one; the metadata of its commit has the changelog
+version that `current` then equals. `joins.dimension.fold_files` decides who merges. A fold needs no
+tombstones, as all earlier records have arrived: it starts once the snapshot is complete, and waits
+while a later generation is copied.
 """
 
 import time
@@ -42,7 +42,7 @@ class FoldPolicy:
 
     Attributes:
         share: changes wait until they are this share of the rows above `SMALL_ROWS`; 0 never waits.
-        latest_s: however few there are, they wait no longer than this.
+        latest_s: no change waits longer.
     """
 
     share: float = 0.1
@@ -50,7 +50,7 @@ class FoldPolicy:
 
 
 class FoldSchedule:
-    """The changes of one dimension since its last fold, against what a fold costs."""
+    """Decides when one dimension's changes since the last fold are worth a fold."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class FoldSchedule:
         folded: Folded | None = None,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Start with an earlier runner's fold, if it is known; its time counts from now."""
+        """Start with an earlier runner's fold, if known; its age counts from now."""
         self._policy = policy
         self._folded = folded
         self._monotonic_s = monotonic_s
         self._folded_at_s = monotonic_s()
 
     def is_due(self, state: ChangelogState) -> bool:
-        """Whether to fold up to `state`; the first time, and for a new generation, always."""
+        """True if a fold up to `state` is due; always so at first and for a new generation."""
         folded, newest = self._folded, Folded.of(state)
         if folded is None or newest.generation != folded.generation:
             return True
@@ -86,7 +86,7 @@ CURRENT_PROPERTIES = {
 }
 _FEW_ROWS = 1_000
 _TASK_ROWS = 10_000_000
-_SETTINGS = {  # as many tasks, and files, as `_cut` says
+_SETTINGS = {  # as many tasks, and files, as `_cut` sets
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.sql.files.maxPartitionBytes": str(1 << 30),
 }
@@ -120,15 +120,10 @@ class Fold:
         return folded_version(self._current)
 
     def run(self, version: int, state: ChangelogState) -> int | None:
-        """Fold everything up to `version`, unless a generation of it is incomplete.
+        """Fold up to `version`, unless a generation is incomplete; returns what `current` equals.
 
-        Args:
-            version: changelog version to reach.
-            state: of the changelog at `version`; `r` records behind the mark of their or a later
-                generation are ignored.
-
-        Returns:
-            The version that `current` now equals, None if nothing was ever folded.
+        `state` is the changelog's state at `version`; `r` records behind the mark of their or a
+        later generation are ignored. None if nothing was ever folded.
         """
         folded = self.folded_version()
         if folded is not None and folded >= version:
@@ -156,17 +151,14 @@ class Fold:
             )
 
     def _cut(self, rows: int) -> None:
-        """Use half of the cores at a time: until a task ends, no other query has its core."""
+        """Use half of the cores: a task keeps its core from other queries until it ends."""
         half = max(1, self._spark.sparkContext.defaultParallelism // 2)
         tasks = str(max(half, rows // _TASK_ROWS))
         self._spark.conf.set("spark.sql.shuffle.partitions", tasks)
         self._spark.conf.set("spark.sql.files.minPartitionNum", tasks)
 
     def _changes_nothing(self, files: list[TablePath], folded: int | None, complete: int) -> bool:
-        """Whether a merge would change nothing: a restarted source says again that it is complete.
-
-        With the watermark records of a newer generation, the rows of older ones go.
-        """
+        """True if a merge changes nothing. A newer generation's watermarks remove older rows."""
         fold = None if folded is None else newest_fold(self._current, folded)
         if fold is None:
             return False
@@ -198,7 +190,6 @@ class Fold:
         complete: int,
         metadata: Mapping[str, Any],
     ) -> bool:
-        """Fold without Spark, unless the table or the number of changes does not allow it."""
         table = self._current.versions.fresh()
         paths = self._current.versions.of(table.at, paths_of)
         if paths and not self._current.writer.takes_entries(table):
@@ -217,7 +208,7 @@ class Fold:
         return True
 
     def _merge(self, changes: DataFrame, complete: int, metadata: Mapping[str, Any]) -> None:
-        """Merge each key's newest record; those of generations before `complete` are gone."""
+        """Merge each key's newest record; records of generations before `complete` are deletes."""
         same_key = " AND ".join(f"t.{quoted(n)} = s.{quoted(n)}" for n in self._primary_key)
         place = "struct({0}._epoch, {0}._file, {0}._pos, {0}._row, {0}._offset)"
         newer = f"{place.format('s')} > {place.format('t')}"
@@ -235,8 +226,8 @@ class Fold:
         )
         if complete > 1:
             merge = merge.whenNotMatchedBySourceDelete(condition=f"t._generation < {complete}")
-        # The metadata is for users and for indexes made of the fold; the transaction outlives the
-        # log's clean-up.
+        # The metadata is for users and for indexes built from the fold; the transaction outlives
+        # the log's clean-up.
         with commit_settings(self._spark, self._current.app_id, metadata[VERSION_KEY], metadata):
             merge.execute()
 
@@ -249,10 +240,7 @@ def _has_only_watermarks(file: TablePath) -> bool:
 
 
 def folded_version(current: DeltaLog) -> int | None:
-    """The changelog version that `current` equals, None before the first fold.
-
-    Tables of before have it in the metadata of their commits only; their log is whole.
-    """
+    """The changelog version that `current` equals; older tables have it in commit metadata only."""
     folded = current.batches.last_batch()
     if folded is not None:
         return folded

@@ -1,13 +1,13 @@
-"""A fold as files of `current`: written here if it is small, else in a process that gives way.
+"""A fold as files of `current`: written here if it is small, else in a low-priority process.
 
-Folds come while the probe's backlog is drained, on the same cores. A task of Spark keeps its core
-to itself; this process is one that the scheduler serves last.
+Folds run while the probe's backlog is drained, on the same cores. A Spark task keeps its core; the
+scheduler serves this process last.
 
 | fold | made by |
 |---|---|
-| of `HERE_ROWS` rows at the most, those of `current` included | the thread that folds |
-| of `MAX_CHANGES` changes at the most, if entries of ours may go into the log | the process |
-| any other, and where the process fails | Spark's MERGE, but of no table in an object store |
+| of at most `HERE_ROWS` rows, those of `current` included | the thread that folds |
+| of at most `MAX_CHANGES` changes, if Sluice may write entries into the log | the process |
+| any other, and where the process fails | Spark's MERGE, but never in an object store |
 """
 
 import json
@@ -33,25 +33,22 @@ from joins.kernels.changelog.fold_rows import CHANGE_TYPE, FILE_ROWS, FoldRows, 
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
 from joins.kernels.table_path import TablePath, readable, row_count
 
-MAX_CHANGES = 8_000_000  # of more the keys alone would take gigabytes
+MAX_CHANGES = 8_000_000  # with more, the keys alone would take gigabytes
 HERE_ROWS = 50_000
 _NICE = 10
 IDLE_S = 60.0
 _LOOK_S = 1.0
-_SHOWN = 2_000  # characters of what the process said
-_IMAGES = "_change_data"  # where Delta has it
+_SHOWN = 2_000  # characters of the process's output
+_IMAGES = "_change_data"  # Delta's directory for change data
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class StagedFold:
-    """The files of a fold that waits for its commit.
+    """The files of a fold before its commit: rows, change data, and the files to replace.
 
-    Attributes:
-        added: rows of the table.
-        changed: change data; none if no file is rewritten, for the added rows say it all then.
-        rewritten: which files of the task's `current` are replaced.
+    `changed` is empty if no file is rewritten, as the added rows then say it all.
     """
 
     added: tuple[StagedFile, ...] = ()
@@ -72,13 +69,7 @@ class StagedFold:
 
 @dataclass(frozen=True, slots=True)
 class FoldFiles:
-    """The files that a fold writes.
-
-    Attributes:
-        task: what is folded.
-        root: of `current`.
-        origin: for their names.
-    """
+    """Writes the files of a fold of `task` into `root`, the location of `current`."""
 
     task: FoldTask
     root: TablePath
@@ -101,7 +92,6 @@ class FoldFiles:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         progress = Progress({(partition, made): at for partition, made, at in document["marks"]})
         files, current = (
@@ -113,11 +103,7 @@ class FoldFiles:
         return cls(task, path_from_json(document["root"]), FileOrigin(**document["origin"]))
 
     def write(self) -> StagedFold:
-        """Write them.
-
-        Raises:
-            OSError: a file is gone, or the file system refused.
-        """
+        """Write the files; OSError if an input is gone or the file system refuses."""
         schema = pq.read_schema(readable(self.task.files[0])).remove_metadata()
         rows = FoldRows(self.task)
         has_images = bool(rows.rewritten)
@@ -135,7 +121,6 @@ class FoldFiles:
         return StagedFold(added, renamed, rows.rewritten)
 
     def _staged(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[StagedFile]:
-        """Files of about `FILE_ROWS` rows."""
         while (first := next(batches, None)) is not None:
             with ParquetStage(self.root, schema, self.origin) as stage:
                 rows = 0
@@ -149,15 +134,10 @@ class FoldFiles:
                 yield staged
 
     def write_aside(self, idle_s: float = IDLE_S) -> StagedFold | None:
-        """`write`, in a process that gives way to all others if there are many rows.
+        """`write`, in a low-priority process if there are many rows.
 
-        Args:
-            idle_s: a process that gets or takes no processor time for this long hangs, and is
-                killed.
-
-        Returns:
-            None if there are too many changes for a table in a directory, or if the process failed,
-            as the log says then.
+        A process that uses no processor time for `idle_s` hangs and is killed. None if there are
+        too many changes for a table in a directory, or if the process failed, which is logged.
         """
         changes = sum(map(row_count, self.task.files))
         held = sum(map(row_count, self.task.current))
@@ -179,11 +159,7 @@ class FoldFiles:
 
 
 def run_watched(command: list[str], text: str, *, idle_s: float) -> tuple[int, str, str]:
-    """Run a process until it ends, or hangs: it uses no processor time for `idle_s`.
-
-    Returns:
-        Its exit status, and what it wrote to its standard output and error.
-    """
+    """Run a process, killed after `idle_s` without CPU time: exit status, output, error output."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -195,7 +171,7 @@ def run_watched(command: list[str], text: str, *, idle_s: float) -> tuple[int, s
                 output, said = process.communicate(unread, timeout=_LOOK_S)
                 return process.returncode, output, said
             except subprocess.TimeoutExpired:
-                unread = None  # the pipe goes on with what is left
+                unread = None  # `communicate` continues with the rest
             if (now := watched.cpu_times()) != used:
                 used, moved_at = now, time.monotonic()
             elif time.monotonic() - moved_at > idle_s:

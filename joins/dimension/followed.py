@@ -1,8 +1,7 @@
-"""A dimension whose changelog another job commits: a shared table, as a job reads it.
+"""A dimension whose changelog another job commits: a shared table from a reading job's side.
 
-The other job copies, folds and keeps house. Here its commits are read one after the other, each
-after it was made, so that watermarks, versions and indexes are what they are in a job that commits
-by itself. A lease says which versions the other job must leave readable.
+This job reads the commits one by one, so that watermarks, versions and indexes match the other
+job's. A lease names the versions that the other job must keep readable.
 """
 
 from collections.abc import Callable
@@ -65,14 +64,13 @@ class FollowedDimension(DimensionRuntime):
         guards: LoopGuards,
         rest: Callable[[], object],
     ) -> Loop:
-        """The loop that reads commits, not yet started."""
         hooks = self._hooks(guards, rest)
         reader = CommitReader(self.changelog, self.places.partitions, lambda: self.version, hooks)
         name = f"follow-{self.dimension.name}"
         return Loop(spark, reader, LoopSettings(name, "build", settings.trigger_ms), guards)
 
     def fold(self, spark: SparkSession, policy: FoldPolicy) -> int | None:
-        """See what is folded; the job that keeps the table folds it."""
+        """Look up the newest fold, which the maintaining job makes."""
         if self.complete and _is_there(self.current):
             fold = newest_fold(self.current, self.version)
             self.fold_version = None if fold is None else fold.changelog_version
@@ -85,14 +83,7 @@ class FollowedDimension(DimensionRuntime):
 
 @dataclass(slots=True)
 class CommitReader:
-    """The steps of the loop: what was committed since the last one, as one batch.
-
-    Args:
-        log: of the changelog.
-        partitions: of its topic.
-        version: the newest one that was read.
-        hooks: of a build loop.
-    """
+    """The steps of the loop: all commits since `version`, the newest read, as one batch."""
 
     log: DeltaLog
     partitions: int
@@ -109,18 +100,14 @@ class CommitReader:
         """A look at the log costs as much as waiting would: the loop's own pace is enough."""
 
     def step(self) -> bool:
-        """Read what is new; returns whether there was something.
-
-        Raises:
-            SinkError: the changelog cannot be read.
-        """
+        """Read new commits; true if there were any. SinkError if the changelog cannot be read."""
         known = self.version()
         newest = self.log.version() if _is_there(self.log) else known
         if newest == known:
             return False
         try:
             batch = self._read(known, newest, self.hooks.state())
-        except SinkError:  # of commits that are cleaned up only the newest version tells
+        except SinkError:  # only the newest version has the effect of commits that are cleaned up
             self.hooks.on_start()
             return True
         self.hooks.on_commit(batch)

@@ -1,7 +1,7 @@
 """Keeps the lookup indexes of one dimension at its newest committed version, on this node.
 
-The first index is built from the fold or the changelog; each later commit adds a segment.
-Only versions whose index is usable are given to the probe, and they never go back.
+The first index is built from the fold or the changelog; each later commit adds a segment. The probe
+gets only versions with a usable index, and they never go back.
 """
 
 import threading
@@ -24,37 +24,29 @@ from joins.plan.errors import IndexDiskFullError, PinnedVersionExpiredError, Sin
 from joins.worker.index_source import IndexSource
 
 _RETRY_S = 60.0
-_KEPT_VERSIONS = 16  # far more than are committed between the choice of a version and its pin
+_KEPT_VERSIONS = 16  # far more commits than happen between the choice of a version and its pin
 
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """A build that had no room.
-
-    Attributes:
-        free_bytes: what was free when it failed.
-        retry_at: from then on (monotonic seconds) it is tried whatever is free.
-    """
+    """A build that had no room: free space then, and the next attempt in monotonic seconds."""
 
     error: IndexDiskFullError
     free_bytes: int
     retry_at: float
 
     def may_retry(self, directory: Path) -> bool:
-        """Whether room was made since, or a minute has passed: quotas do not show what is free."""
+        """True once there is room or a minute has passed: quotas do not show in the free space."""
         needed = self.error.needed_bytes
         made = needed is not None and self.free_bytes < needed <= free_bytes(directory)
         return made or time.monotonic() >= self.retry_at
 
 
 class IndexKeeper:
-    """All specs (join keys) of one dimension; `prepare` comes from one thread at a time.
+    """All specs (join keys) of one dimension; one thread at a time calls `prepare`.
 
-    Args:
-        is_shared: other jobs keep their indexes in this directory, too; equal ones are made once.
-
-    Attributes:
-        needed_from_ms: versions of rows that end before are left out of what is built from now on.
+    With `is_shared` other jobs keep indexes in this directory, too, and equal ones are built once.
+    New builds leave out row versions that end before `needed_from_ms`.
     """
 
     def __init__(
@@ -81,11 +73,9 @@ class IndexKeeper:
         return self._ready
 
     def prepare(self, version: int) -> None:
-        """Make the indexes of `version` usable; returns at once if they are.
+        """Make the indexes of `version` usable; returns at once if they are. IndexDirectoryError.
 
-        Raises:
-            IndexDirectoryError: the index directory cannot be written.
-            IndexDiskFullError: it has no room; asked again, nothing is read until it may have.
+        IndexDiskFullError without room: a repeated call then reads nothing until there may be room.
         """
         with self._lock:
             if self._ready is not None and self._ready >= version:
@@ -97,31 +87,21 @@ class IndexKeeper:
             self._ready = version
 
     def restore(self, version: int) -> None:
-        """Read the indexes of a pinned `version` and build anew what is lost or damaged on disk.
-
-        Raises:
-            IndexDirectoryError: the index directory cannot be written.
-            IndexDiskFullError: it has no room.
-            PinnedVersionExpiredError: it must be built, and its log or files are gone.
-        """
+        """Load a pinned `version`, rebuild damage; as `prepare`, and PinnedVersionExpiredError."""
         with self._lock:
             for spec in self._specs:
                 with self._room():
                     self._source.remake(self._directory, version, spec)
 
     def oldest_available(self, at_least: int) -> int:
-        """The oldest version from `at_least` on that can be read.
-
-        Raises:
-            PinnedVersionExpiredError: there is none.
-        """
+        """The oldest readable version from `at_least` on, or PinnedVersionExpiredError."""
         newest = self._changelog.version()
         for version in range(max(at_least, self._changelog.versions.oldest_version()), newest + 1):
             try:
                 if all(path.exists() for path in self._changelog.files.files_at(version)):
                     return version
             except SinkError:
-                continue  # in the middle of a clean-up that was interrupted
+                continue  # a clean-up was interrupted in the middle
         raise PinnedVersionExpiredError(
             f'no version from {at_least} to {newest} of "{self._changelog.path}" can be read',
             hint="Restore the table's data files from a backup, or submit the job anew.",
@@ -139,7 +119,7 @@ class IndexKeeper:
                 remove_versions(self._directory, keep | ({pinned} if pinned is not None else set()))
 
     def _prune_shared(self, pinned: int | None) -> None:
-        """Leave what is of other jobs only, and of equal indexes what a job may need that lags."""
+        """Keep what only other jobs have; of equal indexes, keep what a lagging job may need."""
         for spec in self._specs:
             versions = usable_versions(self._directory, spec)
             if len(versions) > KEPT_FOR_OTHERS:
@@ -150,7 +130,7 @@ class IndexKeeper:
 
     @contextmanager
     def _room(self) -> Iterator[None]:
-        """A build reads whole tables: one that had no room is not repeated in vain."""
+        """A build reads whole tables: one that had no room waits until it may have."""
         if self._full is not None and not self._full.may_retry(self._directory):
             raise self._full.error.with_traceback(None)
         try:

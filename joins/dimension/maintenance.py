@@ -1,8 +1,8 @@
-"""Maintenance: what keeps tables and logs of a job from growing for ever, one step after another.
+"""Maintenance: bounds the tables and logs of a job, one step after another.
 
-Every step looks at what is there, so it may be interrupted anywhere and begun again, and each is
-one commit or a removal of what no leased version needs. A runner that was taken over commits
-nothing here, and the names of files say which epoch wrote them.
+Every step looks at the present state, so it may be interrupted anywhere and restarted. Each is one
+commit, or a removal of what no leased version needs. A fenced runner commits nothing, and file
+names have the epoch that wrote them.
 
 | table | steps |
 |---|---|
@@ -38,7 +38,7 @@ from joins.kernels.table_path import TablePath, readable
 _MERGE_FACTOR = 4
 _SMALL_FILE_ROWS = 4096
 _BATCH_ROWS = 131_072
-_FREE_NAMES = 1_000  # a directory of so many names is listed in each round
+_FREE_NAMES = 1_000  # a directory of at most so many names is listed in each round
 _NAMES_PER_S = 50
 _MARK_COLUMNS = ["_op", "_partition", "_offset", "_generation"]
 
@@ -50,10 +50,10 @@ class UpkeepSettings:
     Attributes:
         checkpoint_every: commits between two Delta checkpoints of a table.
         min_files: files of a changelog that are worth a compaction.
-        max_rows: rows that one compaction reads at the most; larger files stay as they are.
-        current_retention_hours: how long what `current` no longer needs is kept.
+        max_rows: rows that one compaction reads at most; larger files stay.
+        current_retention_hours: how long files that `current` no longer needs are kept.
         grace_s: age of an uncommitted file of this runner in an output before it is removed.
-        replayed_state_bytes: room in each table of the state for files that only replays read.
+        replayed_state_bytes: room in each state table for files that only replays read.
     """
 
     checkpoint_every: int = 20
@@ -66,7 +66,7 @@ class UpkeepSettings:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """One table, the epoch of its runner, and who is told of each step before it begins."""
+    """One table, its runner's epoch, and the callback before each step."""
 
     log: DeltaLog
     epoch: int
@@ -96,7 +96,6 @@ class Upkeep:
         self.log.upkeep.remove_log_before(checkpoints[-1])
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove data files that nobody needs."""
         self.log.batches.check_epoch(self.epoch)
         for name in sorted(names):
             self.on_step("removal of a file")
@@ -104,10 +103,7 @@ class Upkeep:
 
 
 class Orphans:
-    """Finds files of a table that no commit needs, by listing its directory.
-
-    A large directory is listed seldom: how many names are listed in an hour has a bound.
-    """
+    """Finds files that no commit needs; the names listed per hour are bounded."""
 
     def __init__(self, table: Upkeep) -> None:
         self._table = table
@@ -118,10 +114,8 @@ class Orphans:
     ) -> dict[str, FileOrigin]:
         """Name → origin of files of `writer` that no batch will commit; none before it is due.
 
-        Args:
-            last_batch: the newest committed one; it was asked for before this call.
-            needed: the names that stay, asked for only if the directory is listed.
-            writer: whose files.
+        `last_batch`, the newest committed one, is determined before this call. `needed`, the names
+        that stay, is called only if the directory is listed.
         """
         if time.monotonic() < self._due_at:
             return {}
@@ -150,11 +144,7 @@ def _names_in(directory: TablePath) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class DimensionKey:
-    """What tells the rows of a dimension apart, and the channels that complete a generation.
-
-    Attributes:
-        versioned: the rowtime column of a dimension with event time: its older rows stay.
-    """
+    """A dimension's key and channels; `versioned` is its rowtime column with event time."""
 
     primary_key: tuple[str, ...]
     partitions: int
@@ -174,16 +164,12 @@ class ChangelogMaintenance:
     def run(
         self, leased: int | None, folded: int | None, needed_from_ms: int | None = None
     ) -> None:
-        """Do what is due.
+        """Do what is due; FencedError, or SinkError (the next run begins again).
 
         Args:
-            leased: the oldest version that must stay readable, None while nobody knows.
+            leased: the oldest version that must stay readable, None while unknown.
             folded: the newest version that `current` equals, None before the first fold.
-            needed_from_ms: versions of a row that end before are not asked for any more.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: a file is missing or a commit failed; the next run begins again.
+            needed_from_ms: row versions that end before are no longer read.
         """
         if leased is not None and folded is not None:
             self._compact(folded, needed_from_ms)
@@ -195,7 +181,6 @@ class ChangelogMaintenance:
         self._remove_files(leased)
 
     def _added(self, version: int) -> tuple[frozenset[str], frozenset[str]]:
-        """Paths of all files and of those with changes that one commit added."""
         if version not in self._known:
             changes = {path.name for path in self._log.files.files_added(version, version)}
             named = self._log.files.files_named(version, version)
@@ -203,7 +188,7 @@ class ChangelogMaintenance:
         return self._known[version]
 
     def _compact(self, horizon: int, needed_from_ms: int | None) -> None:
-        """Write anew what is up to `horizon`; leased versions keep the files that they have."""
+        """Rewrite the files up to `horizon`; leased versions keep their files."""
         newest = self._log.version()
         files = self._log.files.rows_at(newest)
         for version in range(max(horizon + 1, self._log.versions.oldest_entry()), newest + 1):
@@ -220,7 +205,7 @@ class ChangelogMaintenance:
         self._log.rewrite(change, self._table.epoch, metadata)
 
     def _chosen(self, files: Mapping[str, int]) -> list[str]:
-        """The small files, and each larger one that is not much larger than they are together."""
+        """The small files, and each larger one not much larger than those together."""
         chosen: list[str] = []
         total = 0
         for name, rows in sorted(files.items(), key=lambda item: (item[1], item[0])):
@@ -257,7 +242,7 @@ class ChangelogMaintenance:
         return CompactionTask(key.primary_key, marks, complete, is_whole, key.versioned)
 
     def _remove_files(self, leased: int) -> None:
-        """Files that no version from `leased` on has, and that no batch will still commit."""
+        """Remove files that no version from `leased` on has and no batch will commit."""
         last = self._log.batches.last_batch()
         newest = self._log.version()
         oldest = min(max(leased, self._log.versions.oldest_version()), newest)
@@ -279,7 +264,7 @@ class CurrentMaintenance:
         self._table = table
 
     def run(self) -> None:
-        """Do what is due; as `ChangelogMaintenance.run`."""
+        """Do what is due; raises as `ChangelogMaintenance.run`."""
         hours = self._table.settings.current_retention_hours
         self._table.checkpoint()
         self._table.on_step("VACUUM")
@@ -287,16 +272,16 @@ class CurrentMaintenance:
         log = self._table.log
         folded = log.batches.newest_batch(log.batches.last_batch() or 0)
         if folded is None:
-            return  # only the log's entries say which version was folded
+            return  # only the log's entries have the folded version
         before = time.time() - hours * 3600
         self._table.shorten_log(min(log.upkeep.newest_before(before), folded[0]))
 
 
 class OutputMaintenance:
-    """The upkeep of an output: what was once committed stays, and files of others do.
+    """The upkeep of an output: committed files stay, and so do files of others.
 
-    Other jobs may write to the table: what they have staged looks like an orphan until they have
-    committed it. So may files without a tag, which is how names were before; they stay.
+    Files that another job has staged look like orphans until it commits them, and so may files
+    without a tag, the naming of older versions; they stay.
     """
 
     _may_forget = False
@@ -305,7 +290,7 @@ class OutputMaintenance:
     def __init__(self, table: Upkeep) -> None:
         self._table = table
         self._orphans = Orphans(table)
-        self._committed: set[str] = set()  # of the files in the directory that are not in the table
+        self._committed: set[str] = set()  # files in the directory that are not in the table
         self._read_to = -1
 
     def run(self) -> None:
@@ -317,14 +302,14 @@ class OutputMaintenance:
         writer = log.shared.writer if self._is_shared else ""
         oldest = log.versions.oldest_entry()
         if oldest > 0 and not self._may_forget:
-            return []  # the log does not have the files of all commits any more
+            return []  # the log no longer has the files of all commits
         last, newest = log.batches.last_batch(), log.version()
         doubtful = self._orphans.find(
             last, lambda: {path.name for path in log.files.files_at(newest)}, writer
         )
         if not doubtful:
             return []
-        # Of a log that is shortened a file goes with the commit that has added it.
+        # If the log is shortened, a file goes with the commit that added it.
         kinds, first = (("add",), -1) if self._may_forget else (("add", "remove"), self._read_to)
         for version in range(max(first + 1, oldest), newest + 1):
             self._committed |= doubtful.keys() & _named(log.versions.commit_entry(version), kinds)
@@ -337,7 +322,7 @@ class OutputMaintenance:
         ]
 
     def _is_old(self, path: TablePath, origin: FileOrigin) -> bool:
-        """Whether nobody writes it any more: a replay of dead letters has no batch of its own."""
+        """True if no writer is left: a replay of dead letters has no batch number."""
         if origin.epoch < self._table.epoch:
             return True
         try:
@@ -347,20 +332,13 @@ class OutputMaintenance:
 
 
 class LetterMaintenance(OutputMaintenance):
-    """The upkeep of the dead letters: all of them stay, the commits of old batches need not.
-
-    Files of batches that were given up are not in the table; they go with their commits.
-    """
+    """Keeps all dead letters. Files of abandoned batches go with their commits."""
 
     _may_forget = True
     _is_shared = False
 
     def run_behind(self, batch: int | None) -> None:
-        """Do what is due; as `ChangelogMaintenance.run`.
-
-        Args:
-            batch: the oldest one whose commit may be asked for, None while nobody knows.
-        """
+        """Like `run`; `batch` is the oldest whose commit may be looked up, None while unknown."""
         committed = None if batch is None else self._table.log.batches.newest_batch(batch)
         if committed is not None:
             self._table.shorten_log(committed[0])
@@ -368,7 +346,7 @@ class LetterMaintenance(OutputMaintenance):
 
 
 class StateMaintenance:
-    """The upkeep of one table of the state between batches; one caller at a time."""
+    """The upkeep of one state table; one caller at a time."""
 
     def __init__(self, table: Upkeep) -> None:
         self._table = table
@@ -376,11 +354,7 @@ class StateMaintenance:
         self._orphans = Orphans(table)
 
     def run(self, leased: StateLease | None) -> None:
-        """Do what is due; as `ChangelogMaintenance.run`.
-
-        Args:
-            leased: the versions that somebody may read, None before the first batch.
-        """
+        """Do what is due; `leased` is None before the first batch."""
         self._table.checkpoint()
         if leased is None:
             return
@@ -400,7 +374,7 @@ class StateMaintenance:
         self._known = {at: known for at, known in self._known.items() if at > oldest}
 
     def _first_kept(self, leased: StateLease) -> int:
-        """The oldest version whose files stay: replays have so much room, the newest come first."""
+        """The oldest version whose files stay; replays have limited room, newest first."""
         room = self._table.settings.replayed_state_bytes
         version, oldest = (
             leased.needed,
@@ -428,13 +402,7 @@ class StateMaintenance:
 
 @dataclass(frozen=True, slots=True)
 class _StateCommit:
-    """One commit to a table of the state.
-
-    Attributes:
-        added: names of files.
-        superseded_bytes: of the files that the version before has and this one has not; None if
-            not all of them are there any more.
-    """
+    """A commit to a state table; `superseded_bytes` is None if some replaced files are gone."""
 
     added: frozenset[str]
     superseded_bytes: int | None

@@ -1,8 +1,8 @@
-"""The job's durable files: written whole or not at all, each with a format version.
+"""The job's durable files: each is replaced as a whole and has a format version.
 
-A file is written beside its place, fsynced, renamed over it, and the directory is fsynced: a reader
-sees the old or the new content, also after a power failure. One that is stored (`stored_files`) is
-put into its store before.
+A file is written to a temporary name, fsynced and renamed, and its directory is fsynced: a reader
+sees the old or the new content, even after a power failure. A file with `stored_files` goes to its
+store first.
 """
 
 import json
@@ -53,18 +53,10 @@ def _json(path: Path, value: Mapping[str, Any], format_version: int) -> bytes:
 def write_atomically(
     path: Path, content: bytes, *, mode: int = 0o666, lazily: bool = False
 ) -> None:
-    """Replace the file `path` by `content`; durable when this returns.
+    """Replace the file `path`, durably; its directory must exist, and `mode` is less the umask.
 
-    Args:
-        path: its directory is there.
-        content: of the whole file.
-        mode: of the new file, less the umask.
-        lazily: a store may get it a little later; whoever goes on elsewhere can do with an older
-            content.
-
-    Raises:
-        OSError: the file system refused, and the old content is untouched; or a store does not
-            answer, and may have the new one.
+    With `lazily` a store may get the content later: a runner elsewhere must cope with older
+    content. After an OSError the old content is untouched, but a store may have the new one.
     """
     stored = stored_files(path)
     if stored is not None and lazily:
@@ -81,38 +73,21 @@ def write_json_atomically(
     format_version: int = FORMAT_VERSION,
     lazily: bool = False,
 ) -> None:
-    """Replace `path` by `value` with `format_version` added; durable when this returns.
-
-    Raises:
-        OSError: as `write_atomically`, which says what `lazily` is.
-    """
+    """Replace `path` by `value` with `format_version` added, as `write_atomically` does."""
     write_atomically(path, _json(path, value, format_version), lazily=lazily)
 
 
 def create_json_once(
     path: Path, value: Mapping[str, Any], *, format_version: int = FORMAT_VERSION
 ) -> bool:
-    """Write `value` unless `path` is already there; durable when this returns.
-
-    Returns:
-        True if this call created the file, False if it was there (and is unchanged).
-    """
+    """Write `value`, durably, unless `path` exists; True if this call created the file."""
     return create_once(path, _json(path, value, format_version))
 
 
 def create_once(path: Path, content: bytes) -> bool:
-    """Write the file `path` unless it is already there; durable when this returns.
+    """Write `path`, durably, unless it exists; True if this call created it. Readers see no part.
 
-    Args:
-        path: its directory is there.
-        content: of the whole file; nobody sees a part of it.
-
-    Returns:
-        As `create_json_once`.
-
-    Raises:
-        OSError: the file system refused, or has no links, and no file of this call is at `path`;
-            or a store does not answer, and may have it.
+    After an OSError no file of this call is at `path`, but a store may have it.
     """
     stored = stored_files(path)
     if stored is None:
@@ -122,11 +97,7 @@ def create_once(path: Path, content: bytes) -> bool:
 
 
 def remove_durably(*paths: Path) -> None:
-    """Remove files, as far as they are there.
-
-    Raises:
-        OSError: some are left, or the store has some.
-    """
+    """Remove the files that exist; after an OSError some are left, here or in the store."""
     stored = stored_files(paths[0]) if paths else None
     if stored is not None:
         stored.remove(*paths)
@@ -135,10 +106,10 @@ def remove_durably(*paths: Path) -> None:
 
 
 def json_lines(content: bytes) -> Iterator[bytes]:
-    """The lines of a text that has one JSON value a line, without blank ones.
+    """The non-blank lines of a text with one JSON value a line.
 
-    Only a line feed ends a line: strings of JSON may hold U+2028, U+2029 and U+0085 as they are.
-    Whatever reads such a text goes by this; `tests/test_lines.py` sees to it.
+    Only a line feed ends a line: JSON strings may contain U+2028, U+2029 and U+0085. Every reader
+    of such a text uses this function; `tests/test_lines.py` enforces it.
     """
     return (line for line in content.split(b"\n") if line.strip())
 
@@ -153,11 +124,7 @@ _DAMAGED = "It was damaged from outside; restore it from a backup or submit the 
 def read_json(
     path: Path, *, format_version: int = FORMAT_VERSION, damaged: str = _DAMAGED
 ) -> dict[str, Any] | None:
-    """The content of `path`, or None if there is no such file; `damaged` is the hint if it is.
-
-    Raises:
-        CheckpointError: the file is damaged or has another format version.
-    """
+    """The content, or None without a file; CheckpointError if damaged or of another version."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -178,10 +145,9 @@ def read_json(
 
 
 class CheckpointLock:
-    """Exclusive ownership of a checkpoint directory by one runner and its JVM.
+    """Locks a checkpoint for a runner and its JVM, which inherits and may outlive the lock.
 
-    The JVM inherits the descriptor, so one that outlives a killed runner still holds the lock, and
-    a new runner cannot start beside it.
+    While such a JVM lives, no new runner starts beside it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -197,11 +163,7 @@ class CheckpointLock:
         return self._descriptor
 
     def acquire(self) -> None:
-        """Take the lock.
-
-        Raises:
-            CheckpointInUseError: another process holds it.
-        """
+        """Take the lock, or raise CheckpointInUseError."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         if not take_lock(descriptor):
@@ -220,20 +182,19 @@ class CheckpointLock:
 
 @dataclass(frozen=True, slots=True)
 class JobMeta:
-    """What stays the same over the restarts of a job, and the epoch that grows with each.
+    """What stays the same over the restarts of a job, and the epoch, which grows with each.
 
     Attributes:
-        incarnation: UUID of this checkpoint's life, part of every app id.
+        incarnation: UUID of this checkpoint, part of every app id.
         epoch: number of the current runner, from 1.
-        probe_topic: the topic that the probe reads (internal for datagen); of several the first.
-        probe_topic_id: Kafka's UUID of that topic, as text.
+        probe_topic: the topic that the probe reads (internal for datagen); the first of several.
+        probe_topic_id: Kafka's UUID of that topic.
         probe_start_offsets: partition → first offset, resolved at submission.
         changelog_topics: dimension → topic.
-        probe_end_offsets: partition → offset behind the last record that is joined, resolved at
-            submission; None for a stream without an end.
-        probe_backlog_offsets: partition → offset behind what was there at submission, of a stream
-            that is in processing time from there on; None for others.
-        probe_topics: the topics of the stream at the job's first start; empty of one.
+        probe_end_offsets: partition → offset after the last joined record; None if unbounded.
+        probe_backlog_offsets: partition → end offset at submission, where processing time begins;
+            None for other streams.
+        probe_topics: the stream's topics at the first start; empty for a single topic.
     """
 
     incarnation: str
@@ -293,7 +254,6 @@ class Checkpoint:
         return self.directory / "sources" / f"{dimension}.cdc.json"
 
     def read_meta(self) -> JobMeta | None:
-        """The job's meta data, or None before the first start."""
         value = read_json(self._meta_file)
         if value is None:
             return None
@@ -313,11 +273,7 @@ class Checkpoint:
         write_json_atomically(self._meta_file, _meta_json(meta))
 
     def create_meta(self, meta: JobMeta) -> JobMeta:
-        """Keep `meta` unless another runner was first; returns what holds, durable.
-
-        Raises:
-            CheckpointError: the file vanished again.
-        """
+        """Write `meta`, durably, unless another runner was first; returns what is stored."""
         create_json_once(self._meta_file, _meta_json(meta))
         stored = self.read_meta()
         if stored is None:
@@ -328,9 +284,9 @@ class Checkpoint:
         return stored
 
     def claim_epoch(self, above: int) -> int:
-        """The next epoch above `above` that nobody has had: ours, also beside a second runner.
+        """The next epoch above `above` that no runner has claimed, even beside a second runner.
 
-        The lock keeps a second runner out on one node only.
+        The lock excludes a second runner on one node only.
         """
         stored = stored_files(self.directory / "epochs")
         if stored is not None and stored.epoch is not None:
@@ -350,11 +306,7 @@ class Checkpoint:
         return self.directory / "progress.json"
 
     def read_progress(self) -> dict[str, Any] | None:
-        """What `progress_file` has, or None.
-
-        Raises:
-            CheckpointError: it is damaged; it can be done without.
-        """
+        """None without the file; CheckpointError if it is damaged (the job can run without it)."""
         return read_json(self.progress_file, damaged=PROGRESS_DAMAGED)
 
     def read_phase(self) -> dict[str, Any] | None:
@@ -369,19 +321,14 @@ _NEWEST = 100
 
 @dataclass(frozen=True, slots=True)
 class DeadRow:
-    """A row that is larger than a message may be.
-
-    Attributes:
-        key: as the record of the row would have it, a JSON object.
-        size_bytes: of the record.
-    """
+    """A row whose record is larger than a message may be; `key` is a JSON object."""
 
     key: str
     size_bytes: int
 
 
 class DeadRows:
-    """Those that one writer has met in one generation of a copy, durable. For one thread."""
+    """Rows that one writer could not send in one generation of a copy, durable; for one thread."""
 
     def __init__(self, path: Path, generation: int, most_bytes: int) -> None:
         self._path, self._generation, self._most_bytes = path, generation, most_bytes
@@ -392,7 +339,6 @@ class DeadRows:
         self._newest = [DeadRow(**row) for row in kept]
 
     def add(self, rows: list[DeadRow]) -> None:
-        """Keep `rows`, durable when this returns."""
         if not rows:
             return
         self._count += len(rows)
@@ -402,7 +348,6 @@ class DeadRows:
         write_json_atomically(self._path, value)
 
     def warning(self, table: str) -> Mapping[str, Any] | None:
-        """What the status shows; None without any."""
         if not self._count:
             return None
         last = self._newest[-1]

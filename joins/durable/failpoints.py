@@ -1,12 +1,9 @@
 """Deterministic faults along the batch protocol, off by default.
 
-`SLUICE_FAILPOINTS` is a list `<point>=<action>[@<n>|#<batch>]` separated by `;`: at the n-th
-passage of the point (default 1) in a process, or when that batch passes it, the action happens,
-once in the life of the job. A point may have several entries; one passage meets one of them at
-most. Actions: `kill` (SIGKILL to this process), `stop` (SIGSTOP), `raise` (`FailpointError`),
-`enospc` (`OSError(ENOSPC)`).
-
-`POINTS` says what has happened at each of them.
+`SLUICE_FAILPOINTS` is a list `<point>=<action>[@<n>|#<batch>]` separated by `;`. The action happens
+at the n-th passage of the point in a process (default 1), or when that batch passes it, once per
+job. A passage triggers at most one entry. Actions: `kill` (SIGKILL to this process), `stop`
+(SIGSTOP), `raise` (`FailpointError`), `enospc` (`OSError(ENOSPC)`). `POINTS` describes each point.
 """
 
 import errno
@@ -48,13 +45,7 @@ class FailpointError(JoinError, fault="failpoint"):
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """One entry of SLUICE_FAILPOINTS.
-
-    Attributes:
-        text: the entry, without blanks; also the name of its marker.
-        passage: at which passage in a process; None when a batch is named.
-        batch: when which batch passes.
-    """
+    """An entry of SLUICE_FAILPOINTS; `text` names its marker, `passage` is None with a batch."""
 
     text: str
     point: str
@@ -74,11 +65,7 @@ _ENTRY = re.compile(
 
 
 def parse_failpoints(text: str) -> tuple[PlannedFault, ...]:
-    """The entries of a SLUICE_FAILPOINTS value.
-
-    Raises:
-        JoinError: unknown point or action, or a passage that is not a positive number.
-    """
+    """Parse SLUICE_FAILPOINTS; JoinError for an unknown point or action, or a bad passage."""
     faults = []
     for item in filter(None, (part.strip() for part in text.split(";"))):
         match = _ENTRY.fullmatch(item)
@@ -97,7 +84,7 @@ def parse_failpoints(text: str) -> tuple[PlannedFault, ...]:
 class Failpoints:
     """The planted faults of one job; `hit` costs a dictionary look-up when none is planted.
 
-    Picklable: a worker counts its own passages, and shares with the runner what has happened.
+    Picklable: a worker counts its own passages, but shares the markers of faults that happened.
     """
 
     def __init__(self, text: str = "", markers: Path | None = None) -> None:
@@ -114,7 +101,7 @@ class Failpoints:
         return Failpoints, (self._text, self._markers)
 
     def _first_time(self, fault: PlannedFault) -> bool:
-        """Whether the job has not met `fault` before; durable from here on."""
+        """Durably record `fault`; True if the job has not met it before."""
         if fault.text in self._met:
             return False
         self._met.add(fault.text)
@@ -128,7 +115,6 @@ class Failpoints:
         return True
 
     def _take(self, point: str, batch: int | None) -> PlannedFault | None:
-        """The fault that this passage of `point` meets."""
         with self._lock:
             passage = self._passages[point] = self._passages.get(point, 0) + 1
             for fault in self._faults[point]:
@@ -137,19 +123,14 @@ class Failpoints:
         return None
 
     def hit(self, point: str, batch: int | None = None) -> None:
-        """Pass `point`, with `batch`; the planted action happens at its passage.
-
-        Raises:
-            FailpointError: action `raise`.
-            OSError: action `enospc`.
-        """
+        """Pass `point`: FailpointError (`raise`), OSError (`enospc`) or a signal, if planted."""
         fault = self._take(point, batch) if point in self._faults else None
         if fault is None:
             return
         if fault.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif fault.action == "stop":
-            # sent to the process, the signal could let this thread go on for a moment
+            # a signal to the process could let this thread run on for a moment
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         elif fault.action == "enospc":
             raise OSError(errno.ENOSPC, "no space left on device (planted)", point)

@@ -1,8 +1,8 @@
-"""Which dead letters were replayed or discarded: one numbered file each, there before any row is.
+"""Replays and discards of dead letters: one numbered file each, written before any row.
 
-`<n>.json` names the letters and never changes; `<n>.outcome.json` says what became of them. A
-replay without an outcome was interrupted and is finished before the next one begins. Of a statement
-set of several INSERTs, `<n>.insert-<k>.json` says it of one INSERT as soon as its rows are there.
+`<n>.json` names the letters and never changes; `<n>.outcome.json` has the result. A replay without
+an outcome was interrupted and is finished before the next one begins. With several INSERTs,
+`<n>.insert-<k>.json` has the result of one INSERT as soon as its rows are committed.
 """
 
 import base64
@@ -20,12 +20,7 @@ _ONLY = (1,)
 
 @dataclass(frozen=True, slots=True)
 class ChosenLetter:
-    """A dead letter that is to be replayed.
-
-    Attributes:
-        corrected: the bytes to take in place of the record's own; None for its own.
-        inserts: the INSERTs, from 1, that are to get its rows.
-    """
+    """A letter to replay for `inserts` (numbers from 1), unchanged if `corrected` is None."""
 
     batch: int
     partition: int
@@ -38,7 +33,6 @@ class ChosenLetter:
         return self.batch, self.partition, self.offset
 
     def as_json(self) -> dict[str, Any]:
-        """For the file of the replay."""
         document: dict[str, Any] = {
             "batch": self.batch,
             "partition": self.partition,
@@ -51,23 +45,22 @@ class ChosenLetter:
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> "ChosenLetter":
-        """The letter that `as_json` wrote."""
         text = value.get("value_base64")
         corrected = None if text is None else base64.b64decode(text)
-        inserts = tuple(value.get("inserts", _ONLY))  # older files are of jobs with one
+        inserts = tuple(value.get("inserts", _ONLY))  # older jobs had one INSERT
         return ChosenLetter(value["batch"], value["partition"], value["offset"], corrected, inserts)
 
 
 @dataclass(frozen=True, slots=True)
 class LetterReplay:
-    """One replay as it was asked for.
+    """One requested replay.
 
     Attributes:
         number: from 1; also the application transaction of its rows.
         request: id of the request.
-        already_replayed: letters of the request that had their rows before.
+        already_replayed: letters of the request that already had their rows.
         remaining: pending letters beyond the limit of one replay.
-        discarded: why its letters are to have no rows; None if they are replayed.
+        discarded: why its letters get no rows; None if they are replayed.
     """
 
     number: int
@@ -87,9 +80,9 @@ class Replayed:
     """What finished replays have made of one letter.
 
     Attributes:
-        rows_by: INSERT, from 1 → number of the replay that gave it its rows.
-        missing: the INSERTs that were tried and still have no rows.
-        discarded: by whom it was discarded and why; None if it was not.
+        rows_by: INSERT, from 1 → number of the replay that produced its rows.
+        missing: INSERTs that were tried and still have no rows.
+        discarded: who discarded it and why; None if it was not discarded.
     """
 
     rows_by: Mapping[int, int] = field(default_factory=dict)
@@ -127,7 +120,6 @@ class LetterReplays:
         )
 
     def read(self, number: int) -> LetterReplay | None:
-        """The replay `number`."""
         value = read_json(self._path(number))
         if value is None:
             return None
@@ -154,14 +146,14 @@ class LetterReplays:
         return _document(self._insert_path(number, insert))
 
     def numbers(self) -> list[int]:
-        """All replays, oldest first."""
+        """Numbers of all replays, oldest first."""
         if not self._directory.is_dir():
             return []
         stems = (path.stem for path in self._directory.glob("*.json"))
         return sorted(int(stem) for stem in stems if stem.isdigit())
 
     def replayed(self) -> dict[tuple[int, int, int], Replayed]:
-        """(batch, partition, offset) of each letter that was tried → what has become of it."""
+        """(batch, partition, offset) of each letter that was tried → its result."""
         states: dict[tuple[int, int, int], Replayed] = {}
         for number in self.numbers():
             outcome = self.outcome(number)

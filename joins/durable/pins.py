@@ -1,6 +1,6 @@
-"""Pins: what makes a micro-batch a pure function. One file a batch, created once, never changed.
+"""Pins: what makes a micro-batch a pure function. One file per batch, created once, never changed.
 
-They are the only log of the stream's batches: where the newest one ends, the next one begins.
+They are the only log of the stream's batches: the next batch begins where the newest pin ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from joins.durable.stored import StoredFiles, stored_files
 from joins.plan.errors import CheckpointError
 from joins.plan.stream_topics import SPAN, StreamTopics
 
-ABSENT: Any = ...  # of what an older runner's pin does not say
+ABSENT: Any = ...  # the pin of an older runner lacks this value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +22,10 @@ class EventPin:
 
     Attributes:
         clock_ms: of the batch itself.
-        at_end: partitions of a bounded stream that were read to their end.
+        at_end: partitions of a bounded stream that are read to their end.
         backlog: partitions behind the job's backlog, by `read` and `read_before`.
         dimensions: versioned dimension → partition → its watermark, and when it was heard.
-        state_versions: table of the state → its version before the batch.
+        state_versions: state table → its version before the batch.
     """
 
     watermark: int = ABSENT
@@ -56,17 +56,15 @@ class Pin:
     """The inputs of one micro-batch.
 
     Attributes:
-        topic: the first one of the stream; its life has all of them.
-        start_offsets: partition, by its number → first offset of the batch.
-        end_offsets: partition → offset behind the last one; of a bounded stream never beyond its
-            end.
+        topic: the first topic of the stream.
+        end_offsets: partition → offset after the last one; never beyond the end of a stream.
         versions: dimension → changelog version.
         batch_timestamp_ms: the batch's PROCTIME.
         epoch: the runner's epoch when the pin was written.
-        source_ts_ms: dimension → when the source made the newest change in the version, in its own
-            time; None if it has none from the binlog, or if that was not known.
-        event: of a batch that has event time or windows: watermarks, channels and versions of the
-            state as they were before it; None of other batches.
+        source_ts_ms: dimension → source time of the newest change in the version; None if the
+            version has no change from the binlog, or if it is unknown.
+        event: watermarks, channels and state versions before the batch; None if the job has neither
+            event time nor windows.
     """
 
     batch: int
@@ -89,7 +87,7 @@ class Pin:
         return any(number >= SPAN for number in self.end_offsets)
 
     def freshness_ms(self) -> dict[str, int | None]:
-        """Dimension → age of the newest change that the batch sees; None where it is unknown."""
+        """Dimension → age of the newest change that the batch sees; None if unknown."""
         ages: dict[str, int | None] = {}
         for name in self.versions:
             made = self.source_ts_ms.get(name)
@@ -129,11 +127,7 @@ class PinStore:
         return self._directory / f"{batch:010d}.json"
 
     def read(self, batch: int) -> Pin | None:
-        """The pin of `batch`, or None.
-
-        Raises:
-            CheckpointError: the file is damaged.
-        """
+        """None without a pin; CheckpointError if the file is damaged."""
         value = read_json(self._path(batch))
         if value is None:
             return None
@@ -151,11 +145,7 @@ class PinStore:
         )
 
     def create(self, pin: Pin) -> Pin:
-        """Keep `pin` unless its batch has one; durable when this returns.
-
-        Returns:
-            The pin that holds.
-        """
+        """Create `pin`, durably, unless its batch has one; returns the stored pin."""
         create_json_once(self._path(pin.batch), pin_json(pin))
         stored = self.read(pin.batch)
         if stored is None:
@@ -170,7 +160,7 @@ class PinStore:
         remove_durably(*pins[:-keep])
 
     def abandon(self, batch: int) -> None:
-        """Put the pin of a batch that is never committed aside, into `abandoned/`."""
+        """Move the pin of a batch that is never committed into `abandoned/`."""
         path = self._path(batch)
         aside = self._directory / "abandoned" / path.name
         aside.parent.mkdir(parents=True, exist_ok=True)

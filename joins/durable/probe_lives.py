@@ -1,8 +1,4 @@
-"""Lives of the probe, under one sequence of batch numbers.
-
-A batch's number grows over lives and is never used again. A new life begins when an operator has
-acknowledged a fault.
-"""
+"""Incarnations of the probe, one per acknowledged fault; batch numbers are never reused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,24 +26,20 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What the probe reads, until an acknowledgement says otherwise.
+    """One incarnation: what the probe reads until the next acknowledgement.
 
     Attributes:
-        directory: its name.
-        first_batch: number of its first batch.
-        topics: of the stream, with Kafka's UUIDs of those that this life reads. In a life some may
-            come behind them, never go.
-        start_offsets: partition → first offset. Also of partitions that are not there: they go on
-            at that offset if they come back.
+        topics: of the stream, with Kafka's UUIDs of those that this incarnation reads; topics may
+            be appended, never removed.
+        start_offsets: partition → first offset. Includes missing partitions, which continue at that
+            offset if they come back.
         versions: what the first batch pins, None for the newest ones.
-        cause: why it began: `submission` or the acknowledged fault; in older files also
-            `logs-disagree`.
+        cause: `submission` or the acknowledged fault; in older files also `logs-disagree`.
         acknowledgement: the operator's decision, None where none was needed.
-        abandoned: batches of earlier lives that were pinned and are never committed.
-        end_offsets: partition → where the stream ends, None if it does not; a partition that is
-            not in it is not read.
+        abandoned: batches of earlier incarnations that were pinned and are never committed.
+        end_offsets: partition → end of the stream, None if unbounded; others are not read.
         backlog_offsets: partition → where its backlog ends and processing time begins, None for a
-            stream that stays in event time; a partition that is not in it has no backlog.
+            stream that stays in event time; others have no backlog.
     """
 
     directory: str
@@ -77,7 +69,6 @@ class Life:
         }
 
     def shown(self) -> dict[str, Any]:
-        """For people, who know partitions of several topics by these."""
         offsets = {
             "start_offsets": self.start_offsets,
             "end_offsets": self.end_offsets,
@@ -113,7 +104,7 @@ def _value(text: Mapping[str, int] | None) -> dict[int, int] | None:
 
 
 class ProbeLives:
-    """The lives of one job, kept in `probe.json`, and the acknowledgements that began them."""
+    """A job's incarnations, in `probe.json`, and the acknowledgements that began them."""
 
     def __init__(self, checkpoint: Checkpoint, meta: JobMeta) -> None:
         self._checkpoint = checkpoint
@@ -139,10 +130,7 @@ class ProbeLives:
         append_missing(self._list, self.acknowledgements())
 
     def add_topics(self, topics: StreamTopics) -> None:
-        """The life that runs reads these, too, from their beginnings; durable when this returns.
-
-        Before that no pin may have their numbers.
-        """
+        """Append `topics`, durably. Only then may pins contain their partitions."""
         life = self.current
         more = replace(life, topics=life.topics.with_more(topics.topics))
         self._write([*self._lives[:-1], more])

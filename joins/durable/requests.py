@@ -1,7 +1,7 @@
-"""Requests of the control plane to a runner: files in, files out, each carried out once.
+"""Requests of the control plane to a runner, as files; each is carried out once.
 
-`<id>.json` is a request, `<id>.result.json` its result; ids sort by time. A request without a
-result, also one from before a restart, is carried out in the order of the ids.
+`<id>.json` is a request, `<id>.result.json` its result; ids sort by time. The runner carries out
+requests without a result in the order of their ids, after a restart, too.
 """
 
 import json
@@ -24,7 +24,7 @@ from joins.plan.errors import CheckpointError, FencedError, RequestError
 from watermark.errors import SluiceError
 
 SOURCE = "source "
-"""What the part begins with that is a table's source; all others concern the stream, too."""
+"""Prefix of the parts that are a table's source; all other parts concern the stream, too."""
 _UNAVAILABLE = "source-unavailable"
 _UNREACHED = " cannot be reached"
 _KAFKA = re.compile(r'^kafka (?:at )?"([^"]+)"', re.IGNORECASE)
@@ -32,13 +32,7 @@ _KAFKA = re.compile(r'^kafka (?:at )?"([^"]+)"', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error as it is shown.
-
-    Attributes:
-        type: stable name of the error's class.
-        choices: what an operator's acknowledgement may choose; empty if none is needed.
-        detail: the text of a library or server behind it; empty without one.
-    """
+    """An error as shown; `type` is stable, `choices` are for an acknowledgement."""
 
     type: str
     message: str
@@ -48,7 +42,7 @@ class Fault:
 
     @staticmethod
     def of(error: SluiceError, since_s: float | None = None) -> "Fault":
-        """The fault that `error` describes; of an unreachable server since when it is away."""
+        """The fault for `error`; for an unreachable server it says since when."""
         choices, message = tuple(getattr(error, "choices", ())), error.message
         if since_s is not None and message.endswith(_UNREACHED):
             at = datetime.fromtimestamp(since_s, UTC)
@@ -67,7 +61,6 @@ class Stalls:
         self._lock = threading.Lock()
 
     def note(self, part: str, error: SluiceError) -> None:
-        """`part` cannot go on because of `error`."""
         with self._lock:
             if self._is_closed:
                 return
@@ -89,10 +82,7 @@ class Stalls:
         return next(iter(self.all()), None)
 
     def all(self) -> list[tuple[str, Fault]]:
-        """Every fault and its part, in the order of `first`.
-
-        One that several parts have is told once, and not of a table's source if the stream has it.
-        """
+        """Faults by part, in the order of `first`; a fault of several parts appears once."""
         with self._lock:
             faults = sorted(self._faults.items(), key=lambda item: not item[1].choices)
         first_of: dict[tuple[str, ...], tuple[str, Fault]] = {}
@@ -104,7 +94,7 @@ class Stalls:
 
 
 def _cause(part: str, fault: Fault) -> tuple[str, ...]:
-    """What several parts may be stalled by at once: a Kafka that does not answer is one fault."""
+    """Key of a fault that may stall several parts: an unreachable Kafka is one fault."""
     server = _KAFKA.search(fault.message)
     if fault.type == _UNAVAILABLE and server is not None:
         return fault.type, server[1]
@@ -117,13 +107,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the control plane asks for.
-
-    Attributes:
-        id: the file's name without its ending; the same after a restart.
-        body: what the handler of the kind understands.
-        by: who asks.
-    """
+    """A request; `id`, the file's name without suffix, stays the same after a restart."""
 
     id: str
     kind: str
@@ -146,15 +130,14 @@ class TurnHandler(Protocol):
 
 
 class Requests:
-    """The requests of one job; `serve` comes from the main loop.
+    """The requests of one job; the main loop calls `serve`.
 
     Args:
-        directory: where the requests lie; it need not exist.
-        handlers: kind → what carries it out. A `SluiceError` refuses the request, an `OSError`
-            leaves it for the next time. A handler that is called again with the same request, after
-            a crash, must not repeat what it has done.
-        slow: kinds that run on a thread of their own, one request at a time; the others do not
-            wait for them.
+        directory: of the requests; it need not exist.
+        handlers: kind → handler. A `SluiceError` refuses the request, an `OSError` leaves it for
+            the next time. After a crash a handler may get a request again, and must not repeat its
+            effects.
+        slow: kinds that run on a separate thread, one request at a time.
     """
 
     def __init__(
@@ -176,12 +159,7 @@ class Requests:
         return sorted(i for i in ids if not i.endswith(".result") and i + _RESULT not in names)
 
     def serve(self) -> None:
-        """Carry out what is there; a slow request goes on behind, and another one waits for it.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            CheckpointError: the job's durable files cannot be used.
-        """
+        """Carry out open requests, slow ones on their thread; FencedError, CheckpointError."""
         if self._fatal is not None:
             raise self._fatal
         is_busy = self._worker is not None and self._worker.is_alive()
@@ -242,7 +220,7 @@ class Requests:
         except OSError as exc:
             _log.warning("request is tried again", id=request.id, error=str(exc))
             return
-        except Exception as exc:  # whatever it is: it must not end the job, nor come back for ever
+        except Exception as exc:  # no error may end the job or repeat forever
             _log.exception("request failed", id=request.id)
             error = RequestError(
                 f"request failed: {type(exc).__name__}: {exc}", hint="See the runner's log."
@@ -267,11 +245,7 @@ def _refused(error: SluiceError) -> dict[str, Any]:
 
 
 def reason_of(request: Request) -> str:
-    """Why it is right to go on, as the operator says.
-
-    Raises:
-        RequestError: the request does not say.
-    """
+    """The operator's reason for going on; RequestError without one."""
     reason = request.body.get("reason")
     if not isinstance(reason, str) or not reason.strip():
         raise RequestError("acknowledgement has no reason", hint="Say why it is right to go on.")
@@ -285,14 +259,7 @@ def record_of(
     message: str,
     gaps: Sequence[Mapping[str, int]] = (),
 ) -> dict[str, Any]:
-    """What is kept of a request that is granted now.
-
-    Args:
-        request: it has a reason.
-        choice: how it goes on.
-        message: what was acknowledged.
-        gaps: what is left out of the stream.
-    """
+    """The record of a granted request; `gaps` are what the stream leaves out."""
     return {
         "id": request.id,
         "at_ms": time.time_ns() // 1_000_000,
@@ -306,7 +273,7 @@ def record_of(
 
 
 def append_missing(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Append to the list in `path` those of `records` that it does not have; durable then."""
+    """Append to the list in `path`, durably, the `records` that it lacks."""
     known = path.read_text() if path.exists() else ""
     missing = [each for each in records if f'"id":"{each["id"]}"' not in known]
     if not missing:

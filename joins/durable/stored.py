@@ -1,12 +1,12 @@
-"""The durable files of jobs that have a store: they are put there first, then into the directory.
+"""Durable files of jobs with a store: written to the store first, then to the directory.
 
-| below the place of a job's files | what is there |
+| below the job's location | content |
 |---|---|
-| `shared/…` | what a job has once, whoever runs it: plan, pins, leases, requests, claims |
-| `epoch-<n>/…` | what runner n replaces; all of it is there if `epoch-<n>/complete` is |
-| `parts/…` | of files that grow: `<file>/<offset>-<epoch>` |
+| `shared/…` | what a job has once, for all its runners: plan, pins, leases, requests, claims |
+| `epoch-<n>/…` | what runner n replaces; complete once `epoch-<n>/complete` exists |
+| `parts/…` | files that grow: `<file>/<offset>-<epoch>` |
 
-The directory is the copy that is read. ADR-0095 says why that holds over machines.
+Readers use the directory. ADR-0095 explains why this is correct over several machines.
 """
 
 import json
@@ -26,16 +26,7 @@ from watermark.errors import SluiceError
 
 
 def write_here(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Replace the file `path` by `content`; durable when this returns.
-
-    Args:
-        path: its directory is there.
-        content: of the whole file.
-        mode: of the new file, less the umask.
-
-    Raises:
-        OSError: the file system refused; the old content is untouched.
-    """
+    """Replace `path` durably, in a directory; an OSError leaves the old content untouched."""
     aside = _write_aside(path, content, mode)
     try:
         aside.replace(path)
@@ -46,13 +37,9 @@ def write_here(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 
 def create_here(path: Path, content: bytes) -> bool:
-    """Write the file `path` unless it is already there; durable when this returns.
+    """Write `path` durably unless it exists; True if this call did.
 
-    Returns:
-        True if this call created the file, False if it was there (and is unchanged).
-
-    Raises:
-        OSError: the file system refused, or has no links; no file of this call is at `path`.
+    Raises OSError without links.
     """
     aside = _write_aside(path, content, 0o666)
     try:
@@ -102,13 +89,7 @@ def is_shared(name: str) -> bool:
 
 
 class StoredFiles:
-    """The durable files of one job, as one process writes them; safe for several threads.
-
-    Args:
-        directory: of the job.
-        place: of its files in the store.
-        epoch: of the runner; None for whoever writes only what is shared.
-    """
+    """A job's files, as one process writes them; without `epoch` only shared ones. Thread-safe."""
 
     def __init__(self, directory: Path, place: ObjectPath, epoch: int | None = None) -> None:
         self.directory = directory
@@ -132,7 +113,6 @@ class StoredFiles:
         return path.relative_to(self.directory).as_posix()
 
     def _object(self, name: str) -> ObjectPath | None:
-        """Where a file is; None of one that is here only."""
         if is_shared(name):
             return self.shared / name
         if self.epoch is None or not name.startswith(f"{CHECKPOINT}/"):
@@ -140,17 +120,13 @@ class StoredFiles:
         return self.area(self.epoch) / name
 
     def put(self, path: Path, content: bytes) -> None:
-        """Replace the file in the store.
-
-        Raises:
-            OSError: the store refused or did not answer; the new content may be there or not.
-        """
+        """Replace the file in the store; after an OSError the store may have the new content."""
         target = self._object(self.name(path))
         if target is not None:
             target.put(content)
 
     def put_lazily(self, path: Path, content: bytes) -> None:
-        """Replace the file in the store, if that was not done just now; else by `flush`."""
+        """Replace the file in the store unless that was done just now; then `flush` does it."""
         name = self.name(path)
         self._behind[name] = content
         if time.monotonic() - self._put_at_s.get(name, -_LAZILY_S) >= _LAZILY_S:
@@ -172,34 +148,19 @@ class StoredFiles:
             _log.warning("file is put into the store later", file=name, error=str(exc))
 
     def create(self, path: Path, content: bytes) -> bytes:
-        """Put a file unless the store has it.
-
-        Returns:
-            What the store has then.
-
-        Raises:
-            OSError: as `put`.
-        """
+        """Put a file unless the store has it; returns the store's content. Raises as `put`."""
         target = self._object(self.name(path))
         if target is None or target.create(content):
             return content
         return target.read_bytes()
 
     def append(self, path: Path, offset: int, data: bytes) -> None:
-        """Put what a file has from `offset` on; nothing is behind it.
-
-        Raises:
-            OSError: as `put`.
-        """
+        """Put the file's tail, which begins at `offset`; raises as `put`."""
         if self.epoch is not None:
             (self.parts / self.name(path) / f"{offset:020d}-{self.epoch:010d}").put(data)
 
     def remove(self, *paths: Path) -> None:
-        """Remove files from the store, if they are there.
-
-        Raises:
-            OSError: as `put`.
-        """
+        """Remove the files that the store has; raises as `put`."""
         for path in paths:
             self._behind.pop(self.name(path), None)
         targets = [target for path in paths if (target := self._object(self.name(path)))]
@@ -207,20 +168,11 @@ class StoredFiles:
             self.place.unlink_all(targets)
 
     def remove_parts(self, path: Path) -> None:
-        """Remove all parts of a file.
-
-        Raises:
-            OSError: as `put`.
-        """
+        """Remove all parts of a file; raises as `put`."""
         self.place.unlink_all(list((self.parts / self.name(path)).iterdir()))
 
     def check_epoch(self) -> None:
-        """See that no newer runner has claimed an epoch.
-
-        Raises:
-            FencedError: one has.
-            OSError: as `put`.
-        """
+        """Raise FencedError if a newer runner has claimed an epoch; OSError as `put`."""
         assert self.epoch is not None, "a runner asks, which has one"
         claim = self.shared / CLAIMS / f"{self.epoch + 1}.json"
         try:

@@ -1,4 +1,4 @@
-"""A job's directory is made like what the store has, and a runner takes the job's files over."""
+"""Restores a job's directory from its store, and hands the job's files over to a new runner."""
 
 import json
 import re
@@ -26,7 +26,7 @@ from joins.plan.errors import CheckpointError
 
 _AT_ONCE = 16
 _MOST_PARTS = 64
-_CLOCK_S = 0.02  # so much a file system's clock may be behind
+_CLOCK_S = 0.02  # how far a file system's clock may be behind
 _CLAIMS_KEPT = 100  # more than runners that start at the same time
 _REPLACED = f"{CHECKPOINT}/leases/"  # shared, and a new content may be as long as the old one
 _GROWS = re.compile(r"\.(rows|places|times)-\d+$")
@@ -47,13 +47,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Listing:
-    """What a store has of a job.
-
-    Attributes:
-        shared: name → object.
-        areas: epoch → name → object.
-        parts: file → its parts.
-    """
+    """What a store has of a job: shared files by name, areas by epoch, parts by file."""
 
     shared: dict[str, ObjectPath] = field(default_factory=dict)
     areas: dict[int, dict[str, ObjectPath]] = field(default_factory=dict)
@@ -96,13 +90,10 @@ class _Listing:
 
 
 def restore(files: StoredFiles) -> bool:
-    """Make the directory like the store, unless the newest runner has run in it.
+    """Make the directory equal to the store, unless the newest runner has run in it.
 
-    Returns:
-        Whether it was another one's: what is only here is of an earlier runner.
-
-    Raises:
-        OSError: the store or the disk cannot be used; call again.
+    True if the directory was another runner's: what exists only here is from an earlier runner.
+    After an OSError of the store or the disk, call again.
     """
     began_s = time.time()
     listing = _Listing.of(files.place)
@@ -110,17 +101,11 @@ def restore(files: StoredFiles) -> bool:
 
 
 def take_over(files: StoredFiles, above: int) -> None:
-    """Claim the next epoch, make the directory like the store, and put all into the epoch's area.
+    """Claim the next epoch above `above`, restore the directory, and fill the epoch's area.
 
-    The claim comes first: what older runners have put before it is read, what they put later is
-    not missed by anybody. It is noted here last, when the directory is whole.
-
-    Args:
-        files: of a runner that has the directory's lock; it has its epoch afterwards.
-        above: an epoch that the new one is above, whatever the store has.
-
-    Raises:
-        OSError: as `restore`.
+    The claim comes first: what older runners put before it is read, and what they put later is not
+    needed. The directory gets the claim last, when it is complete. The runner holds the directory's
+    lock; OSError as `restore`.
     """
     began_s = time.time()
     newest, content = _claim(files, above)
@@ -133,7 +118,7 @@ def take_over(files: StoredFiles, above: int) -> None:
 
 
 def _claim(files: StoredFiles, above: int) -> tuple[int, bytes]:
-    """Give `files` an epoch; the newest one before it that is in the store, and the claim."""
+    """Give `files` an epoch; returns the newest earlier epoch in the store, and the claim."""
     claims = files.shared / CLAIMS
     there = _numbers(each.name for each in claims.iterdir())
     content = json.dumps({"format_version": 1, **claim_content()}, separators=(",", ":")).encode()
@@ -204,7 +189,7 @@ def _drop_others(directory: Path, known: set[str], *, before_s: float) -> None:
 
 
 def _durable_here(directory: Path) -> Iterator[tuple[str, Path]]:
-    """The files of a directory that are to be in the store, but for claims."""
+    """The files of a directory that belong in the store, except claims."""
     if (directory / PLAN).exists():
         yield PLAN, directory / PLAN
     for path in (each for part in _STORED for each in sorted((directory / part).rglob("*"))):
@@ -215,7 +200,7 @@ def _durable_here(directory: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _put_all(files: StoredFiles, listing: _Listing) -> None:
-    """Put what a runner replaces into its area; of files that were here only, all."""
+    """Put what a runner replaces into its area; of files that are only here, all."""
     assert files.epoch is not None
     area, is_first = files.area(files.epoch), listing.newest_area() is None
 
@@ -234,7 +219,7 @@ def _put_all(files: StoredFiles, listing: _Listing) -> None:
 
 
 def _whole(parts: Iterable[_Part]) -> bytes:
-    """The content of a file that grew: a part ends all that older runners have behind its place."""
+    """Content of a file that grew; a part replaces what older runners wrote from its offset on."""
     chain: list[_Part] = []
     for part in sorted(parts, key=lambda each: (each.epoch, each.offset)):
         chain = [each for each in chain if each.offset < part.offset]
@@ -251,7 +236,6 @@ def _content(part: _Part) -> bytes:
 
 
 def _clear_up(files: StoredFiles, listing: _Listing) -> None:
-    """Remove what nobody will read: areas of older runners, and old claims."""
     assert files.epoch is not None
     older = [area for epoch, area in listing.areas.items() if epoch < files.epoch]
     gone = [area[COMPLETE] for area in older if COMPLETE in area]  # first: then it is not read

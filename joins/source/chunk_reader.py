@@ -1,4 +1,4 @@
-"""Groups of neighbouring chunks, each read by one Spark job into files of record bodies."""
+"""Groups of neighbouring chunks; one Spark job reads each group into files of record bodies."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,15 +28,7 @@ from watermark.transitions import illegal_step, next_state
 
 
 class SourcePhase(StrEnum):
-    """How far the copy of a captured table is.
-
-    Attributes:
-        NEW: nothing is read.
-        COPYING: LOW is taken, and chunks are read.
-        COPIED: every chunk is acknowledged.
-        FOLLOWING: HIGH is taken; changes are followed.
-        ABANDONED: the table must be copied again.
-    """
+    """Progress of a table's copy; LOW is taken before COPYING, HIGH before FOLLOWING."""
 
     NEW = "new"
     COPYING = "copying"
@@ -48,12 +40,8 @@ class SourcePhase(StrEnum):
 class SourceStep(StrEnum):
     """What one durable write of a source makes true.
 
-    Attributes:
-        BEGIN: takes LOW, in a new generation.
-        CHUNKS: says that a group of chunks is acknowledged.
-        LAST_CHUNK: says that the last group is acknowledged.
-        HIGH: takes HIGH.
-        ABANDON: says why the table must be copied again. The copy may end its step meanwhile.
+    CHUNKS and LAST_CHUNK acknowledge a group of chunks. After ABANDON the table must be copied
+    again; the copy may still finish its step.
     """
 
     BEGIN = "begin"
@@ -82,12 +70,12 @@ SOURCE_STEPS: Mapping[tuple[SourcePhase, SourceStep], SourcePhase] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What is durable of a `mysql-cdc` source; each step is one write of its file.
+    """Durable state of a `mysql-cdc` source; each step is one write of its file.
 
     Attributes:
-        server: the one that LOW was taken from.
-        table: as it was defined at LOW.
-        after: upper bound of the last chunk whose records are acknowledged, None before the first.
+        server: the server that LOW was taken from.
+        table: its definition at LOW.
+        after: upper bound of the last acknowledged chunk, None before the first.
         high: None until every chunk is read.
         needed: why the table must be copied again, None while it can be followed.
     """
@@ -113,11 +101,7 @@ class SourceState:
         return SourcePhase.COPIED if self.chunks_complete else SourcePhase.COPYING
 
     def advanced(self, step: SourceStep, **changes: Any) -> "SourceState":  # noqa: ANN401
-        """The state after `step`, which `changes` must agree with.
-
-        Raises:
-            InvalidTransitionError: `SOURCE_STEPS` has no such step, or it leads elsewhere.
-        """
+        """The state after `step`, which `changes` must fit; InvalidTransitionError if not."""
         phase = next_state("copy of a table", SOURCE_STEPS, self.phase, step)
         made = replace(self, **changes)
         if made.phase is not phase:
@@ -157,29 +141,22 @@ class SourceState:
 
 
 COMPRESSION = Compression.LZ4
-"""Of the bodies; what all records of a copy have in common is most of them."""
+"""Of the bodies: what the records of a copy have in common is most of their size."""
 
 MOST_BODY_BYTES = 1 << 20
-"""Before they are compressed: all of a copy is there at once, so that nothing waits for a body."""
+"""Before compression. The whole copy is available at once, so nothing waits for a body."""
 
 DEAD_ROWS = "dead_rows"
-"""In the detail of a task's report: key and bytes of each row that is too large."""
+"""Member of a task's report: key and bytes of each row that is too large."""
 
 _GROUP_BYTES = 64 << 20
-_GROUP_CHUNKS = 1_000  # the bounds of each are a question to the server
+_GROUP_CHUNKS = 1_000  # the server is asked for the bounds of each chunk
 _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkStage:
-    """On a worker: chunks become the bodies of record batches, in a file; picklable.
-
-    Attributes:
-        task: how chunks are read.
-        body_bytes: of one body at the most.
-        place: of the files.
-        value_bytes: of a record's value at the most; rows with larger ones are told in the report.
-    """
+    """Turns chunks into a file of bodies, on a worker; picklable. The report lists large rows."""
 
     task: SnapshotTask
     body_bytes: int
@@ -187,7 +164,7 @@ class ChunkStage:
     value_bytes: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Stage the chunks that come as `Chunk.as_text`; emits one report."""
+        """Stage the chunks, which come as `Chunk.as_text`; emits one report."""
         origin = current_origin(self.task.generation, 0)
         dead: list[tuple[str, int]] = []
         with (
@@ -212,13 +189,7 @@ class ChunkStage:
 
 @dataclass(frozen=True, slots=True)
 class GroupSize:
-    """How much one Spark job reads.
-
-    Attributes:
-        tasks: of a job; each has a connection of its own.
-        chunk_rows: rows of a chunk at the most.
-        rows: of a group, about.
-    """
+    """The size of a Spark job: tasks with a connection each, rows of a chunk and of a group."""
 
     tasks: int
     chunk_rows: int
@@ -228,16 +199,13 @@ class GroupSize:
         return self.tasks
 
     def following(self, chunks: int, size_bytes: int) -> int:
-        """Chunks of the next group, where so many chunks have become so many bytes."""
+        """Chunks of the next group, after a group of `chunks` chunks had `size_bytes`."""
         most = min(self.rows // self.chunk_rows, _GROUP_BYTES * chunks // max(1, size_bytes))
         return max(self.tasks, min(most, _GROUP_CHUNKS) // self.tasks * self.tasks)
 
 
 class ChunkReader:
-    """Reads groups of chunks, one after the other; a step costs what its rows cost.
-
-    A task reads its chunks, which are neighbours, by one statement.
-    """
+    """Reads groups of chunks in order; a task reads its neighbouring chunks with one statement."""
 
     def __init__(self, spark: SparkSession, stage: ChunkStage, size: GroupSize) -> None:
         self._spark = spark
@@ -245,11 +213,9 @@ class ChunkReader:
         self._size = size
 
     def groups(self, bounds: Iterator[Chunk]) -> Iterator[tuple[Sequence[Chunk], BatchReport]]:
-        """The chunks of `bounds`, and for each group of them the report with its files.
+        """Each group of chunks with the report that names its files.
 
-        Raises:
-            SourceError: the server cannot be asked for bounds.
-            PySparkException, Py4JError: a job has failed.
+        SourceError if the server returns no bounds, PySparkException or Py4JError if a job fails.
         """
         count = self._size.first()
         while chunks := list(islice(bounds, count)):
@@ -265,13 +231,13 @@ class ChunkReader:
 
 
 def in_background(work: Callable[[], _Answer], name: str) -> "Future[_Answer]":
-    """Do `work` on a thread that keeps no process from its end."""
+    """Run `work` on a thread that does not keep the process alive."""
     future: Future[_Answer] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as exc:  # whoever waits for it raises it again
+        except BaseException as exc:  # the thread that waits for the future raises it again
             future.set_exception(exc)
 
     threading.Thread(target=run, name=name, daemon=True).start()

@@ -34,17 +34,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """How far a source is, for the status; the same of every kind.
+    """Progress of a source for the job's status; the same for every kind.
 
     Attributes:
-        rows_total: of the copy, as far as it is known; an estimate of a database's table.
-        chunks_done: parts of the copy that are acknowledged, chunks of keys or data files.
-        is_copied: every part is read.
+        rows_total: rows of the copy, if known; an estimate for a database table.
+        chunks_done: acknowledged parts of the copy: chunks of keys or data files.
         low: the position before the copy: `epoch`, `file`, `pos`.
-        high: the position that completes it, None before it is known.
-        version: newest wholly acknowledged version of a Delta table, else None.
-        evidence: on which the copy counts as complete, None if it is our own watermark.
-        waits_for: what a copy of somebody else's waits for, None if it is complete or our own.
+        high: the position that completes the copy, None before it is known.
+        version: newest completely acknowledged version of a Delta table, else None.
+        evidence: proof that the copy is complete; None if it is Sluice's watermark.
+        waits_for: what an external copy waits for; None if it is complete or Sluice makes the copy.
     """
 
     generation: int
@@ -65,12 +64,10 @@ def evidence_of(view: SourceView | None) -> str:
 
 
 class SourceCoordinator(ABC):
-    """Runs one source on its own thread until stopped; faults stall it, and it tries again.
+    """Runs one source on a thread until stopped; a fault stalls the source, which then retries.
 
-    Attributes:
-        part: its name among what may stall.
-        progress: what the source's process told last, by the members of its events.
-        copied_because: why the newest copy was begun; None of the first one.
+    `progress` has the latest members of the process's events; `copied_because` says why the newest
+    copy began, None for the first.
     """
 
     def __init__(self, dimension: str, stalls: Stalls, topic: ChangelogTopic | None = None) -> None:
@@ -90,18 +87,11 @@ class SourceCoordinator(ABC):
         """How far the source is, None before that is known."""
 
     def _abandon(self, reason: str) -> None:
-        """Keep that the table must be copied again, in a new generation; no process runs.
-
-        A source that has copied nothing yet keeps nothing.
-        """
+        """Durably record, if anything was copied, that the table must be copied again."""
         raise NotImplementedError
 
     def _require_topic(self) -> None:
-        """See that the changelog topic is the one that the source writes to.
-
-        Raises:
-            SnapshotNeededError: it is lost.
-        """
+        """Raise SnapshotNeededError if the changelog topic that the source writes to is lost."""
         reason = None if self._topic is None else self._topic.lost
         if reason is not None:
             raise SnapshotNeededError(
@@ -115,12 +105,7 @@ class SourceCoordinator(ABC):
         """Work until stopped; an error ends one attempt of many."""
 
     def acknowledge(self, request: Request) -> Mapping[str, Any]:
-        """An operator decides what the source must not decide itself; the record that is kept.
-
-        Raises:
-            NothingToAcknowledgeError: there is nothing of that kind to decide.
-            RequestError: the request is incomplete.
-        """
+        """Store an operator's decision; raises NothingToAcknowledgeError, RequestError."""
         raise NothingToAcknowledgeError(
             f'"{request.body.get("cause")}" was acknowledged, but source "{self._name}" asks for '
             "nothing",
@@ -128,12 +113,12 @@ class SourceCoordinator(ABC):
         )
 
     def warnings(self) -> list[Mapping[str, Any]]:
-        """What the status shows beside what stalls."""
+        """What the status shows beside stalls."""
         warning = self.progress.get("group_offsets")
         return [] if warning is None else [warning]
 
     def acknowledgements(self) -> list[Mapping[str, Any]]:
-        """What was acknowledged of this source, the oldest first."""
+        """Acknowledged decisions for this source, oldest first."""
         return []
 
     def start(self) -> None:
@@ -141,7 +126,6 @@ class SourceCoordinator(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the source's process and the thread."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout=20)
@@ -156,7 +140,7 @@ class SourceCoordinator(ABC):
                 self._run_once()
             except SluiceError as exc:
                 self._note(exc)
-            except Exception as exc:  # whatever it is: without this thread nobody reads the source
+            except Exception as exc:  # without this thread the source is not read
                 self._note(cause_of(exc, f'source "{self._name}" failed'))
             finally:
                 self._end_process()
@@ -172,7 +156,7 @@ class SourceCoordinator(ABC):
             _log.warning("source stalled", part=self.part, error=error.message, hint=error.hint)
 
     def _take_event(self, event: Mapping[str, Any]) -> None:
-        """Take what the process told; comes on the thread that reads its output."""
+        """Called on the thread that reads the process's output."""
         if event["event"] == "error":
             kind = _ERRORS.get(event["type"], SourceError)
             self._note(kind(event["message"], hint=event["hint"]))

@@ -1,7 +1,4 @@
-"""Coordinates a source whose process copies and follows by itself: keeps it alive, and hears it.
-
-The process keeps what is durable; nothing of it needs Spark.
-"""
+"""Coordinates sources whose process copies, follows and owns the durable state, without Spark."""
 
 import threading
 from abc import abstractmethod
@@ -42,25 +39,14 @@ _LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SharedReport:
-    """How far the job is that keeps a shared table.
-
-    Attributes:
-        view: None before it has told.
-        fault: why the table stands still, None while it does not.
-    """
+    """Progress of a shared table, and the fault that stops it, if any."""
 
     view: SourceView | None = None
     fault: SluiceError | None = None
 
 
 class SharedCoordinator(SourceCoordinator):
-    """Looks at one shared table on its own thread until stopped; it has no process.
-
-    Args:
-        dimension: its name.
-        look: how far the table is now.
-        stalls: where it is noted that the table stands still.
-    """
+    """Watches one shared table on a thread until stopped; it has no process."""
 
     def __init__(self, dimension: str, look: Callable[[], SharedReport], stalls: Stalls) -> None:
         super().__init__(dimension, stalls)
@@ -87,15 +73,7 @@ _POLL_S = 0.2
 
 
 class FeedCoordinator(SourceCoordinator):
-    """Runs one such source on its own thread until stopped.
-
-    A process whose source has an end says `ended` and goes; nothing of it is missed then.
-
-    Args:
-        dimension: its name.
-        process: the module and what it is started with.
-        stalls: where faults are noted.
-    """
+    """Runs one such source on a thread; a process whose source has an end reports `ended`."""
 
     def __init__(
         self,
@@ -137,7 +115,7 @@ class FeedCoordinator(SourceCoordinator):
 
 
 class DeltaCoordinator(FeedCoordinator):
-    """Runs one `delta` source on its own thread until stopped."""
+    """Runs one `delta` source on a thread until stopped."""
 
     # reads better deep: two kinds of sources differ only in what their process keeps.
 
@@ -153,7 +131,6 @@ class DeltaCoordinator(FeedCoordinator):
         self._state: DeltaFeedState | None = None
 
     def view(self) -> SourceView | None:
-        """What the process told last, or has kept, for the status."""
         state = self._state
         if state is None:
             return None
@@ -184,7 +161,7 @@ _PLACE = {"epoch": 0, "file": 0, "pos": 0}
 
 
 class FileCoordinator(FeedCoordinator):
-    """Runs one such source on its own thread until stopped."""
+    """Runs one source of files on a thread until stopped."""
 
     # reads better deep: kinds of sources differ only in what their process keeps.
 
@@ -200,7 +177,6 @@ class FileCoordinator(FeedCoordinator):
         self._state: Mapping[str, int] | None = None
 
     def view(self) -> SourceView | None:
-        """What the process told last, or has kept, for the status."""
         state = self._state
         if state is None:
             return None
@@ -229,14 +205,7 @@ class FileCoordinator(FeedCoordinator):
 
 
 class TopicCoordinator(FeedCoordinator):
-    """Runs one such source on its own thread until stopped.
-
-    Args:
-        dimension: its name.
-        config: of its process.
-        stalls: where faults are noted.
-        acknowledgements: the file of all decisions of the job, for people.
-    """
+    """Runs one source of a topic; `acknowledgements` is the file of all decisions, for people."""
 
     # reads better deep: two kinds of sources differ only in what their process keeps.
 
@@ -252,10 +221,9 @@ class TopicCoordinator(FeedCoordinator):
         self._config = config
         self._list = acknowledgements
         self._state: Mapping[str, Any] | None = None
-        self._decisions = read_decisions(config.decisions_file)  # nobody else writes them
+        self._decisions = read_decisions(config.decisions_file)  # no other process writes them
 
     def view(self) -> SourceView | None:
-        """What the process told last."""
         state = self._state
         if state is None:
             return None
@@ -299,12 +267,7 @@ class TopicCoordinator(FeedCoordinator):
     # -----------------------------------------------------------------------------------------
 
     def acknowledge(self, request: Request) -> Mapping[str, Any]:
-        """The operator's word that the table is whole, or that a record is left out.
-
-        Raises:
-            NothingToAcknowledgeError: the source waits for no such decision.
-            RequestError: the request has no reason.
-        """
+        """The operator declares the table complete, or skips a record. Raises as the base class."""
         kept = self._decisions.all
         known = next((d for d in kept if d.record["id"] == request.id), None)
         if known is None:

@@ -2,9 +2,8 @@
 
 The binlog is streamed from LOW while the chunks are read. HIGH is taken after the last chunk's
 records are acknowledged; the CDC process then writes the watermark into every partition, again
-after each restart. Where the binlog from LOW is no longer there, the server's history is another
-one, or something happened that cannot be followed, a new generation starts over, as soon as the
-table fits its declaration.
+after each restart. A new generation starts over if the binlog from LOW is gone, the server's
+history differs, or an event cannot be followed, as soon as the table fits its declaration.
 """
 
 import threading
@@ -74,19 +73,13 @@ from watermark.transitions import next_state
 
 _SENDER = "snapshot sender"
 _POLL_S = 0.2
-_SURVIVED_S = 30.0  # a process that lives so long has passed where others died
+_SURVIVED_S = 30.0  # a process that lives so long has passed the position where others died
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Where a source's records and files go.
-
-    Attributes:
-        tasks: of a Spark job of the copy; each has a connection of its own.
-        rows_per_job: of such a job, about; it is the unit of resuming.
-        staged: what tasks have read, until it is sent.
-    """
+    """Where a source's records and files go; `rows_per_job` is the unit of resuming."""
 
     connection: MysqlConnectionConfig
     kafka: KafkaOptions
@@ -101,12 +94,7 @@ class SourceSettings:
 
 @dataclass(slots=True)
 class _Deaths:
-    """Deaths of the CDC process without a word, one after the other at one position.
-
-    Attributes:
-        at: the boundary from which the dead process read.
-        count: how many there were.
-    """
+    """Consecutive silent deaths of the CDC process at one boundary, `at`."""
 
     at: BinlogPosition | None = None
     count: int = 0
@@ -118,7 +106,7 @@ class _Deaths:
         return self.count > 1
 
     def is_stall_after(self, event: Mapping[str, Any], now_s: float) -> bool:
-        """Whether a word of the next process leaves the stall: it has not come further yet."""
+        """True if an event of the next process leaves the stall, as it has not progressed yet."""
         if self.count <= 1 or self.at is None or event["event"] == "error":
             return False
         place = event.get("acknowledged")
@@ -129,7 +117,7 @@ class _Deaths:
 
 
 class SnapshotCoordinator(SourceCoordinator):
-    """Runs one source on its own thread until stopped; faults stall it, and it tries again."""
+    """Runs one source on a thread until stopped; a fault stalls the source, which then retries."""
 
     def __init__(
         self,
@@ -156,7 +144,6 @@ class SnapshotCoordinator(SourceCoordinator):
         self.state: SourceState | None = None
 
     def view(self) -> SourceView | None:
-        """What `state` says, for the status."""
         state = self.state
         if state is None:
             return None
@@ -215,11 +202,10 @@ class SnapshotCoordinator(SourceCoordinator):
     def _checked_table(
         self, kept: SourceState | None = None, server: ServerIdentity | None = None
     ) -> CapturedTable:
-        """The table as it is now, if records of it can follow those that we have written.
+        """The table's current definition; SourceError if records of it cannot follow earlier ones.
 
-        Raises:
-            SourceUnavailableError: the server cannot be reached.
-            SourceError: it does not fit; `kept` tells what happened to it.
+        From `kept` the error says what happened to the table. SourceUnavailableError if
+        unreachable.
         """
         dimension = self._dimension
         connection = replace(self._settings.connection, identity=server)
@@ -246,10 +232,9 @@ class SnapshotCoordinator(SourceCoordinator):
         return now
 
     def _is_continuous(self, state: SourceState) -> bool:
-        """Whether the binlog from where we stopped is there, on the same server's same history.
+        """True if the same server has the same history and the binlog from the last position.
 
-        If not, a new generation starts, and in a new epoch: none of its positions may compare as
-        older than one that was met before.
+        If not, a new generation starts in a new epoch: none of its positions may compare as older.
         """
         connection = self._settings.connection
         if not server_identity(connection).same_server(state.server):
@@ -261,7 +246,6 @@ class SnapshotCoordinator(SourceCoordinator):
         return binlog_still_has(connection, self._reopened_at(state))
 
     def _reopened_at(self, state: SourceState) -> BinlogMark:
-        """Where the CDC process will reopen the binlog."""
         kept = read_boundary(self._settings.offset_file)
         if kept is None or (kept.position.epoch, kept.generation) != (
             state.epoch,
@@ -271,7 +255,7 @@ class SnapshotCoordinator(SourceCoordinator):
         return replace(state.low, position=kept.position, gtid=None)
 
     def _new_state(self, epoch: int, generation: int) -> SourceState:
-        """LOW; what changed the table or the server around it is found here or in the binlog."""
+        """Take LOW; changes of the table or the server around it show up here or in the binlog."""
         server = server_identity(self._settings.connection)
         connection = self._settings.connection.of_server(server)
         low = take_low(connection, epoch)
@@ -292,7 +276,7 @@ class SnapshotCoordinator(SourceCoordinator):
         return state
 
     def _take_high(self) -> None:
-        """HIGH says nothing unless it is of the server and the history that LOW is of."""
+        """HIGH must come from the server and the history of LOW."""
         state = self._require_state()
         high = take_high(self._connection_of(state), state.epoch)
         if high.position < state.low.position or not self._is_continuous(state):
@@ -304,10 +288,7 @@ class SnapshotCoordinator(SourceCoordinator):
         self._keep(SourceStep.HIGH, high=high)
 
     def _connection_of(self, state: SourceState) -> MysqlConnectionConfig:
-        """To the server that LOW is of: each connection compares, for none is like the one before.
-
-        Behind an address may be a balancer.
-        """
+        """Each connection checks the server: the address may be a load balancer's."""
         return self._settings.connection.of_server(state.server)
 
     def _require_state(self) -> SourceState:
@@ -343,7 +324,7 @@ class SnapshotCoordinator(SourceCoordinator):
 
     def _on_event(self, generation: int, event: dict[str, Any]) -> None:
         if generation != self._require_state().generation:
-            return  # the last words of the process before
+            return  # the last events of the previous process
         if self._deaths.is_stall_after(event, time.monotonic()):
             self._is_following |= event["event"] == "watermark"
             self.progress = {**self.progress, **event}
@@ -351,7 +332,7 @@ class SnapshotCoordinator(SourceCoordinator):
             self._take_event(event)
 
     def _living_process(self) -> SourceProcess:
-        """The process; one that died without a word at the same position as before is a stall."""
+        """The process; a second silent death at the same position is a stall."""
         process = self._process
         if process is not None and process.ended_silently:
             state = self._require_state()
@@ -379,7 +360,7 @@ class SnapshotCoordinator(SourceCoordinator):
             self._staged.clear(state.generation)
 
     def _read_chunks(self, state: SourceState) -> None:
-        """Read one group while the one before is sent; only what is acknowledged is durable."""
+        """Read one group while the previous one is sent; only acknowledged groups are durable."""
         enter_pool(self._spark, "snapshot")
         bounds = chunk_bounds(
             self._connection_of(state),
@@ -409,7 +390,6 @@ class SnapshotCoordinator(SourceCoordinator):
         return self._most_bytes
 
     def warnings(self) -> list[Mapping[str, Any]]:
-        """Rows that are missing since the topic cannot take them."""
         state = self.state
         if state is None or self._most_bytes is None:
             return []
@@ -432,7 +412,6 @@ class SnapshotCoordinator(SourceCoordinator):
         return ChunkReader(self._spark, stage, size)
 
     def _send_group(self, chunks: Sequence[Chunk], report: BatchReport) -> None:
-        """Send what a job has read, and keep that it is there."""
         state = self._require_state()
         dead = DeadRows(self._dead_rows_file, state.generation, self._message_bytes())
         dead.add([DeadRow(*row) for detail in report.details for row in detail[DEAD_ROWS]])
@@ -447,7 +426,7 @@ class SnapshotCoordinator(SourceCoordinator):
 
     @contextmanager
     def _copy_faults(self) -> Iterator[None]:
-        """A fault of a group as ours, if the table still is what it was."""
+        """Raise a group's fault as a SluiceError, if the table still is what it was."""
         try:
             yield
         except (PySparkException, Py4JError, SinkError) as exc:

@@ -1,7 +1,7 @@
 """The content of a commit to a Delta table, and the batches and epochs of an app id.
 
-A commit by an entry of our own is either blind (it only adds files, so that concurrent commits
-change nothing but its number), or it is valid directly behind one version.
+An entry that Sluice writes is either blind (it only adds files, so that concurrent commits change
+only its number), or valid directly behind one version.
 """
 
 import json
@@ -23,10 +23,7 @@ _BATCH_BITS = 40
 
 
 def spark_version(epoch: int, batch: int | None) -> int:
-    """The single transaction number of a commit by Spark; None stands for no batch.
-
-    It orders batches and epochs; the number of an epoch names the batch committed last.
-    """
+    """The transaction number of a commit by Spark: orders epochs and batches; None is no batch."""
     return epoch << _BATCH_BITS | (0 if batch is None else batch + 1)
 
 
@@ -41,14 +38,9 @@ def batch_of_spark(version: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """The file changes of one batch.
+    """The file changes of one batch, computed from `of_version`, which must be the newest.
 
-    Attributes:
-        added: complete files below the table's root.
-        removed: paths of files of the newest version, relative to the root, as in the log.
-        counters: name → value that `counters` returns from this commit on.
-        changed: files of change data; only with removed files.
-        of_version: the version that the change was computed from; it must be the newest.
+    `counters` are returned from this commit on. `changed`, change data, requires removed files.
     """
 
     added: Sequence[StagedFile] = ()
@@ -67,11 +59,9 @@ class Rewrite(FileActions):
 class Commit:
     """The content of one commit, which must be in the log afterwards.
 
-    Attributes:
-        transactions: the last one is the epoch.
-        changed: change data; only of a commit that is not blind.
-        is_blind: whether `added` does not depend on the table's files; other commits are valid
-            only directly behind the version they were computed from.
+    The last transaction is the epoch. A blind commit does not depend on the table's files and has
+    no change data; other commits are valid only directly behind the version they were computed
+    from.
     """
 
     transactions: tuple[Transaction, ...]
@@ -107,7 +97,7 @@ class Commit:
         changed = self.data_change
         return [
             *(AddAction(f.path, f.size_bytes, {}, now_ms, changed, f.stats) for f in self.added),
-            # The log has paths as URIs; delta-rs makes one of what it is given.
+            # The log has paths as URIs; delta-rs converts what it gets.
             *(RemoveAction(unquote(p), changed, now_ms, None, {}) for p in self.removed),
         ]
 
@@ -121,10 +111,7 @@ class Commit:
         return json.dumps(dict(self.metadata), separators=(",", ":"))
 
     def entry(self, read: int) -> Iterator[dict[str, Any]]:
-        """The actions of its log entry, computed from version `read`.
-
-        Source: Delta transaction log protocol, "Actions".
-        """
+        """The actions of its log entry. Source: Delta transaction log protocol, "Actions"."""
         now_ms = int(time.time() * 1000)
         append = {"mode": "Append", "partitionBy": "[]"}
         yield {
@@ -166,12 +153,7 @@ EPOCH_KEY = "sluice.epoch"
 
 
 class TableBatches:
-    """The batches and epochs committed under one app id; threads may share it.
-
-    Attributes:
-        fence_id: the app id of the runner's epoch.
-        spark_id: the app id of Spark's writer.
-    """
+    """The batches under one app id, and epochs (`fence_id`, Spark's `spark_id`); thread-safe."""
 
     def __init__(self, versions: TableVersions, app_id: str) -> None:
         self._versions = versions
@@ -189,7 +171,7 @@ class TableBatches:
         return max((epoch for epoch in epochs if epoch is not None), default=None)
 
     def check_epoch(self, epoch: int, table: Seen | None = None) -> None:
-        """Raise FencedError if a newer runner has taken over, in `table` or now."""
+        """Raise FencedError if `table`, by default the newest, has a newer epoch."""
         newest = self.epoch(table or self._versions.fresh())
         if newest is not None and newest > epoch:
             raise FencedError(
@@ -199,16 +181,13 @@ class TableBatches:
             )
 
     def has(self, batch: int, epoch: int, table: Seen) -> bool:
-        """Whether `table` has `batch`; raises as `check_epoch`."""
+        """True if `table` has `batch`; raises as `check_epoch`."""
         self.check_epoch(epoch, table)
         last = self.last_batch(table)
         return last is not None and last >= batch
 
     def last_in_log(self, table: Seen) -> int | None:
-        """The newest batch by the log's entries: an epoch's number may miss the last one.
-
-        An older runner's batch may land between our look and our commit through Spark.
-        """
+        """The newest batch in the log: an older runner's may land after an epoch named its last."""
         known = self.last_batch(table)
         if table.numbers[self.spark_id] is None:
             return known
@@ -223,7 +202,7 @@ class TableBatches:
         return newest[0] if newest is not None and newest[1] == batch else None
 
     def newest_batch(self, limit: int) -> tuple[int, int] | None:
-        """Version and batch of the newest commit with a batch ≤ `limit`, None if there is none."""
+        """(version, batch) of the newest commit with a batch ≤ `limit`."""
         newest = None
         low, high = self._versions.oldest_entry(), self._versions.version()
         while low <= high:
@@ -237,7 +216,6 @@ class TableBatches:
         return newest
 
     def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
-        """The first commit from `first` to `last` with one of our batches, and that batch."""
         for version in range(first, last + 1):
             batch = self.batch_in(self._versions.commit_entry(version))
             if batch is not None:
@@ -245,7 +223,7 @@ class TableBatches:
         return last, None
 
     def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
-        """The batch of a commit; an epoch's commit names a batch, too, and has none."""
+        """The batch of a commit. An epoch's commit names a batch, too, but has none."""
         transactions_in = transactions(entry)
         if self.app_id in transactions_in:
             return transactions_in[self.app_id]

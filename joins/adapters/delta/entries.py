@@ -1,7 +1,4 @@
-"""The log files of one Delta table.
-
-Entries are looked up by name where the number is known: listing time grows with the log.
-"""
+"""Log files of a Delta table, looked up by name if possible: listing time grows with the log."""
 
 import errno
 import json
@@ -27,7 +24,7 @@ class NoLinksError(Exception):
 
 
 class LogEntries:
-    """The files of the log of the table at `root`."""
+    """The log files of the table at `root`."""
 
     # reads better long: all that is known of the files of a log.
 
@@ -42,10 +39,7 @@ class LogEntries:
         return self.path(version).exists()
 
     def read(self, version: int) -> list[dict[str, Any]]:
-        """The actions of one commit.
-
-        A missing entry has FileNotFoundError as the SinkError's cause.
-        """
+        """The actions of a commit; without an entry the SinkError's cause is FileNotFoundError."""
         try:
             return actions_of(self.path(version).read_bytes())
         except FileNotFoundError as exc:
@@ -53,7 +47,7 @@ class LogEntries:
                 f'commit {version} is not in the log of delta table "{self._root}"',
                 hint="Maintenance removes entries that a checkpoint covers and no pin needs.",
             ) from exc
-        except SluiceError:  # a store says what is wrong with it
+        except SluiceError:  # a store's error says what is wrong
             raise
         except (OSError, ValueError) as exc:
             raise SinkError(
@@ -62,7 +56,7 @@ class LogEntries:
             ) from exc
 
     def find(self, version: int) -> list[dict[str, Any]] | None:
-        """As `read`, None if the log has no such entry."""
+        """Like `read`, None if the log has no such entry."""
         try:
             return self.read(version)
         except SinkError as exc:
@@ -71,12 +65,10 @@ class LogEntries:
             raise
 
     def put(self, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
-        """Create the entry of `version`; durable on return. False if another writer's entry exists.
+        """Create the entry of `version`, durably; False if another writer's entry exists.
 
-        Raises:
-            NoLinksError: nothing was written; the file system cannot do it.
-            SinkError: nothing was written, or it may not be durable.
-            StoreUnavailableError: the store did not answer; the entry may exist or not.
+        NoLinksError: nothing was written. SinkError: it is missing, or may not be durable.
+        StoreUnavailableError: it may exist or not.
         """
         lines = (json.dumps(action, separators=(",", ":")) for action in actions)
         place, content = self.path(version), "\n".join(lines).encode()
@@ -93,11 +85,11 @@ class LogEntries:
             ) from exc
 
     def follows(self, version: int) -> bool:
-        """Whether the entry of `version` continues the log instead of filling a removed number.
+        """True if the entry of `version` continues the log instead of filling a removed number.
 
-        Clean-up removes the oldest entries first, so a stalled writer may put its entry where no
-        reader looks. A valid entry has its predecessor, or one of both has a checkpoint, which
-        clean-up keeps.
+        Clean-up removes the oldest entries first, so a stalled writer may write where no reader
+        looks. A valid entry has its predecessor, or one of the two has a checkpoint, which clean-up
+        keeps.
         """
         before = version - 1
         known = before < 0 or self.has(before)
@@ -129,7 +121,7 @@ class LogEntries:
         return {int(match.group(1)): path for path, match in matches if match}
 
     def newest_before(self, second: float) -> int:
-        """The newest version whose entry is older than `second` (epoch seconds), -1 for none."""
+        """The newest version with an entry older than `second` (epoch seconds), -1 for none."""
         newest = -1
         for version, path in sorted(self._entries().items()):
             if path.stat().st_mtime >= second:
@@ -142,7 +134,6 @@ class LogEntries:
         return sorted(int(match.group(1)) for match in matches if match)
 
     def last_checkpoint(self) -> int:
-        """The version in `_last_checkpoint`, -1 for none."""
         try:
             pointer = json.loads((self._log / "_last_checkpoint").read_bytes())
             return int(pointer["version"])
@@ -150,10 +141,9 @@ class LogEntries:
             return -1
 
     def remove_before(self, version: int) -> int:
-        """Remove the log files before `version`, which must have a checkpoint.
+        """Remove log files before `version`, which must have a checkpoint; returns their number.
 
-        Returns their number. Checkpoints go first, then entries from the oldest, so that a crash
-        leaves a valid log.
+        Checkpoints go first, then entries from the oldest, so that a crash leaves a valid log.
         """
         old = [
             (path.name.endswith(".json"), int(match.group(1)), path)
@@ -174,7 +164,7 @@ def has_log(root: TablePath) -> bool:
 
 
 def actions_of(content: bytes) -> list[dict[str, Any]]:
-    """The actions of one entry; ValueError if a line is not JSON."""
+    """ValueError if a line is not JSON."""
     return [json.loads(line) for line in json_lines(content)]
 
 
@@ -197,7 +187,7 @@ def transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The user metadata of a commit, None unless it is a JSON object."""
+    """None unless the metadata is a JSON object."""
     infos = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
     try:
         value = json.loads(infos[0]) if infos and infos[0] else None

@@ -1,7 +1,7 @@
-"""Chooses the writer of a Delta table: our columnar commits, or Spark's writer.
+"""Chooses the writer of a Delta table: columnar commits, or Spark's writer.
 
-Our commits check no rules of a table, so they are limited to tables within an allow-list. Spark's
-writer handles the others: NOT NULL, CHECK, generated columns, column mapping, partitions.
+Columnar commits check no rules of a table, so they need a table within an allow-list. Spark's
+writer handles NOT NULL, CHECK, generated columns, column mapping and partitions.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _ALLOWED_PROPERTIES = frozenset(
     {"delta.enableExpiredLogCleanup", "delta.enableChangeDataFeed", "delta.checkpointInterval"}
 )
 _OF_REMOVALS = frozenset({"delta.deletedFileRetentionDuration"})
-_READER, _WRITER = 3, 7  # the newest protocol, where features say all
+_READER, _WRITER = 3, 7  # the newest protocol, which lists its features
 _ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
 _FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
 _EXACT = (
@@ -37,13 +37,7 @@ _APPEND_ONLY = "delta.appendOnly"
 
 @dataclass(frozen=True, slots=True)
 class WriterChoice:
-    """The writer of an output.
-
-    Attributes:
-        writer: COLUMNAR or SPARK, never AUTO.
-        reason: why the output needs Spark's writer, None for the columnar one.
-        rules: constraints that a row can violate, which fails its whole batch.
-    """
+    """The writer, never AUTO, and its reason; a row that violates `rules` fails its whole batch."""
 
     writer: SinkWriter
     reason: str | None = None
@@ -58,11 +52,8 @@ class WriterChoice:
 class Appends:
     """What a job appends to a table.
 
-    Attributes:
-        rows: the schema of its rows.
-        writer: as in the script.
-        merge_key: columns by which rows replace others; empty for appends.
-        partition_by: partition columns in the script; empty leaves them to the table.
+    Rows replace others by `merge_key`, empty for appends. `partition_by` is from the script; empty
+    leaves partitions to the table.
     """
 
     rows: pa.Schema
@@ -75,7 +66,7 @@ class Appends:
         return cls(rows, sink.writer, sink.merge_key, sink.partition_by)
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
-        """The writer of `table` as loaded; `path` is for errors."""
+        """`path` is for errors."""
         self._check_columns(path, table)
         self._check_partitions(path, table)
         self._check_keys(path)
@@ -88,7 +79,6 @@ class Appends:
         return self._choice(path, list(_reasons(table, self.rows)), _rules(table))
 
     def choose_new(self, path: object) -> WriterChoice:
-        """The writer of a table that the job will create."""
         self._check_keys(path)
         cuts = [f"the table has partition columns {', '.join(self.partition_by)}"]
         return self._choice(path, cuts if self.partition_by else [], ())
@@ -97,9 +87,8 @@ class Appends:
         return self.writer is not SinkWriter.SPARK and not any(_reasons(table, self.rows))
 
     def _choice(self, path: object, needs: list[str], rules: tuple[str, ...]) -> WriterChoice:
-        """The writer for the reasons of the job's rows and of the table (`needs`)."""
         merges = [f"its rows replace others by ({', '.join(self.merge_key)})"]
-        in_store = isinstance(path, StorePath)  # where we merge ourselves
+        in_store = isinstance(path, StorePath)  # Sluice merges there itself
         reasons = [*(merges if self.merge_key and not in_store else ()), *needs]
         if self.writer is SinkWriter.SPARK:
             reasons = ["'sink.writer' is 'spark'"]
@@ -176,7 +165,6 @@ def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
 
 
 def _beyond(table: DeltaTable, known: frozenset[str]) -> Iterator[str]:
-    """Requirements outside the allow-list and the `known` properties."""
     protocol = table.protocol()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
@@ -206,10 +194,7 @@ def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:
 
 
 def _same_parts(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether two nested types have the same members, none of `actual` being NOT NULL.
-
-    Only fields of structs have names that count; the key of a map is always NOT NULL.
-    """
+    """True if nested types match without NOT NULL; only names of struct fields count."""
     theirs, ours = _parts(actual), _parts(expected)
     if len(theirs) != len(ours):
         return False

@@ -1,6 +1,6 @@
 """The process of a `delta` dimension: sends a table's versions to its changelog topic.
 
-It copies one version file by file, and then sends each later commit. Positions are versions and
+It copies one version file by file, then sends each later commit. Positions are versions and
 ordinals within a commit, so that a repeated commit has the same positions.
 docs/reference/contracts.md ("The process of a `delta` dimension") describes the protocol.
 """
@@ -99,10 +99,8 @@ class FeedSession:
     def run(self, producer: ChangelogSink) -> None:
         """Copy the rest of the snapshot, then follow the table until the protocol stops.
 
-        Raises:
-            SourceUnavailableError: table or Kafka cannot be reached; a new session may succeed.
-            SnapshotNeededError: the changes cannot be followed.
-            SourceError: the table cannot be read as it is.
+        SourceUnavailableError: a new session may succeed. SnapshotNeededError: the changes cannot
+        be followed. SourceError: the table cannot be read as declared.
         """
         self._tell("streaming")
         while not self._protocol.stopped.is_set():
@@ -142,7 +140,6 @@ class FeedSession:
         return state
 
     def _is_continuous(self, state: DeltaFeedState) -> bool:
-        """Whether the table and its history up to the state's version are unchanged."""
         if self._table.table_id != state.table_id or self._table.version < state.version:
             return False
         digest = self._digest(state.version)
@@ -194,7 +191,6 @@ class FeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _advance(self, producer: ChangelogSink) -> bool:
-        """Send the next commit; False if there is none."""
         version = self._state.version + 1
         entry = self._entry(version)
         if entry is None:
@@ -319,10 +315,7 @@ class FeedSession:
 
 
 def _checked(config: DeltaFeedConfig, kept: DeltaFeedState | None) -> SourceTable:
-    """The table now.
-
-    SourceUnavailableError if it is missing, SourceError if it does not fit `kept`.
-    """
+    """The table now; SourceUnavailableError, SourceError if it does not fit `kept`."""
     try:
         return check_source_table(config.path, config.fields, config.primary_key)
     except SourceUnavailableError:
@@ -346,7 +339,7 @@ def _changes_of(
 ) -> Iterator[Envelopes]:
     """The changes of a commit in pieces, with ordinals from 0.
 
-    Raises SnapshotNeededError if a file is gone or too many rows would have to be compared.
+    SnapshotNeededError if a file is gone or too many rows would have to be compared.
     """
     place, source = state.place(table.version), (state.generation, at_ms)
     if not files.feed and not files.removed:

@@ -29,13 +29,7 @@ _FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file of a version, or a file with the changed rows of a commit.
-
-    Attributes:
-        path: relative to the table's root, or absolute.
-        partition: values of the partition columns by name; text or typed.
-        alive: mask of valid rows, None for all.
-    """
+    """A data file, or a file of changed rows; `alive` is the mask of valid rows, None for all."""
 
     path: str
     partition: Mapping[str, Any] = field(default_factory=dict)
@@ -46,13 +40,8 @@ class DataFile:
 class CommitFiles:
     """The files that a commit changed.
 
-    Attributes:
-        at_ms: commit time, epoch milliseconds.
-        is_told: whether it changed rows, or no file (`dataChange` is false).
-        added: files with new rows.
-        removed: files whose rows existed before.
-        feed: files of the change data feed; if present, they have all changes.
-        redefines: whether it changes the table's schema or protocol.
+    Files of the change data feed, if present, have all changes. `redefines` is true if the commit
+    changes the table's schema or protocol.
     """
 
     at_ms: int
@@ -63,10 +52,7 @@ class CommitFiles:
 
 
 def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
-    """The table's files by path with their row counts.
-
-    SnapshotNeededError if the version is gone.
-    """
+    """Files by path, and their row count; SnapshotNeededError if the version is gone."""
     with _at(table.path, table.version):
         loaded = load_table(table.path, table.version)
         actions = pa.table(loaded.get_add_actions())
@@ -88,8 +74,7 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
 def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
     """The changes of the commit `entry` (bytes of the log file), which made `table`'s version.
 
-    Raises SnapshotNeededError if versions around it are gone, SourceUnavailableError if the entry
-    is incomplete.
+    SnapshotNeededError if versions around it are gone, SourceUnavailableError if it is incomplete.
     """
     actions = _actions(table, entry)
     added = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
@@ -118,10 +103,7 @@ def _actions(table: SourceTable, entry: bytes) -> list[dict[str, Any]]:
 
 
 def read_rows(table: SourceTable, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a data file as wire columns, in file order.
-
-    Raises SnapshotNeededError if the file is gone, SourceError if it cannot be read.
-    """
+    """Rows as wire columns in file order; SnapshotNeededError (file is gone), SourceError."""
     for batch, _ in _read(table, file, ()):
         yield batch
 
@@ -153,7 +135,6 @@ def _nothing(count: int, column: DeltaColumn) -> pa.Array:
 def _files(
     table: SourceTable, actions: Sequence[Mapping[str, Any]], version: int
 ) -> tuple[DataFile, ...]:
-    """Actions as files by path, with the deletion vectors of `version`."""
     alive: Mapping[TablePath, Mask] = {}
     if any(action.get("deletionVector") for action in actions):
         with _at(table.path, version):
@@ -168,7 +149,6 @@ def _files(
 
 
 def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:
-    """File → mask of valid rows, of the files with a deletion vector."""
     masks = {}
     for batch in loaded.deletion_vectors():
         for path, kept in zip(
@@ -193,7 +173,6 @@ def _local(root: TablePath, path: str) -> TablePath:
 
 @contextmanager
 def _at(path: TablePath, version: int) -> Iterator[None]:
-    """Report an old version that is gone as SnapshotNeededError."""
     try:
         yield
     except SourceUnavailableError:
@@ -215,7 +194,7 @@ def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
             f'file "{file.path}" of delta table "{table.path}" was removed before it was read',
             hint="The table is copied again by itself; let VACUUM keep files longer to avoid it.",
         ) from exc
-    except SluiceError:  # a store says what is wrong with it
+    except SluiceError:  # a store's error says what is wrong
         raise
     except (pa.ArrowException, OSError) as exc:
         raise SourceError(
@@ -227,7 +206,6 @@ def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
 def _read(
     table: SourceTable, file: DataFile, further: Sequence[str]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Wire columns of the valid rows, and the columns `further` of the same rows."""
     path = _local(table.path, file.path)
     with (
         _file_errors(table, file),
@@ -248,7 +226,6 @@ def _read(
 
 
 def _names_in(schema: pa.Schema, columns: Sequence[DeltaColumn]) -> dict[str, str]:
-    """Column → its name in a file, empty if missing."""
     by_id = {
         int(item.metadata[_FIELD_ID]): item.name
         for item in schema

@@ -48,7 +48,6 @@ class TableRows:
             yield pa.table(columns)
 
     def where(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
-        """The columns of `schema` of the rows with these column values."""
         nullable = pa.schema([item.with_nullable(True) for item in schema])
         if self._is_plain:
             paths = pa.table(self._table.get_add_actions()).column("path").to_pylist()
@@ -88,7 +87,7 @@ _MAPPED_COLUMNS_READER = 2  # of readers before table features
 
 
 class TableFiles:
-    """The files of a table's versions; threads may share it."""
+    """The files of a table's versions; thread-safe."""
 
     def __init__(self, versions: TableVersions) -> None:
         self._versions = versions
@@ -105,7 +104,6 @@ class TableFiles:
     def read_files(
         self, files: Sequence[TablePath], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows of data files, one table a file."""
         names = list(columns) if columns is not None else None
         for file in files:
             try:
@@ -123,10 +121,7 @@ class TableFiles:
                 ) from exc
 
     def files_added(self, first: int, last: int) -> list[TablePath]:
-        """Data files with changes of commits `first` to `last`, in commit order.
-
-        Rewritten files (`dataChange` is false) are left out.
-        """
+        """Data files with changes of commits `first` to `last`, in commit order; no rewrites."""
         return [
             self._path / unquote(action["path"])
             for version in range(first, last + 1)

@@ -2,8 +2,8 @@
 
 A batch's commit has two application transactions: the batch number under the app id, and the
 runner's epoch under `<app id>:fence`. Check and commit use one look at the newest version, so a
-stale runner's commit conflicts. Afterwards the log must show the commit with our transactions,
-files and rows. Clean-up may remove entries, so lasting facts are kept in application transactions.
+stale runner's commit conflicts. Afterwards the log must show the commit with its transactions,
+files and rows. Clean-up may remove entries, so application transactions keep lasting facts.
 """
 
 import json
@@ -53,15 +53,10 @@ __all__ = [  # what the callers of a log need, wherever it is
 
 
 class DeltaLog:
-    """The commits of one table under one app id; threads may share it.
+    """The commits of one table under one app id; thread-safe.
 
-    Attributes:
-        versions: the table by its log; its lock serialises commits.
-        batches: the batches committed under the app id.
-        files: the data files of the table.
-        upkeep: checkpoints and clean-up.
-        writer: puts a commit into the log; with `appends` it checks before each commit that a table
-            shared with others still takes columnar files.
+    The lock of `versions` serialises commits. With `appends`, `writer` checks before each commit
+    that a shared table still takes columnar files.
     """
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends | None = None) -> None:
@@ -84,17 +79,13 @@ class DeltaLog:
         return SharedTable(self.path, writer_tag(batches_app_id(self.app_id)))
 
     def choose_writer(self, appends: Appends) -> WriterChoice:
-        """The writer that may append rows to the table now."""
         return appends.choose(self.path, self.versions.fresh().rules)
 
     # Commits
     # -----------------------------------------------------------------------------------------
 
     def commit_epoch(self, epoch: int) -> None:
-        """Fence older runners: commit `epoch` without files.
-
-        FencedError if a newer epoch exists.
-        """
+        """Fence older runners by a commit without files; FencedError if a newer epoch exists."""
         with self.versions.lock:
             table = self.versions.fresh()
             self.batches.check_epoch(epoch, table)
@@ -104,7 +95,6 @@ class DeltaLog:
             self._write_epoch(table, epoch, for_spark=for_spark)
 
     def _write_epoch(self, table: Seen, epoch: int, *, for_spark: bool) -> None:
-        """One empty commit that fences older runners, with `for_spark` those of both writers."""
         transactions = [Transaction(self.batches.fence_id, epoch)]
         if for_spark:
             number = spark_version(epoch, self.batches.last_in_log(table))
@@ -117,20 +107,17 @@ class DeltaLog:
     def commit(
         self, batch: int, epoch: int, files: Sequence[StagedFile], metadata: Mapping[str, Any]
     ) -> int:
-        """Commit `files` as `batch` once, and verify the log afterwards.
+        """Commit `files` as `batch` once and verify the log; the new, or newest, version.
 
-        Returns the version after the commit; if the batch existed already, the newest version.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: a staged file changed, the table needs Spark's writer, or the commit failed.
+        FencedError if a newer runner has taken over; SinkError if a staged file changed, the table
+        needs Spark's writer, or the commit failed.
         """
         return self.commit_change(batch, epoch, FileActions(files), metadata)
 
     def commit_change(
         self, batch: int, epoch: int, change: FileActions, metadata: Mapping[str, Any]
     ) -> int:
-        """As `commit`, with removed files, which must be in the newest version."""
+        """Like `commit`, with removed files, which must be in the newest version."""
         with self.versions.lock:
             table = self.versions.fresh()
             if self.batches.has(batch, epoch, table):
@@ -157,10 +144,7 @@ class DeltaLog:
             return version
 
     def rewrite(self, change: Rewrite, epoch: int, metadata: Mapping[str, Any]) -> int:
-        """Replace files by others with the same rows (`dataChange` is false).
-
-        Returns the version.
-        """
+        """Replace files by others with the same rows; returns the version."""
         with self.versions.lock:
             table = self.versions.fresh()
             self.batches.check_epoch(epoch, table)
@@ -184,8 +168,8 @@ class DeltaLog:
     def retract(self, batch: int, epoch: int) -> int | None:
         """Remove the files that `batch` added; its number stays used.
 
-        Returns the version of the removal, None if there is nothing to remove. SinkError if the
-        table does not allow it or a deletion vector covers the files; nothing is removed then.
+        Returns the version of the removal, None without files. SinkError, and no removal, if the
+        table does not allow it or a deletion vector covers the files.
         """
         with self.versions.lock:
             table = self.versions.fresh()
@@ -283,7 +267,6 @@ class DeltaLog:
 
 
 def _staged_again(described: Mapping[str, Any]) -> StagedFile:
-    """A file of an older version, with the bounds of its integer columns."""
     rows = int(described["num_records"])
     stats: dict[str, Any] = {"numRecords": rows}
     for name, bounds in (("minValues", "min"), ("maxValues", "max")):

@@ -2,9 +2,9 @@
 
 | the batch's keys | commit |
 |---|---|
-| are in no file, by the ranges of the key columns in the log | an append, written by us |
+| are in no file, by the ranges of the key columns in the log | an append by Sluice |
 | may be in one; or the table needs Spark's writer; or a large batch | Delta's MERGE |
-| the same in an object store | we rewrite the files that have them |
+| the same in an object store | Sluice rewrites the files that have them |
 
 Each commit carries one application transaction, as Spark's appends do, so it happens once and is
 fenced. It is valid only directly behind the version whose files were checked. A MERGE's condition
@@ -46,7 +46,7 @@ from joins.plan.errors import SinkError
 from joins.plan.types import quoted
 
 Bounds = tuple[Any, Any]
-"""The least and the greatest value of a column that has no NULL among what is bounded."""
+"""Minimum and maximum of values without NULL."""
 
 _BOUNDED = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp)
 _ROUNDED = timedelta(milliseconds=1)  # what statistics may leave of a time
@@ -54,7 +54,7 @@ _MOST_STEPS = 200
 
 
 class KeyBounds:
-    """The bounds of the key columns in the files of one table; its caller holds its lock.
+    """The bounds of the key columns in the files of one table; the caller holds the table's lock.
 
     Columns of types whose statistics Delta truncates or orders differently have no bounds.
     """
@@ -67,18 +67,12 @@ class KeyBounds:
         self._rules: DeltaTable | None = None
 
     def may_hold(self, table: Seen, keys: Sequence[Bounds | None]) -> bool:
-        """Whether a file of `table` may have a key within these bounds, one a column.
-
-        None is unbounded. A file without statistics may have any key.
-        """
+        """True if a file may have a key within these bounds, one per column; None is unbounded."""
         files = self.files_with(table, keys)
         return files is None or bool(files)
 
     def files_with(self, table: Seen, keys: Sequence[Bounds | None]) -> list[str] | None:
-        """The files of `table` that may have such keys, as named in the log.
-
-        None if it does not say.
-        """
+        """The files of `table` that may have such keys, as in the log; None if it does not say."""
         if not self._has_followed(table):
             return None
         return [path for path, file in self._files.items() if not _are_apart(file, keys)]
@@ -112,7 +106,6 @@ class KeyBounds:
                 self._files[action["add"]["path"]] = _stated(stats, self._key)
 
     def _described(self, table: DeltaTable) -> Iterator[tuple[str, list[Bounds | None]]]:
-        """The files of `table` with their bounds, by delta-rs."""
         actions = pa.table(table.get_add_actions())
         sides = [
             [_column(actions, side, column) for column in self._key] for side in ("min", "max")
@@ -123,10 +116,7 @@ class KeyBounds:
 
 
 def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | None:
-    """The bounds of `column` in our Parquet files, by their statistics.
-
-    None without statistics, with a NULL, or for types without Delta statistics.
-    """
+    """The bounds in Parquet statistics; None without them, with NULL or for unsuitable types."""
     if not files or not any(test(kind) for test in _BOUNDED):
         return None
     lows, highs = [], []
@@ -140,16 +130,13 @@ def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | 
             try:
                 lows.append(statistics.min)
                 highs.append(statistics.max)
-            except (OverflowError, ValueError):  # a day that Python's calendar does not have
+            except (OverflowError, ValueError):  # Python's calendar lacks the day
                 return None
     return min(lows), max(highs)
 
 
 def may_have_key(stats: object, key: pa.Table) -> bool:
-    """Whether a file with these statistics (JSON text of the log) may have a row of `key`, one row.
-
-    A NULL in a key column matches any file.
-    """
+    """True if a file with these JSON statistics may have the row `key`; NULL matches any file."""
     return _may_have_nulls(stats, key.column_names) or not _are_apart(
         _stated(stats, key.schema), [_point(column) for column in key.columns]
     )
@@ -164,7 +151,7 @@ def _may_have_nulls(stats: object, names: Sequence[str]) -> bool:
 
 
 def _point(column: pa.ChunkedArray) -> Bounds | None:
-    with suppress(OverflowError, ValueError):  # a day that Python's calendar does not have
+    with suppress(OverflowError, ValueError):  # Python's calendar lacks the day
         if any(test(column.type) for test in _BOUNDED):
             value = column[0].as_py()
             return value, value
@@ -172,7 +159,6 @@ def _point(column: pa.ChunkedArray) -> Bounds | None:
 
 
 def _stated(stats: object, key: Iterable[pa.Field]) -> list[Bounds | None]:
-    """The bounds of columns in JSON statistics."""
     fields = list(key)
     try:
         document = json.loads(str(stats or "{}"))
@@ -208,7 +194,6 @@ def _widened(stated: Bounds) -> Bounds | None:
 
 
 def _value(text: object, kind: pa.DataType) -> int | date | None:
-    """A value of JSON statistics; None if it does not have the type."""
     if pa.types.is_integer(kind):
         return text if isinstance(text, int) and not isinstance(text, bool) else None
     if not isinstance(text, str):
@@ -222,7 +207,6 @@ def _value(text: object, kind: pa.DataType) -> int | date | None:
 
 
 def _column(actions: pa.Table, side: str, column: pa.Field) -> list[Any]:
-    """The values of one side of the statistics; None where unusable."""
     nothing = [None] * actions.num_rows
     kind = actions.schema.field(side).type if side in actions.schema.names else pa.struct([])
     at = kind.get_field_index(column.name)
@@ -230,7 +214,7 @@ def _column(actions: pa.Table, side: str, column: pa.Field) -> list[Any]:
         return nothing
     if not any(test(column.type) for test in _BOUNDED):
         return nothing
-    with suppress(OverflowError, ValueError):  # a day that Python's calendar does not have
+    with suppress(OverflowError, ValueError):  # Python's calendar lacks the day
         return list(pc.struct_field(actions.column(side), [at]).to_pylist())
     return nothing
 
@@ -270,9 +254,7 @@ def change_schema(rows: pa.Schema) -> pa.Schema:
 class MergeSource:
     """Rows of one batch that replace others by key.
 
-    Attributes:
-        files: of `change_schema`, none empty, named in the order of emission.
-        metadata: for the commit.
+    `files` have `change_schema`, none is empty, and their names have the order of emission.
     """
 
     files: Sequence[str]
@@ -281,23 +263,14 @@ class MergeSource:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The remains of files whose rows are replaced.
-
-    Attributes:
-        files: removed files, as named in the log.
-        rows: their remaining rows.
-    """
+    """Files with replaced rows, as named in the log, and their remaining rows."""
 
     files: tuple[str, ...] = ()
     rows: tuple[pa.RecordBatch, ...] = ()
 
 
 class MergedOutput:
-    """The output of one job under one app id, with the newest row of each key.
-
-    Attributes:
-        log: the output's commits; merges run in a session of their own.
-    """
+    """The output of one job under one app id, with the newest row of each key."""
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
         self.log = OutputLog(path, app_id, appends, spark.newSession())
@@ -320,7 +293,6 @@ class MergedOutput:
         return self._write(transaction, table, changes.metadata, staged, kept)
 
     def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
-        """Whether an append equals the merge."""
         is_plain = self._appends.are_columnar(table.rules) and self.log.writer.takes_entries(table)
         if not (self._is_exact and is_plain):
             return False
@@ -342,7 +314,6 @@ class MergedOutput:
         staged: pa.Table,
         kept: Kept,
     ) -> int:
-        """Commit the changes, and the remaining rows of the files that have their keys."""
         epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
         assert batch is not None, "the transaction is a batch's"
         with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
@@ -359,7 +330,6 @@ class MergedOutput:
         return self.log.writer.write(table, commit)
 
     def _kept(self, staged: pa.Table, bounds: Sequence[Bounds | None], table: Seen) -> Kept:
-        """The files of `table` that have keys of the changes, and their other rows."""
         paths = self._bounds.files_with(table, bounds)
         if paths is None:
             paths = paths_of(self.log.versions.whole(table))
@@ -419,7 +389,6 @@ class MergedOutput:
         return [(f"c{places[n]}", n, self.log.rows.field(n)) for n in key]
 
     def _newest(self, changes: MergeSource) -> DataFrame:
-        """The last change of each key."""
         schema = spark_schema(change_schema(self.log.rows))
         rows = self.log.spark.session.read.schema(schema).parquet(*changes.files)
         file, row = (f.col(f"_metadata.{name}") for name in ("file_name", "row_index"))
@@ -450,7 +419,7 @@ def _without(rows: pa.Table, own: Sequence[pa.Array], keys: Sequence[pa.Array]) 
 
 
 def _literal(value: int | date, kind: pa.DataType) -> Column:
-    """`value` in Spark; times go as text, since values would use this process's time zone."""
+    """Times go as text, since values would use this process's time zone."""
     if isinstance(value, int):
         return f.lit(value)
     if pa.types.is_date(kind):

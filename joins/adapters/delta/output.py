@@ -1,4 +1,4 @@
-"""A job's output as a Delta table, appended by our columnar writer or by Spark's.
+"""A job's output as a Delta table, appended by the columnar writer or by Spark's.
 
 Spark's writer gets the single transaction that Delta allows, and reads it on the snapshot that it
 commits against: a newer runner's commit in between conflicts, an earlier one makes it write
@@ -31,7 +31,7 @@ from joins.kernels.table_path import TablePath, row_count
 from joins.plan.errors import ConstraintViolatedError, SinkError
 
 _log = structlog.get_logger(__name__)
-# Delta's messages go on with the values of the row, which nobody else may see.
+# Delta's messages end with the row's values, which must not leak.
 _VIOLATIONS = (
     re.compile(r"\[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES\] (CHECK constraint .*) violated by row"),
     re.compile(
@@ -55,10 +55,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def keep_rows_out_of_logs(spark: SparkSession) -> dict[str, Any]:
-    """Disable Spark's loggers that print rows which violate a constraint; returns their old levels.
-
-    Failures are reported by exceptions.
-    """
+    """Disable Spark's loggers that print rows that violate a constraint; returns old levels."""
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     levels = {name: log4j.LogManager.getLogger(name).getLevel() for name in _TELL_ROWS}
@@ -80,13 +77,7 @@ def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SparkAppend:
-    """Rows for Spark's writer.
-
-    Attributes:
-        rows: with the names of the output's columns.
-        count: number of rows.
-        metadata: for the commit.
-    """
+    """Rows for Spark's writer, with the names of the output's columns."""
 
     rows: DataFrame
     count: int
@@ -104,7 +95,6 @@ class SparkCommits:
         return self.session.createDataFrame([], spark_schema(rows))
 
     def save(self, table: Seen, transaction: int, append: SparkAppend) -> int:
-        """Append rows under `transaction`; returns the version found in the log."""
         before = int(table.version())
         text = json.dumps(dict(append.metadata), separators=(",", ":"))
         options = {
@@ -127,7 +117,7 @@ class SparkCommits:
 
     @contextmanager
     def refusals(self, transaction: int) -> Iterator[None]:
-        """Translate Spark's errors into ours, without values of rows."""
+        """Translate Spark's errors into Sluice's, without values of rows."""
         try:
             with _without_rows_in_logs(self.session):
                 yield
@@ -181,12 +171,7 @@ class SparkCommits:
 
 
 class OutputLog(DeltaLog):
-    """The output of one job under one app id.
-
-    Attributes:
-        rows: the schema of what is appended.
-        spark: commits through Spark.
-    """
+    """The output of one job under one app id; `spark` commits through Spark."""
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends)
@@ -195,7 +180,6 @@ class OutputLog(DeltaLog):
         self.spark = SparkCommits(self, spark)
 
     def choice(self) -> WriterChoice:
-        """The writer that the table needs now."""
         with self.versions.lock:
             return self._appends.choose(self.path, self.versions.fresh().rules)
 
@@ -233,15 +217,11 @@ class OutputLog(DeltaLog):
         return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
 
     def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
-        """Have `save` commit `batch` through Spark once, and verify the log afterwards.
+        """Have `save` commit `batch` through Spark once and verify the log; the table's version.
 
         `save` gets the newest version and the transaction, and returns the commit's version.
-        Returns the version after the commit; if the batch existed already, the newest version.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            ConstraintViolatedError: a row violates a constraint of the table; nothing is written.
-            SinkError: the commit failed, or the log does not show it.
+        FencedError, ConstraintViolatedError (nothing is written), SinkError if it failed or is not
+        in the log.
         """
         with self.versions.lock:
             table = self.versions.fresh()

@@ -1,7 +1,7 @@
-"""Removes a Delta table that a job created, unless others have written to it.
+"""Removes a Delta table that a job created, unless other programs have written to it.
 
 The first entry names the creator, and every other entry must have the job's transactions. The files
-in the log, those with the job's tag and the log are removed, the first entry last, so that an
+in the log, files with the job's tag and the log are removed, the first entry last, so that an
 interrupted removal continues. Other files stay.
 """
 
@@ -95,7 +95,6 @@ def _remove_stored(root: StorePath, app_id: str, writers: Sequence[str]) -> str 
 
 
 def _paths(log: LogEntries) -> Iterator[str]:
-    """The data files named in the log."""
     for version in log.numbers():
         for action in log.read(version):
             data = action.get("add") or action.get("cdc")
@@ -115,7 +114,6 @@ def _is_ours(entry: Sequence[Mapping[str, Any]], app_id: str) -> bool:
 
 
 def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
-    """Existing files below `root` that the log names or that carry one of `tags`."""
     real = root.resolve()
     for path in _paths(LogEntries(root)):
         file = root / unquote(path)

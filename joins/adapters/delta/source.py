@@ -27,16 +27,7 @@ from watermark.errors import SluiceError
 
 @dataclass(frozen=True, slots=True)
 class DeltaFeedConfig:
-    """Configuration of the process of a `delta` dimension.
-
-    Attributes:
-        path: root of the table.
-        fields: the declared columns.
-        primary_key: names, in key order.
-        kafka: the cluster; its topic is the changelog topic.
-        state_file: of the process's `DeltaFeedState`.
-        monitor_interval_ms: polling interval of the table.
-    """
+    """Configuration of a `delta` dimension's process; `kafka` has the changelog topic."""
 
     path: TablePath
     fields: tuple[Field, ...]
@@ -101,7 +92,6 @@ class DeltaFeedState:
 
 
 def read_state(path: Path) -> DeltaFeedState | None:
-    """The state in `path`, None if there is no file."""
     value = read_json(path)
     return None if value is None else state_from_json(value)
 
@@ -134,7 +124,7 @@ _DECLARED: dict[str, tuple[TypeName, ...]] = {
     "string": (TypeName.STRING,),
     "binary": (TypeName.BYTES,),
     "date": (TypeName.DATE,),
-    "time": (TypeName.TIME,),  # of Parquet files; Delta has none
+    "time": (TypeName.TIME,),  # in Parquet files; Delta has none
     "timestamp": (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP),
     "timestamp_ntz": (TypeName.TIMESTAMP,),
 }
@@ -250,7 +240,6 @@ def in_declared_shape(values: pa.Array, kind: SqlType, parts: Sequence[Place]) -
 
 
 def _where(place: Place, kind: pa.StructType) -> int:
-    """Index of the struct's field at `place`; -1 if there is none."""
     if place.field_id is None:
         return int(kind.get_field_index(place.name))
     ids = [int((item.metadata or {}).get(_FILE_ID, -1)) for item in kind]
@@ -300,13 +289,7 @@ _NO_PARTITION = ("timestamp", "timestamp_ntz", "binary")
 
 @dataclass(frozen=True, slots=True)
 class DeltaColumn:
-    """A declared column and the place of its values.
-
-    Attributes:
-        name: the declared one, as in the records.
-        source_name: as in the table's schema.
-        is_partition: whether its values are in the log instead of the data files.
-    """
+    """A declared column and its location; partition values are in the log."""
 
     name: str
     type: SqlType
@@ -317,12 +300,7 @@ class DeltaColumn:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A checked table at one version.
-
-    Attributes:
-        table_id: of its metadata; changes when the table is created again.
-        columns: in the order of the declaration.
-    """
+    """A checked table at one version; `table_id` changes when the table is recreated."""
 
     path: TablePath
     table_id: str
@@ -335,10 +313,7 @@ def captured_columns(fields: tuple[Field, ...]) -> tuple[CapturedColumn, ...]:
 
 
 def load_table(path: TablePath, version: int | None = None) -> DeltaTable:
-    """The table at `version`, by default the newest.
-
-    SourceUnavailableError if there is no table.
-    """
+    """The table at `version` (default: the newest); SourceUnavailableError if there is no table."""
     try:
         with store_faults(path):
             return DeltaTable(str(path), version=version, storage_options=delta_options(path))
@@ -367,8 +342,8 @@ def check_source_table(
 ) -> SourceTable:
     """Check the table at `version` (default: the newest) against its declaration.
 
-    Raises SourceUnavailableError if there is no table, SourceError if its protocol, columns or
-    types do not fit. The key's uniqueness is not checked.
+    SourceUnavailableError if there is no table, SourceError if its protocol, columns or types do
+    not fit. The key's uniqueness is not checked.
     """
     table = load_table(path, version)
     _check_protocol(path, table)
@@ -409,7 +384,6 @@ def _check_protocol(path: TablePath, table: DeltaTable) -> None:
 def _matched(
     path: TablePath, fields: tuple[Field, ...], items: Mapping[str, Item]
 ) -> list[tuple[Field, Item]]:
-    """Each declared field with its column, matched ignoring case if necessary."""
     matches = {f.name: matching(f.name, items) for f in fields}
     missing = [name for name, item in matches.items() if item is None]
     if missing:

@@ -1,4 +1,4 @@
-"""The state of a job with event time between batches: one Delta table an operator.
+"""The state of a job with event time between batches: one Delta table per operator.
 
 A batch reads its pin's version and ends in one fenced commit of added and removed files, so that a
 repeated batch sees the same rows and an abandoned one can be undone. A row is dead once the
@@ -25,12 +25,9 @@ _LOOK_BACK = 1_000  # entries; between two batches there are one or two
 
 @dataclass(frozen=True, slots=True)
 class StateColumns:
-    """Integer columns of a state table, never NULL.
+    """Integer columns of a state table, never NULL: `bucket` is the operator's part.
 
-    Attributes:
-        due: when a row has something to do, in milliseconds.
-        keep: until when it is needed.
-        bucket: the part of the operator that it belongs to.
+    A row has something to do when `due` (milliseconds), and is needed until `keep`.
     """
 
     due: str
@@ -40,12 +37,7 @@ class StateColumns:
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """One data file of a state table.
-
-    Attributes:
-        path: relative to the table's root.
-        bucket: of all its rows.
-    """
+    """A data file of one bucket; `path` is relative to the table's root."""
 
     path: str
     rows: int
@@ -61,13 +53,7 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The state changes of a batch.
-
-    Attributes:
-        added: complete files below the table's root.
-        removed: paths of files of the version that the batch has read.
-        after: the next batch's starting value.
-    """
+    """The state changes of a batch; `after` is the next batch's starting value."""
 
     added: Sequence[StagedFile] = ()
     removed: Sequence[str] = ()
@@ -85,7 +71,6 @@ class StateLog:
 
     @staticmethod
     def create(path: TablePath, schema: pa.Schema) -> None:
-        """Create an empty table unless it exists."""
         create_table(path, schema, properties=INTERNAL_TABLE_PROPERTIES)
 
     def version(self) -> int:
@@ -154,7 +139,6 @@ class StateLog:
         return self.log.commit_change(batch, epoch, files, metadata)
 
     def after(self, batch: int) -> Mapping[str, Any]:
-        """The starting value that `batch` left for the next one."""
         metadata = self.find_after(batch)
         if metadata is None:
             raise CheckpointError(
@@ -182,10 +166,7 @@ class StateLog:
         return None
 
     def undo(self, batch: int, epoch: int, version: int, after: Mapping[str, Any]) -> None:
-        """Restore the state that the abandoned `batch` has read; repeating it changes nothing.
-
-        `version` and `after` are those of its pin. The batch's number stays used.
-        """
+        """Restore what the abandoned `batch` has read, from its pin; its number stays used."""
         metadata = self._newest_metadata() or {}
         if metadata.get("sluice.batch") != batch:
             return  # it has not come so far, or is undone

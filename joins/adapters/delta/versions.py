@@ -1,7 +1,7 @@
 """The versions of one Delta table by the entries of its log.
 
-delta-rs lists the whole log to refresh. We look up the next entries by name; a loaded table stays
-valid until an entry changes protocol, columns or properties.
+delta-rs lists the whole log to refresh. This looks up the next entries by name; a loaded table
+stays valid until an entry changes protocol, columns or properties.
 """
 
 import threading
@@ -52,14 +52,14 @@ def store_faults(path: TablePath) -> Iterator[None]:
 
 
 OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
-# Nobody vacuums these: files go when no pin needs them, so checkpoints need not list what is gone.
+# Without VACUUM: files go when no pin needs them, so checkpoints need not list removed files.
 INTERNAL_TABLE_PROPERTIES = {
     **OWN_TABLE_PROPERTIES,
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
 }
 CREATOR = "sluice.creator"
 CHECKPOINTS = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-_MOST_STEPS = 200  # entries that are quicker read one by one than with a listing
+_MOST_STEPS = 200  # entries that are quicker to read one by one than with a listing
 _T = TypeVar("_T")
 
 
@@ -71,11 +71,7 @@ def create_table(
     creator: str = "",
     partition_by: Sequence[str] = (),
 ) -> None:
-    """Create an empty table at `path` unless it exists.
-
-    `creator` is the app id of the creating job, stored in the first commit; `partition_by` are the
-    partition columns of a new table.
-    """
+    """Create an empty table unless it exists; `creator` is the app id of the creating job."""
     commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
     with _creation_faults(path):
         if isinstance(path, Path):
@@ -107,10 +103,7 @@ def _creation_faults(path: TablePath) -> Iterator[None]:
 
 
 def _name_invariants(table: DeltaTable, properties: CommitProperties) -> None:
-    """Add the NOT NULL feature to the protocol, without which Spark does not open the table.
-
-    Only tables with features, such as for TIMESTAMP, need it; delta-rs leaves it out.
-    """
+    """Add the NOT NULL feature, which Spark requires and delta-rs leaves out of the protocol."""
     named = table.protocol().writer_features
     strict = any(not column.nullable for column in table.schema().fields)
     if strict and named is not None and "invariants" not in named:
@@ -125,9 +118,8 @@ def _name_invariants(table: DeltaTable, properties: CommitProperties) -> None:
 class Seen:
     """One version, the newest one when it was loaded.
 
-    Attributes:
-        numbers: followed application id → newest number.
-        rules: a table with this version's protocol, columns and properties.
+    `numbers` are the newest per followed application id; `rules` is a table with this version's
+    protocol, columns and properties.
     """
 
     at: int
@@ -145,17 +137,14 @@ def _behind(seen: Seen, entry: Sequence[Mapping[str, Any]]) -> Seen:
 
 
 class TableVersions:
-    """One table by its log; threads may share it.
-
-    The newest numbers of the application ids `followed` are known without reading the log.
-    """
+    """One table by its log, with the newest number of each `followed` app id; thread-safe."""
 
     def __init__(self, path: TablePath, followed: Sequence[str] = ()) -> None:
         self.path = path
         self.entries = LogEntries(path)
         self.followed = tuple(followed)
         self._seen: Seen | None = None
-        self.lock = threading.RLock()  # one commit at a time: two threads are no conflict
+        self.lock = threading.RLock()  # one commit at a time: two threads must not conflict
 
     # The newest version
     # -----------------------------------------------------------------------------------------
@@ -168,7 +157,6 @@ class TableVersions:
             return self._seen or self.reload()
 
     def reload(self) -> Seen:
-        """The table now, loaded again."""
         table = self.load()
         numbers = {each: table.transaction_version(each) for each in self.followed}
         self._seen = Seen(int(table.version()), numbers, table)
@@ -197,7 +185,7 @@ class TableVersions:
         return None
 
     def _ends_with(self, version: int) -> bool:
-        """Whether the log ends with `version`: looked up by name, since listing grows with the log.
+        """True if the log ends with `version`: looked up by name, since listing grows with the log.
 
         Entries are removed oldest first: while that of `version` exists, so does a written next
         one. Hence the order of the two lookups.
@@ -205,10 +193,9 @@ class TableVersions:
         try:
             return not self.entries.has(version + 1) and self.entries.has(version)
         except OSError:
-            return False  # delta-rs tells what is wrong
+            return False  # delta-rs reports what is wrong
 
     def whole(self, seen: Seen) -> DeltaTable:
-        """The table at the version of `seen`, with its files."""
         table = seen.rules
         if int(table.version()) < seen.at:
             with suppress(DeltaError), store_faults(self.path):
@@ -224,7 +211,6 @@ class TableVersions:
         return tell(self.load(version))
 
     def load(self, version: int | None = None) -> DeltaTable:
-        """The table at `version`, by default the newest, loaded again."""
         try:
             with store_faults(self.path):
                 return DeltaTable(

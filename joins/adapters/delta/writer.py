@@ -2,13 +2,13 @@
 
 | commit | written by |
 |---|---|
-| blind append to a table within the allow-list | us, one entry put by name |
+| blind append to a table within the allow-list | Sluice, one entry put by name |
 | valid directly behind one version only; only such tables have it | likewise |
 | anything else, or where files cannot be linked | delta-rs, which lists the log |
 
 Both create the next entry only if it does not exist. If another writer was faster, a blind append
-is retried behind it, unless that commit has one of our transactions or changes the table's rules:
-then it conflicts. Other commits always conflict.
+is retried behind it, unless that commit has one of this app id's transactions or changes the
+table's rules: then it conflicts. Other commits always conflict.
 """
 
 import json
@@ -28,10 +28,7 @@ from joins.plan.errors import FencedError, SinkError
 
 
 class TableUpkeep:
-    """Checkpoints and clean-up; threads may share it.
-
-    Nothing is written if only Spark may write checkpoints (`may_checkpoint` is false).
-    """
+    """Checkpoints, unless only Spark may write them, and clean-up; thread-safe."""
 
     def __init__(self, versions: TableVersions, may_checkpoint: Callable[[], bool]) -> None:
         self._versions = versions
@@ -55,17 +52,14 @@ class TableUpkeep:
 
     def remove_log_before(self, version: int) -> int:
         """Remove log files before `version`, which must have a checkpoint; returns their number."""
-        with self._versions.lock:  # our own commits find the entry that they follow
+        with self._versions.lock:  # Sluice's commits find the entry that they follow
             return self._versions.entries.remove_before(version)
 
     def newest_before(self, second: float) -> int:
         return self._versions.entries.newest_before(second)
 
     def vacuum(self, retention_hours: int) -> int:
-        """Remove files that no version younger than `retention_hours` needs; returns their number.
-
-        Only for tables with the caller as their only writer.
-        """
+        """Remove files that no version within `retention_hours` needs; for the only writer."""
         with store_faults(self._versions.path):
             return self._vacuum(self._versions.load(), retention_hours)
 
@@ -94,8 +88,7 @@ class TableRules:
     """What a table requires of its writers.
 
     Attributes:
-        of: the loaded table.
-        takes_entries: whether blind appends may be entries of our own.
+        takes_entries: true if blind appends may be entries that Sluice writes.
         choice: the writer of batches, None where it is not checked.
         interval: commits between two checkpoints.
     """
@@ -124,7 +117,6 @@ class CommitWriter:
         self._has_links = True
 
     def write(self, table: Seen, commit: Commit) -> int:
-        """Write `commit` and verify it in the log; returns its version."""
         before = self._put(table, commit)
         if before is None and not commit.is_blind:
             raise self._conflict(commit, "its log takes no entries of ours")
@@ -157,10 +149,7 @@ class CommitWriter:
         return known
 
     def _put(self, table: Seen, commit: Commit) -> Seen | None:
-        """Write `commit` as the next entry.
-
-        Returns the version before it, None if delta-rs must write.
-        """
+        """Write the next entry; returns the version before it, None if delta-rs must write."""
         if not (commit.is_for_an_entry and self.takes_entries(table)):
             return None
         for _ in range(_MOST_TRIES):
@@ -234,7 +223,6 @@ class CommitWriter:
         )
 
     def _conflict(self, commit: Commit, why: str) -> SinkError | FencedError:
-        """The error of a refused commit: a newer runner, or a concurrent change of the table."""
         newest = self._batches.epoch(self._versions.reload())
         if newest is not None and newest > commit.epoch:
             return FencedError(

@@ -43,10 +43,8 @@ class FileFeedSession:
     def run(self, producer: RecordSink) -> None:
         """Send the remaining rows and the watermark record, unless the protocol stops it.
 
-        Raises:
-            SourceUnavailableError: a file or Kafka is not available.
-            SnapshotNeededError: a file has changed since it was listed.
-            SourceError: a file cannot be read as declared.
+        SourceUnavailableError without a file or Kafka, SnapshotNeededError if a file has changed
+        since it was listed, SourceError if it cannot be read as declared.
         """
         self._tell("streaming")
         for file in self._state.files[self._state.files_done :]:
@@ -58,10 +56,7 @@ class FileFeedSession:
         self._write_watermark(producer)
 
     def _begin(self, kept: FileFeedState | None) -> FileFeedState:
-        """The stored state if it is still valid, else a new one.
-
-        An earlier refusal is raised again.
-        """
+        """The stored state if it is valid, else a new one; raises an earlier refusal again."""
         if kept is not None and kept.is_copied:
             return kept
         files = list_files(self._config.path)
@@ -74,7 +69,6 @@ class FileFeedSession:
         return state
 
     def _send(self, producer: RecordSink, file: FileStamp) -> int:
-        """Send the rows of a file, which must not change meanwhile."""
         path = self._config.path / file.path
         rows = 0
         try:

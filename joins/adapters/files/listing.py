@@ -27,10 +27,7 @@ def bad_value(file: Path, place: str, reason: str) -> DefinitionError:
 
 @contextmanager
 def readable(file: Path, what: str) -> Iterator[None]:
-    """Translate a reader's exceptions; `what` names the expected format.
-
-    Raises SourceUnavailableError if the file is gone, else SourceError.
-    """
+    """Translate a reader's errors: SourceUnavailableError if the file is gone, else SourceError."""
     try:
         yield
     except FileNotFoundError as exc:
@@ -45,18 +42,14 @@ def readable(file: Path, what: str) -> Iterator[None]:
         ) from exc
 
 
-_HIDDEN = (".", "_")  # as in Flink
+_HIDDEN = (".", "_")  # like Flink
 _DELTA_LOG = "_delta_log"
 _MOST_FILES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """A file as the file system shows it; a changed file differs.
-
-    Attributes:
-        path: relative to the table's path; empty if that is the file itself.
-    """
+    """A file as listed; `path` is relative to the table's path, empty for that file itself."""
 
     path: str
     size: int
@@ -64,10 +57,7 @@ class FileStamp:
 
 
 def stamp_of(root: Path, path: str) -> FileStamp | None:
-    """The current stamp of `path` below `root`, None if it is missing.
-
-    SourceError if not a file.
-    """
+    """The stamp of `path` below `root`, None if it is missing; SourceError if it is no file."""
     try:
         there = (root / path).stat()
     except FileNotFoundError:
@@ -83,8 +73,7 @@ def stamp_of(root: Path, path: str) -> FileStamp | None:
 def list_files(root: Path) -> tuple[FileStamp, ...]:
     """The files at `root`, sorted by path, including those of subdirectories.
 
-    Names that begin with a dot or an underscore are skipped. SourceUnavailableError if there is
-    none.
+    Skips names that begin with a dot or an underscore. SourceUnavailableError without files.
     """
     try:
         return tuple(_stamps(root)) if root.is_dir() else (_single(root),)
@@ -154,15 +143,7 @@ def _raise(error: OSError) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileFeedConfig:
-    """Configuration of the process of a dimension of files.
-
-    Attributes:
-        path: of the file or directory on this machine.
-        fields: the declared columns.
-        primary_key: names, in key order.
-        kafka: the cluster; its topic is the changelog topic.
-        state_file: of the process's `FileFeedState`.
-    """
+    """Configuration of the process of a dimension of files; `kafka` has the changelog topic."""
 
     path: Path
     source: FileSource
@@ -241,7 +222,6 @@ class FileFeedState:
 
 
 def read_state(path: Path) -> FileFeedState | None:
-    """The state in `path`, None if there is no file."""
     value = read_json(path)
     if value is None:
         return None

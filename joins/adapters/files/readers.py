@@ -55,10 +55,7 @@ def check_parquet(file: Path, fields: Sequence[Field]) -> int:
 
 
 def parquet_rows(file: Path, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as wire columns, in file order.
-
-    Raises DefinitionError for other columns than declared or a NULL where none is allowed.
-    """
+    """Rows as wire columns in file order; DefinitionError for wrong columns or a NULL."""
     with (
         readable(file, "Parquet"),
         pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened,
@@ -94,7 +91,6 @@ def _column(file: Path, field: Field, item: Item, rows: tuple[int, pa.Array]) ->
 
 
 def _matched(file: Path, schema: pa.Schema, fields: Sequence[Field]) -> dict[str, Item]:
-    """Each declared column with the file's, matched ignoring case if necessary."""
     items = {item.name: _item(item) for item in schema}
     matches = {field.name: matching(field.name, items) for field in fields}
     missing = [name for name, item in matches.items() if item is None]
@@ -124,7 +120,6 @@ def _item(field: pa.Field) -> dict[str, Any]:
 
 
 def _kind(plain: pa.DataType) -> str | Mapping[str, Any]:
-    """The type's name in a Delta table's schema."""
     if pa.types.is_struct(plain):
         return {"type": "struct", "fields": [_item(part) for part in plain]}
     if pa.types.is_list(plain):
@@ -169,11 +164,11 @@ def _plain_scalar(kind: pa.DataType) -> pa.DataType:
 
 _BATCH_ROWS = 20_000
 _BATCH_BYTES = 8 << 20
-_MOST_BYTES = 16 << 20  # of a line: what has no line ends is no file of lines
+_MOST_BYTES = 16 << 20  # of a line: a file without line ends is no file of lines
 _LOOKED_AT = 100
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _SEEN_BYTES = 1 << 16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # no part of the first cell
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # not part of the first cell
 
 
 def check_texts(file: Path, form: RecordFormat, fields: Sequence[Field]) -> None:
@@ -219,7 +214,6 @@ def _place(form: RecordFormat, row: int) -> str:
 
 
 def _values(file: Path, form: RecordFormat) -> Iterator[pa.Array]:
-    """The texts of the rows, in batches."""
     if form.name is not KafkaFormat.CSV:
         yield from _batches(_lines(file))
         return
@@ -286,7 +280,6 @@ def _check_json(file: Path, fields: Sequence[Field]) -> None:
 
 
 def _content(file: Path) -> pa.Buffer:
-    """The whole file, mapped if it is not compressed."""
     if file.suffix in _COMPRESSED or file.stat().st_size == 0:
         with _opened(file) as opened:
             content = pa.py_buffer(opened.read())
@@ -334,13 +327,13 @@ def _first_cells(file: Path, dialect: CsvDialect) -> list[str]:
     )
     try:
         cells = next(reader, [])
-    except csv.Error:  # whoever reads all of it says what is wrong
+    except csv.Error:  # the full read reports what is wrong
         return []
     is_cut = len(beginning) == _SEEN_BYTES and reader.line_num == len(lines)
     return [] if is_cut else cells
 
 
-_FILES_LOOKED_AT = 100  # files; the process looks at all of them
+_FILES_LOOKED_AT = 100  # files; the process checks all of them
 
 
 def check_files(root: Path, source: FileSource, fields: Sequence[Field]) -> int:
@@ -355,7 +348,6 @@ def check_files(root: Path, source: FileSource, fields: Sequence[Field]) -> int:
 
 
 def read_file(file: Path, source: FileSource, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-    """The rows of one file as wire columns, in file order."""
     if source.format is FileFormat.PARQUET:
         return parquet_rows(file, fields)
     return text_rows(file, source.of_rows, fields)

@@ -27,17 +27,13 @@ SILENCE_S = 120.0
 _PAUSE_S = 0.1
 _SEQUENCES = 1 << 31
 _ALL_REPLICAS = -1
-_PRODUCE_VERSION = 9  # from 13 on a topic goes by its id
+_PRODUCE_VERSION = 9  # from 13 on topics are addressed by id
 _LIMIT = "max.message.bytes"
 
 
 @dataclass(slots=True)
 class ProducerIdentity:
-    """The producer id at the broker, and the next sequence number of each partition.
-
-    Attributes:
-        transactional_id: None of a producer without transactions.
-    """
+    """The producer id at the broker, and the next sequence number of each partition."""
 
     producer_id: int
     epoch: int
@@ -60,11 +56,8 @@ class BatchProducer:
     """An idempotent producer of finished record batches; one request a broker at a time.
 
     Connects on first use and again after an error; for one thread. All public methods raise
-    SinkError if the cluster does not answer or refuses.
-
-    Args:
-        kafka: the cluster, the existing topic and its compression.
-        most_bytes: of a body, if the topic allows it; a round trip sends one body a partition.
+    SinkError if the cluster does not answer or refuses. `most_bytes` limits a body, if the topic
+    allows it; a round trip sends one body a partition.
     """
 
     def __init__(self, kafka: KafkaOptions, most_bytes: int = BODY_BYTES) -> None:
@@ -84,8 +77,9 @@ class BatchProducer:
         if self._body_bytes is None:
             with self.connected() as client:
                 config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
-            most = int(config.get(_LIMIT) or 2 * BODY_BYTES)  # not told: as much as we would send
-            # What cannot be compressed becomes a little larger by it.
+            # If the limit is unknown, it is what this producer sends.
+            most = int(config.get(_LIMIT) or 2 * BODY_BYTES)
+            # Incompressible content becomes a little larger.
             self._body_bytes = max(1, min(self._most_bytes, most - most // 64 - BatchHeader.SIZE))
         return self._body_bytes
 
@@ -96,10 +90,7 @@ class BatchProducer:
         return int(config[_LIMIT]) if config.get(_LIMIT) else None
 
     def send(self, parts: Iterable[pa.RecordBatch]) -> None:
-        """Write `BODIES`, in order per partition; all are acknowledged on return.
-
-        After a SinkError some may be written.
-        """
+        """Write `BODIES`, in order per partition, acknowledged; after a SinkError perhaps some."""
         for part in parts:
             queues: _Queues = {}
             columns = (column.to_pylist() for column in part.columns)
@@ -109,7 +100,7 @@ class BatchProducer:
                 client.run(self._send, client, queues)
 
     def send_files(self, paths: Iterable[str]) -> None:
-        """As `send`, with the `BODIES` in Parquet files, in this order."""
+        """Like `send`, with the `BODIES` in Parquet files, in this order."""
         for path in paths:
             with pq.ParquetFile(path) as file:
                 for group in range(file.num_row_groups):
@@ -125,16 +116,13 @@ class BatchProducer:
 
     @contextmanager
     def connected(self) -> Iterator[KafkaClient]:
-        """The cluster's client.
-
-        Its errors become SinkError, after which the next call reconnects.
-        """
+        """The cluster's client; after a SinkError the next call reconnects."""
         try:
             if self._client is None:
                 options = client_options(self._kafka)
                 self._client = KafkaClient(**options, bootstrap_timeout_ms=_BOOTSTRAP_MS)
             yield self._client
-        except (kafka_errors.KafkaError, OSError, ValueError) as exc:  # a name that cannot be
+        except (kafka_errors.KafkaError, OSError, ValueError) as exc:  # an invalid name
             self.close()
             raise SinkError(
                 f'rows cannot be sent to topic "{self._kafka.topic}" of Kafka at '
@@ -229,7 +217,6 @@ _TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)
 
 
 def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, tuple[int, bytes]]]:
-    """Broker → the next body of its partitions, up to the size of a request."""
     heads: dict[int, dict[int, tuple[int, bytes]]] = {}
     sizes: dict[int, int] = {}
     for partition, queue in queues.items():

@@ -18,21 +18,21 @@ _ACKNOWLEDGE_S = 30.0
 _END_S = 10.0
 _SETTINGS = {
     "acks": "all",
-    "linger_ms": 1_000,  # `send` flushes: until then only full batches go, not parts of them
+    "linger_ms": 1_000,  # `send` flushes: until then only full batches go
     "batch_size": 256 << 10,
     "request_timeout_ms": 15_000,
-    "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
+    "delivery_timeout_ms": 3_600_000,  # no record expires alone: what is written is always a prefix
     "max_block_ms": 20_000,
     "bootstrap_timeout_ms": 10_000,
 }
 MOST_MESSAGE_BYTES = 64 << 20
-"""What a message of a changelog topic may have where its cluster does not tell."""
+"""Limit of a message in a changelog topic whose cluster does not expose it."""
 
 _TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
 
 
 class ChangelogProducer:
-    """The one producer of a changelog topic. Not for use by several threads."""
+    """The only producer of a changelog topic; not thread-safe."""
 
     def __init__(
         self,
@@ -41,12 +41,7 @@ class ChangelogProducer:
         table: str,
         most_bytes: int = MOST_MESSAGE_BYTES,
     ) -> None:
-        """Connect.
-
-        Raises:
-            SourceUnavailableError: Kafka cannot be reached.
-            SourceError: Kafka refused us.
-        """
+        """Connect; SourceUnavailableError if Kafka cannot be reached, SourceError if it refuses."""
         self._kafka = kafka
         self._partitions = partitions
         self._table = table
@@ -54,7 +49,7 @@ class ChangelogProducer:
             self._producer = KafkaProducer(**client_options(kafka), **_options(most_bytes))
 
     def close(self) -> None:
-        """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
+        """Drop what is not acknowledged and end the producer."""
         sender = self._producer._sender  # close() leaves it running when it cannot flush
         sender.force_close()
         sender.join(_END_S)
@@ -118,7 +113,7 @@ class ChangelogProducer:
 
 
 def has_gap(sent: Iterable[tuple[int, Any]]) -> bool:
-    """Whether a record was refused and a later one of its partition was taken."""
+    """True if a record was refused and a later one of its partition was accepted."""
     refused: set[int] = set()
     for partition, future in sent:
         if future.failed():

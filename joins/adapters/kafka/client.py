@@ -1,7 +1,4 @@
-"""Raw requests over kafka-python's connections, and the codecs of record batches.
-
-Requests use its private connection manager; its version is pinned exactly.
-"""
+"""Codecs, and raw requests over kafka-python's private connection manager (pinned exactly)."""
 
 import gzip
 import logging
@@ -22,7 +19,7 @@ from joins.plan.plan import Compression, Isolation
 
 
 def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, compresslevel=6, mtime=0)  # the time would make repeats differ
+    return gzip.compress(body, compresslevel=6, mtime=0)  # a time would make repeats differ
 
 
 _Codec = Callable[[bytes], bytes]
@@ -41,7 +38,6 @@ _DECOMPRESS: Mapping[Compression, _Codec] = {
 
 
 def compressed(bodies: pa.RecordBatch, compression: Compression) -> pa.RecordBatch:
-    """`BODIES` with each body compressed separately."""
     if compression is Compression.NONE:
         return bodies
     compress = _COMPRESS[compression]
@@ -50,10 +46,10 @@ def compressed(bodies: pa.RecordBatch, compression: Compression) -> pa.RecordBat
 
 
 def decompressed(compression: Compression, body: bytes) -> bytes:
-    """The decompressed body; RecordFormatError if it is invalid."""
+    """RecordFormatError if the body is invalid."""
     try:
         return _DECOMPRESS[compression](body)
-    except Exception as exc:  # each library has errors of its own
+    except Exception as exc:  # each library has other errors
         raise RecordFormatError(f"a batch is no {compression}: {exc}") from exc
 
 
@@ -62,14 +58,14 @@ LEVELS = {
     Isolation.UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
 }
 _Answer = TypeVar("_Answer")
-_ANSWER_BYTES = (1 << 31) - 1  # a Fetch response is as large as was asked for, or as its batch
+_ANSWER_BYTES = (1 << 31) - 1  # a Fetch response is as large as requested, or as its batch
 
 
 class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
     """kafka-python's client; it closes its thread and sockets if the first connection fails."""
 
     def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what it raises says it, too
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # its exceptions say the same
         self._ends = threading.Lock()  # two threads that end it would both drive its connections
         try:
             super().__init__(**configs)
@@ -103,22 +99,19 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         return answer
 
     def ask(self, request: Any, node: int | None = None) -> Awaitable[Any]:  # noqa: ANN401
-        """Send a request to a broker, any one by default, and await the answer.
-
-        Only inside `run`.
-        """
+        """Send a request to a broker (default: any) and await the answer; only inside `run`."""
         answer: Awaitable[Any] = self._manager.send(request, node)
         return answer
 
     def partition_offsets(
         self, specs: Mapping[TopicPartition, Any], isolation: IsolationLevel
     ) -> dict[TopicPartition, Any]:
-        """As `list_partition_offsets`, with the cached leaders first."""
+        """Like `list_partition_offsets`, with the cached leaders first."""
         try:
             return self.run(self._offsets_of_known, specs, isolation)
         except (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError):
             raise
-        except kafka_errors.KafkaError:  # others may lead by now
+        except kafka_errors.KafkaError:  # other brokers may lead by now
             answer: dict[TopicPartition, Any] = self.list_partition_offsets(
                 specs, isolation_level=isolation
             )
@@ -153,11 +146,8 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
     ) -> dict[str, dict[int, int]]:
         """Topic → partition → leading broker, -1 for none; only inside `run`.
 
-        Missing topics are not created; `anew` refreshes the cached metadata.
-
-        Raises:
-            InvalidTopicError: a topic does not exist.
-            TopicAuthorizationFailedError: this user may not see one.
+        Missing topics are not created; `anew` refreshes the cached metadata. InvalidTopicError if a
+        topic does not exist, TopicAuthorizationFailedError if this user may not see one.
         """
         cluster, names = self._manager.cluster, list(topics)
         cluster.config["allow_auto_create_topics"] = False
@@ -187,7 +177,6 @@ def passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
 
 
 def require_success(code: int, what: str) -> None:
-    """Raise the error of an answer about `what`, unless its code is 0."""
     if (error := failure(code, what)) is not None:
         raise error
 

@@ -41,11 +41,7 @@ _SILENCE = (
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as the cluster shows it.
-
-    Attributes:
-        topic_id: Kafka's UUID of the topic, as text; it changes when the topic is created again.
-    """
+    """A topic as the cluster shows it; its UUID changes when the topic is recreated."""
 
     name: str
     topic_id: str
@@ -105,7 +101,6 @@ class KafkaCluster:
             raise self._unanswered(exc) from exc
 
     def _unanswered(self, exc: Exception) -> SourceError:
-        """Why there is no client: no broker answers, or one refuses us."""
         servers = self._kafka.bootstrap_servers
         if isinstance(exc, kafka_errors.KafkaError) and not exc.retriable:
             return self._refused(servers, exc)
@@ -190,9 +185,9 @@ class KafkaCluster:
         *,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the topic unless it exists; SourceError if the cluster refuses it.
+        """Create the topic if missing; `settings` maps a config to its setting, for hints.
 
-        `settings` maps a config to the setting that it comes from, for hints.
+        SourceError.
         """
         specification = {"num_partitions": partitions, "replication_factor": replication}
         with self._admin() as admin:
@@ -221,7 +216,6 @@ class KafkaCluster:
                 ) from exc
 
     def delete(self, topic: str) -> None:
-        """Delete the topic if it exists."""
         with self._admin() as admin:
             try:
                 admin.delete_topics([topic])
@@ -234,10 +228,7 @@ class KafkaCluster:
         spec: OffsetSpec | int,
         isolation: Isolation | None = None,
     ) -> dict[int, int]:
-        """Offsets as seen with `isolation`, by default that of the options.
-
-        For a description the partitions are those it lists.
-        """
+        """Offsets of all partitions, or of those described; `isolation` defaults to the options."""
         topic = topic if isinstance(topic, TopicDescription) else self.require(topic)
         return self.offsets_of([topic], spec, isolation)[topic.name]
 
@@ -274,7 +265,6 @@ class KafkaCluster:
         return self._offsets(topic, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
 
     def open_transactions(self, topic: str, ends: Mapping[int, int]) -> list[OpenTransaction]:
-        """The transactions that hold `ends`, the last stable offsets."""
         return self._answer(lambda admin: describe_open(admin, topic, ends))
 
     def group_offsets(self, group: str, topic: str) -> dict[int, int]:
@@ -286,16 +276,15 @@ class KafkaCluster:
             commit_offsets(admin, group, topic, offsets)
 
     def require_unused_group(self, group: str) -> None:
-        """Raise SourceError if the group has members, with which offsets cannot be committed."""
+        """Raise SourceError if the group has members, as its offsets then cannot be committed."""
         self._answer(lambda admin: require_no_members(admin, group))
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
-        ends = self.end_offsets(topic)  # first: what comes between is not before the time
+        ends = self.end_offsets(topic)  # first: later records are not before the time
         offsets = self._offsets(topic, timestamp_ms)
         return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in offsets.items()}
 
     def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Delete the records below `offsets`."""
         before = {TopicPartition(topic, p): o for p, o in offsets.items() if o > 0}
         if not before:
             return
@@ -337,10 +326,7 @@ class KafkaCluster:
         return values is None or "compact" in str(values.get(_POLICY, "delete"))
 
     def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Partition → offset and timestamp of its first record not older than its time.
-
-        Partitions without such a record are left out.
-        """
+        """Partition → offset and timestamp of its first record not older than its time, if any."""
         with self._admin() as admin:
             specs = {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()}
             results = admin.partition_offsets(specs, LEVELS[self._kafka.isolation])
@@ -380,7 +366,7 @@ def _cluster_id(admin: KafkaAdminClient) -> str | None:
     except kafka_errors.KafkaError as exc:
         if exc.retriable:
             raise
-        return None  # a service that speaks Kafka's protocol and not this request
+        return None  # a service that lacks this request of Kafka's protocol
     return cluster_id or None
 
 

@@ -79,7 +79,6 @@ def describe_open(
 
 
 def _named(admin: KafkaAdminClient, producers: set[int]) -> dict[int, tuple[str, int | None]]:
-    """Producer → transactional id and start of its transaction."""
     if not producers:
         return {}
     listed = admin.list_transactions(producer_id_filters=sorted(producers))
@@ -118,7 +117,6 @@ _OWN_GROUP = (
 
 
 def committed_offsets(admin: KafkaAdminClient, group: str, topic: str) -> dict[int, int]:
-    """Partition → the group's committed offset, where it has one."""
     kept = _answered(lambda: admin.list_group_offsets({group: None})).get(group, {})
     offsets = {tp.partition: each.offset for tp, each in kept.items() if tp.topic == topic}
     return {partition: offset for partition, offset in offsets.items() if offset >= 0}
@@ -183,7 +181,6 @@ def _state_of_new_protocol(admin: KafkaAdminClient, group: str) -> str:
 
 
 def _answered(question: Callable[[], _Answer]) -> _Answer:
-    """The answer of the group's coordinator, retried until there is one."""
     since = time.monotonic()
     while True:
         try:

@@ -31,8 +31,8 @@ from joins.plan.plan import KafkaOptions
 from watermark.errors import Secret
 
 _TIMEOUT_S = 5.0
-_USED_OF_LIFE = 0.8  # a token is renewed before it expires, as Java's client does
-_LIFE_S = 300.0  # where the provider does not say
+_USED_OF_LIFE = 0.8  # a token is renewed before it expires, like in Java's client
+_LIFE_S = 300.0  # if the provider does not say
 
 
 class TokenUnavailableError(kafka_errors.RetriableError):  # type: ignore[misc] # it has no types
@@ -44,10 +44,7 @@ class TokenRefusedError(kafka_errors.KafkaError):  # type: ignore[misc] # it has
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no types
-    """The token of one login; safe to use from several threads.
-
-    Raises TokenUnavailableError or TokenRefusedError, at construction and when a token is renewed.
-    """
+    """The token of one login; thread-safe. TokenUnavailableError, TokenRefusedError."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         super().__init__()
@@ -133,14 +130,14 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc] # it has no ty
         conn.init_future.add_errback(note)
         await super()._connect(node, conn, *more, **named)
         if conn.init_future.failed():
-            note(conn.init_future.exception)  # it was forgotten meanwhile
+            note(conn.init_future.exception)  # the connection was forgotten meanwhile
 
     def _note(self, node: object, failure: BaseException) -> None:
         if _OF_A_CERTIFICATE in str(failure):
             failure = TlsError(str(failure))
         self._failure = failure
         if isinstance(failure, TlsError | kafka_errors.SaslAuthenticationFailedError):
-            self._auth_failures[node] = failure  # whoever asks for the broker next is told
+            self._auth_failures[node] = failure  # raised for the next request to the broker
 
     async def _do_bootstrap(self, deadline: float | None) -> Any:  # noqa: ANN401
         try:
@@ -191,10 +188,7 @@ _NUMBERS = {
 
 
 def client_options(kafka: KafkaOptions) -> dict[str, Any]:
-    """kafka-python's keyword arguments.
-
-    KafkaError for an invalid certificate or a missing token.
-    """
+    """kafka-python's keyword arguments; KafkaError for an invalid certificate or no token."""
     properties = dict(kafka.properties)
     servers = kafka.bootstrap_servers.split(",")
     options: dict[str, Any] = {"bootstrap_servers": servers, "kafka_client": NetClient}

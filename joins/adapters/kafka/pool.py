@@ -22,11 +22,9 @@ class _Idle:
 
 
 class ClusterPool:
-    """Idle connections for reuse; safe to use from several threads.
+    """Connections idle for at most `idle_s`, reused with equal options, one user each; thread-safe.
 
-    A connection is reused only with equal options and by one user at a time. One with a credential
-    is not kept, since its client would hold it in plain text. Connections idle for `idle_s` are
-    closed.
+    A connection with a credential is not kept, since its client would hold it in plain text.
     """
 
     def __init__(self, *, idle_s: float = _IDLE_S) -> None:
@@ -47,7 +45,6 @@ class ClusterPool:
         return idle.cluster
 
     def give_back(self, kafka: KafkaOptions, cluster: KafkaCluster) -> None:
-        """Keep a connection from `take`, or close it."""
         until_s = time.monotonic() + self._idle_s
         with self._lock:
             room = not self._closed and len(self._idle) < _MOST_IDLE

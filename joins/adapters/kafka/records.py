@@ -51,8 +51,6 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Density:
-    """Measurements of a topic's newest response."""
-
     bytes_an_offset: float
     largest_batch: int
 
@@ -75,10 +73,7 @@ class FetchSizes:
             self._seen[topic] = _Density(each, max(batch.size for batch in records.batches))
 
     def to_ask(self, topic: str, offsets: int, most: int) -> int:
-        """Bytes to request for so many offsets; `most` while nothing is known.
-
-        The batches at both ends have other records, too.
-        """
+        """Bytes to request for `offsets`, with other records of the end batches; at most `most`."""
         seen = self._seen.get(topic)
         if seen is None:
             return most
@@ -86,15 +81,15 @@ class FetchSizes:
 
 
 Ranges = Mapping[int, tuple[int, int]]
-"""Number of a partition → first offset and the one behind the last."""
-_Shares = Mapping[int, tuple[int, int]]  # number of a partition → first offset, most bytes
+"""Partition number → first offset and the offset after the last."""
+_Shares = Mapping[int, tuple[int, int]]  # partition number → first offset, maximum of bytes
 
 _BOOTSTRAP_MS = 5_000
 _SILENCE_S = 30.0
 _UNKNOWN_S = 3.0  # the leader of a new topic may not know its id at once
 _PAUSE_S = 0.1
-_NOBODY = -1  # leads, where an election goes on
-_BY_NAME, _BY_ID = 12, 13  # versions of Fetch: up to one, and from the other on
+_NOBODY = -1  # no leader, during an election
+_BY_NAME, _BY_ID = 12, 13  # versions of Fetch: by name up to 12, by id from 13 on
 _NO_ID = uuid.UUID(int=0)
 _STAMP = pa.timestamp("us", tz="UTC")
 _FIRST_MS, _LAST_MS = -(-FIRST // MICROS_OF_MS), LAST // MICROS_OF_MS
@@ -134,17 +129,14 @@ OF_A_CHANGELOG = ("key", "value", "partition", "offset")
 
 
 class KafkaRecords:
-    """Reads offset ranges of one cluster's topics without a consumer group, for one thread.
-
-    A context manager; all reads share one connection.
-    """
+    """Reads offset ranges without a consumer group, over one connection; for one thread."""
 
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
         self._limits = FetchLimits.of(kafka)
         self._sizes = FetchSizes()
         self._client: KafkaClient | None = None
-        self._parked: dict[int, Future] = {}  # by broker: what `wait` has asked
+        self._parked: dict[int, Future] = {}  # by broker: open requests of `wait`
         self._asks_anew = False
 
     def __enter__(self) -> Self:
@@ -163,17 +155,13 @@ class KafkaRecords:
     def batches(
         self, topics: StreamTopics, ranges: Ranges, columns: Sequence[str] = OF_THE_PROBE
     ) -> Iterator[pa.RecordBatch]:
-        """The records in `ranges`, each partition in offset order.
+        """The records in `ranges`, per partition in offset order; offsets may be missing.
 
-        Offsets without record are left out. A topic with a known id is not confused with another
-        one of its name. Columns: `key`, `value` (binary), `partition` (its number, int32), `offset`
-        (int64), `timestamp` (microseconds, NULL beyond the years 1 to 9999), and the slower ones of
-        `MORE_OF_A_RECORD`.
-
-        Raises:
-            RecordsExpiredError: retention has removed a record of the ranges.
-            SourceUnavailableError: the cluster does not answer.
-            SourceError: it refused, or a record's format is not supported.
+        A topic with a known id is not confused with another one of its name. Columns: `key`,
+        `value` (binary), `partition` (its number, int32), `offset` (int64), `timestamp`
+        (microseconds, NULL beyond the years 1 to 9999), and the slower ones of `MORE_OF_A_RECORD`.
+        RecordsExpiredError if retention has removed a record, SourceUnavailableError without an
+        answer, SourceError if the cluster refuses or a record's format is not supported.
         """
         with self._errors(topics, ranges):
             for number, records in self._pieces(topics, ranges):
@@ -254,7 +242,6 @@ class KafkaRecords:
             raise self._translated(topics.text, exc) from exc
 
     def _pieces(self, topics: StreamTopics, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
-        """Decoded responses, piece by piece."""
         unfinished = {p: r for p, r in ranges.items() if r[0] < r[1]}
         heard_at, failed, by_name = time.monotonic(), None, set[int]()
         while unfinished:
@@ -401,7 +388,6 @@ async def _leaders(
 
 
 def _answered(topics: StreamTopics, response: Any) -> Iterator[tuple[int, str, Any]]:  # noqa: ANN401
-    """Number of a partition, its topic's name if the response has it, and its data."""
     for answer in response.responses:
         index = 0
         if topics.are_several:
@@ -419,7 +405,6 @@ def _is_of(answer: Any, topic: StreamTopic) -> bool:  # noqa: ANN401
 def _by_leader(
     leaders: Mapping[int, int], shares: _Shares
 ) -> dict[int, dict[int, tuple[int, int]]]:
-    """Broker → its partitions of `shares`; those without leader under `_NOBODY`."""
     led: dict[int, dict[int, tuple[int, int]]] = {}
     for partition, share in shares.items():
         led.setdefault(leaders.get(partition, _NOBODY), {})[partition] = share
@@ -427,7 +412,7 @@ def _by_leader(
 
 
 def _has_failed(answer: Future) -> bool:
-    """Whether a broker reports an error, for example since it does not lead the partition now."""
+    """True if a broker reports an error, for example if it no longer leads the partition."""
     if not answer.succeeded():
         return bool(answer.is_done)
     topics = answer.value.responses

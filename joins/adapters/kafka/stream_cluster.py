@@ -34,7 +34,7 @@ class StreamDescription:
 class StreamCluster:
     """The topics of one stream on one cluster, for one thread.
 
-    Every method raises `SourceUnavailableError` if no broker answers; those about offsets raise
+    Every method raises `SourceUnavailableError` if no broker answers, methods about offsets also
     `SourceError` if a topic is missing.
     """
 
@@ -88,7 +88,7 @@ class StreamCluster:
         return self._offsets(of, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
-        ends = self.end_offsets()  # first: what comes between is not before the time
+        ends = self.end_offsets()  # first: later records are not before the time
         offsets = self._offsets(None, timestamp_ms)
         return {n: ends.get(n, 0) if offset < 0 else offset for n, offset in offsets.items()}
 
@@ -147,10 +147,7 @@ class StreamCluster:
 
 
 def matching_topics(pattern: str, names: Iterable[str]) -> list[str]:
-    """The `names` that a Java regular expression matches as a whole, sorted.
-
-    Internal topics of Kafka and Sluice are left out.
-    """
+    """The non-internal `names` that a Java regular expression matches as a whole, sorted."""
     expression = compiled(pattern)
     if expression is None:
         return []
@@ -159,18 +156,12 @@ def matching_topics(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 _RETRY_S = 5.0
-_RENEW_S = 600.0  # brokers forget what is not committed for long (offsets.retention.minutes)
+_RENEW_S = 600.0  # brokers forget old commits (offsets.retention.minutes)
 _END_S = 3.0
 
 
 class GroupOffsets:
-    """Commits the newest offsets on its own thread; safe to use from several threads.
-
-    Args:
-        kafka: the cluster and the `reported_group`.
-        topics: of the stream; by default that of `kafka`.
-        retry_s: pause after a failure.
-    """
+    """Commits the newest offsets to `reported_group` on a thread; thread-safe."""
 
     def __init__(
         self, kafka: KafkaOptions, topics: StreamTopics | None = None, *, retry_s: float = _RETRY_S

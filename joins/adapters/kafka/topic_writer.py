@@ -35,11 +35,8 @@ class TopicWriter:
     """Writes to one existing topic; a context manager, for one thread.
 
     Keys are partitioned as by Kafka's default producer. `away` is the hint for an unreachable
-    cluster.
-
-    Raises:
-        SourceUnavailableError: the cluster does not answer in time.
-        SourceError: it refuses us, or a record.
+    cluster. SourceUnavailableError if the cluster does not answer in time, SourceError if it
+    refuses.
     """
 
     def __init__(self, kafka: KafkaOptions, *, away: str) -> None:

@@ -2,9 +2,7 @@
 
 A commit has a number and a note: offset and metadata of a consumer group, committed in the same
 transaction. The next producer of the transactional id fences the previous one, aborts its open
-transaction and reads the note.
-
-Source: KIP-98, and Kafka's protocol guide.
+transaction and reads the note. Source: KIP-98, and Kafka's protocol guide.
 """
 
 import time
@@ -32,22 +30,17 @@ from joins.adapters.kafka.client import KafkaClient, passing, require_success
 from joins.plan.plan import KafkaOptions
 
 _TIMEOUT_MS = 300_000  # a broker allows 15 minutes (transaction.max.timeout.ms)
-_PAUSE_S = 0.02  # the markers of the transaction before are written meanwhile
-_PARTITION = 0  # of the topic, under which the group keeps its offset
+_PAUSE_S = 0.02  # meanwhile the markers of the previous transaction are written
+_PARTITION = 0  # of the topic; the group keeps its offset there
 # The newest versions of clients whose transactions begin with their first partition. From the next
-# one on a broker takes partitions in by itself, and gives a new epoch at each end.
+# version on a broker adds partitions itself, and gives a new epoch at each end.
 _FIND, _FETCH, _PARTITIONS, _OFFSETS, _COMMIT, _END = 3, 7, 3, 3, 3, 4
 _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """The note of a commit.
-
-    Attributes:
-        number: grows from commit to commit.
-        text: at most 4 KiB (offset.metadata.max.bytes).
-    """
+    """`number` grows; `text` has at most 4 KiB (offset.metadata.max.bytes)."""
 
     number: int
     text: str
@@ -74,10 +67,7 @@ class TransactionalProducer(BatchProducer):
         return self._newest
 
     def commit(self, note: CommitNote) -> None:
-        """Make everything sent since the last commit visible, with `note`.
-
-        After a SinkError the outcome is unknown; `newest` tells.
-        """
+        """Make what was sent visible, with `note`; after a SinkError `newest` has the outcome."""
         with self.connected() as client:
             client.run(self._commit, client, note)
         self._enlisted.clear()
@@ -165,7 +155,7 @@ class TransactionalProducer(BatchProducer):
         request = OffsetFetchRequest(
             group_id=self._id,
             topics=[topic_type(name=self._topic, partition_indexes=[_PARTITION])],
-            require_stable=True,  # a commit that is under way is waited for
+            require_stable=True,  # waits for a commit that is under way
             max_version=_FETCH,
         )
 
@@ -185,7 +175,7 @@ class TransactionalProducer(BatchProducer):
         kind: int,
         ask: Callable[[int], Awaitable[_Answer]],
     ) -> _Answer:
-        """The answer of the coordinator of our id or group, retried for `SILENCE_S`."""
+        """The answer of the coordinator of the id or group, retried for `SILENCE_S`."""
         since = time.monotonic()
         while True:
             try:

@@ -2,7 +2,7 @@
 
 docs/reference/contracts.md ("The CDC process") describes the protocol. Records keep the order of
 the binlog. A transaction boundary is stored once Kafka has acknowledged everything before it; the
-binlog is opened there again, and what follows is sent again with the same positions and rows.
+binlog is reopened there, and what follows is sent again with the same positions and rows.
 """
 
 import queue
@@ -61,13 +61,11 @@ class BinlogProtocol(SourceProtocol):
         self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
 
     def on_command(self, command: Mapping[str, Any]) -> None:
-        """Keep a HIGH for `next_high`."""
         if "high" in command:
             position = BinlogPosition(**command["high"])
             self._highs.put(_High(position, command["generation"]))
 
     def next_high(self) -> _High | None:
-        """The HIGH received since the last call, else None."""
         try:
             return self._highs.get_nowait()
         except queue.Empty:
@@ -75,7 +73,7 @@ class BinlogProtocol(SourceProtocol):
 
 
 class _Pump:
-    """Reads the stream on its own thread, so that batches are sent while it blocks."""
+    """Reads the stream on a thread, so that batches are sent while it blocks."""
 
     def __init__(self, stream: BinlogStream) -> None:
         self._stream = stream
@@ -91,7 +89,7 @@ class _Pump:
                     return
         except SluiceError as error:
             self._put(error)
-        except Exception as exc:  # whatever ends this thread must end the session
+        except Exception as exc:  # any error of this thread must end the session
             self._put(
                 SnapshotNeededError(
                     f"the binlog cannot be decoded: {exc!r}",
@@ -143,14 +141,10 @@ class BinlogSession:
         )
 
     def run(self, high: _High | None) -> None:
-        """Stream until the protocol stops.
+        """Stream until the protocol stops; an earlier session has not marked `high` yet.
 
-        `high` is one that an earlier session has not marked yet.
-
-        Raises:
-            SourceUnavailableError: database or Kafka cannot be reached; a new session may succeed.
-            SnapshotNeededError: the changes cannot be followed.
-            SourceError: the stream cannot continue.
+        SourceUnavailableError: a new session may succeed. SnapshotNeededError: the changes cannot
+        be followed. SourceError: the stream cannot continue.
         """
         self._high = high
         sender = ChangelogSender(self._config)
@@ -278,7 +272,6 @@ def require_followed(
 
 
 def _still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool:
-    """Whether the table still has the captured columns."""
     fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
     try:
         now = check_source(connection, fields, table.primary_key)
@@ -307,7 +300,6 @@ _HINTS = {
 
 
 def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
-    """The stored boundary, unless it belongs to another epoch or generation."""
     kept = read_boundary(config.offset_file)
     if kept is None or kept.generation != config.generation:
         return None
@@ -330,7 +322,7 @@ def run(config: CdcConfig, protocol: BinlogProtocol) -> int:
 
 
 def main() -> int:
-    """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
+    """Exit code: 0 after `stop` or the end of input, else 1."""
     protocol = BinlogProtocol()
 
     def follow(config: Mapping[str, Any]) -> int:

@@ -18,24 +18,20 @@ from joins.plan.errors import SourceError
 Decode = Callable[[bytes], str]
 
 NO_CHARACTER = "\ufffd"
-_UNMAPPED = "?"  # what the server gives for bytes that have no character in Unicode
+_UNMAPPED = "?"  # the server's answer for bytes without a character in Unicode
 _LINE = b"\n"  # never a part of a longer sequence
 _ASKED_AT_ONCE = 4_096
 _COLUMNS_AT_ONCE = 500
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAME = re.compile(r"\w+", re.ASCII)
-# Of three bytes there are characters behind these only, in ujis and eucjpms.
+# Only in ujis and eucjpms, characters of three bytes begin with these.
 _LONG_LEADS = (0x8E, 0x8F)
 _LEADS = range(0x80, 0x100)
 _MOST_BYTES = 3
 
 
 class CharacterTable:
-    """A character set by byte sequences.
-
-    Attributes:
-        characters: by their bytes; `?` for characters that Unicode lacks.
-    """
+    """A character set: byte sequence → character, `?` where Unicode lacks it."""
 
     def __init__(self, characters: Mapping[bytes, str]) -> None:
         self.characters = {
@@ -50,7 +46,7 @@ class CharacterTable:
         self._is_ascii = all(characters.get(bytes([byte])) == chr(byte) for byte in range(128))
 
     def text(self, raw: bytes) -> str:
-        """`raw` as the server converts it: bytes that begin no character become `?`."""
+        """Converted like the server: bytes that begin no character become `?`."""
         if self._is_ascii and raw.isascii():
             return raw.decode("ascii")
         texts, at = [], 0
@@ -72,11 +68,7 @@ class Charsets:
         self.collations = collations
 
     def decoder(self, charset: str) -> Decode:
-        """The decoder of a character set, equal to the server's conversion.
-
-        Raises SourceUnavailableError if the server does not answer, SourceError if it cannot
-        convert.
-        """
+        """The decoder, equal to the server's conversion; SourceUnavailableError, SourceError."""
         if charset in _BY_CODEC:
             return _BY_CODEC[charset]
         if charset not in self._tables:
@@ -86,7 +78,6 @@ class Charsets:
 
 
 def server_charsets(config: MysqlConnectionConfig) -> Charsets:
-    """Character sets by collation number, as on this server."""
     with connected(config) as connection:
         pairs = rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
         table = "COLLATION_CHARACTER_SET_APPLICABILITY"
@@ -96,7 +87,7 @@ def server_charsets(config: MysqlConnectionConfig) -> Charsets:
             " AND TABLE_NAME = %s AND COLUMN_NAME = 'ID'",
             table,
         )
-        if has_id:  # of collations for several character sets, MariaDB has the numbers here
+        if has_id:  # MariaDB has the numbers here for collations of several character sets
             pairs += rows(
                 connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}"
             )
@@ -105,12 +96,11 @@ def server_charsets(config: MysqlConnectionConfig) -> Charsets:
 
 
 def is_readable(charset: str, most_bytes: int) -> bool:
-    """Whether a character set with at most so many bytes a character is supported."""
+    """True if a character set with at most so many bytes per character is supported."""
     return charset in _BY_CODEC or most_bytes <= _MOST_BYTES
 
 
 def character_table(connection: "Connection[Any]", charset: str) -> CharacterTable:
-    """The table of a character set by the server's conversion."""
     most = rows(
         connection,
         "SELECT MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = %s",
@@ -129,7 +119,6 @@ def character_table(connection: "Connection[Any]", charset: str) -> CharacterTab
 
 
 def _candidates(most_bytes: int) -> Iterator[bytes]:
-    """Byte sequences that may be characters."""
     no_lines = [byte for byte in range(256) if byte != _LINE[0]]
     yield from (bytes([byte]) for byte in no_lines)
     if most_bytes > 1:
@@ -141,12 +130,11 @@ def _candidates(most_bytes: int) -> Iterator[bytes]:
 def _characters(
     connection: "Connection[Any]", charset: str, sequences: Sequence[bytes]
 ) -> Iterator[tuple[bytes, str]]:
-    """The `sequences` that are one character, each with it."""
     joined = _LINE.join(sequences)
     kept, texts = _converted(connection, charset, [joined])[0]
     alike = () if kept is None or texts is None else (kept.split(_LINE), texts.split(_LINE))
     if not alike or {len(part) for part in alike} != {len(sequences)}:
-        # MySQL gives nothing for a text of which a part is none
+        # MySQL returns nothing for a text with an invalid part
         pairs = [
             pair
             for at in range(0, len(sequences), _COLUMNS_AT_ONCE)
@@ -155,14 +143,13 @@ def _characters(
     else:
         pairs = list(zip(*alike, strict=True))
     for sequence, (same, text) in zip(sequences, pairs, strict=True):
-        if same == sequence and text:  # MySQL makes nothing of half a character of eucjpms
+        if same == sequence and text:  # MySQL converts half a character of eucjpms to nothing
             yield sequence, utf8_text(text)
 
 
 def _converted(
     connection: "Connection[Any]", charset: str, texts: Sequence[bytes]
 ) -> list[tuple[bytes | None, bytes | None]]:
-    """Each of `texts` in the character set, and in UTF-8."""
     selected = [
         f"HEX({text})"
         for one in texts
@@ -195,7 +182,7 @@ def _utf32(raw: bytes) -> str:
     return _SURROGATE.sub(NO_CHARACTER, raw.decode("utf-32-be", "surrogatepass"))
 
 
-# The edition of MySQL is that of 2005, Python's that of 2000.
+# MySQL uses the edition of 2005, Python that of 2000.
 _OF_2005 = {0xE7C7: 0x1E3F, 0x1E3F: 0xE7C7}
 _BY_CODEC: dict[str, Decode] = {
     **dict.fromkeys(("utf8mb4", "utf8mb3", "utf8"), utf8_text),

@@ -31,9 +31,8 @@ _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "l
 class Chunk:
     """The rows with `after` < key <= `through`, in key order.
 
-    Attributes:
-        after: key values as text (hexadecimal for binary), None for the first chunk.
-        through: the same, None for the last chunk.
+    Bounds are key values as text (hexadecimal for binary), None before the first and after the last
+    chunk.
     """
 
     after: tuple[str, ...] | None
@@ -50,11 +49,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTask:
-    """What a worker needs to read chunks of one snapshot; picklable.
-
-    Attributes:
-        config: of the server that LOW was taken from; other servers have other rows.
-    """
+    """What a worker needs to read chunks of a snapshot, from LOW's server only; picklable."""
 
     config: MysqlConnectionConfig
     table: CapturedTable
@@ -70,10 +65,7 @@ def chunk_bounds(
     rows_each: int,
     after: tuple[str, ...] | None = None,
 ) -> Iterator[Chunk]:
-    """Chunks of at most `rows_each` rows beyond the bound `after`, lazily.
-
-    The last is open-ended.
-    """
+    """Chunks of at most `rows_each` rows after `after`, lazily; the last is open-ended."""
     with connected(config) as connection:
         while True:
             through = _next_bound(connection, table, after, rows_each)
@@ -86,9 +78,8 @@ def chunk_bounds(
 def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.RecordBatch]:
     """The records `[key: binary, value: binary, partition: int32]` of one chunk, in no order.
 
-    Raises:
-        SourceUnavailableError: the server cannot be reached; the chunk may be read again.
-        SnapshotNeededError: another server answers.
+    SourceUnavailableError if the server cannot be reached (the chunk may be read again),
+    SnapshotNeededError if another server answers.
     """
     for wire in read_chunk(task.config, task.table, chunk):
         yield encode_snapshot(
@@ -124,7 +115,6 @@ def _next_bound(
     after: tuple[str, ...] | None,
     rows_each: int,
 ) -> tuple[str, ...] | None:
-    """The key of the `rows_each`-th row beyond `after`, None if there is no row."""
     keys = [quoted(column.server.name) for column in table.key_columns]
     bounds = ", ".join(_bound_expression(column) for column in table.key_columns)
     where = "".join(f" WHERE {condition}" for condition in _comparison(table, after, ">"))
@@ -133,7 +123,7 @@ def _next_bound(
         f"SELECT {bounds} FROM {_name(table)}{where} "
         f"ORDER BY {', '.join(keys)} LIMIT 2 OFFSET {rows_each - 1}",
     )
-    if len(bound_rows) < 2:  # the bound and one row beyond it
+    if len(bound_rows) < 2:  # the bound and one row after it
         return None
     return tuple(str(value) for value in bound_rows[0])
 

@@ -1,4 +1,4 @@
-"""Connections to a MySQL or MariaDB server, and PyMySQL's errors as ours."""
+"""Connections to a MySQL or MariaDB server, and PyMySQL's errors as Sluice's."""
 
 import socket
 import ssl
@@ -25,7 +25,7 @@ _PROOFS = frozenset({b"mysql_native_password", b"client_ed25519", b"caching_sha2
 if TYPE_CHECKING:
     _Plain = Connection[Any]
 else:
-    _Plain = Connection  # it has its parameter in its stubs only
+    _Plain = Connection  # only the stubs have its parameter
 
 
 def tls_arguments(tls: MysqlTls) -> dict[str, Any]:
@@ -39,7 +39,6 @@ def tls_arguments(tls: MysqlTls) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def tls_context(tls: MysqlTls) -> ssl.SSLContext:
-    """The TLS context, shared by connections with equal options."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = tls.mode is TlsMode.VERIFY_IDENTITY
     context.verify_mode = ssl.CERT_REQUIRED if tls.mode in _VERIFYING else ssl.CERT_NONE
@@ -73,9 +72,9 @@ class SafeConnection(_Plain):
     _is_cut = False
 
     def cut(self) -> None:
-        """End the connection from another thread, also while it waits.
+        """End the connection from another thread, even while it waits.
 
-        `close` would wait for the reader. During TCP and TLS handshakes their own timeout ends it.
+        `close` would wait for the reader. During TCP and TLS handshakes their timeout ends it.
         """
         self._is_cut = True
         waiting = self._sock
@@ -89,10 +88,7 @@ class SafeConnection(_Plain):
         return super()._read_packet(*kind)  # type: ignore[no-untyped-call] # has no types
 
     def begin_rows(self, statement: str) -> int:
-        """Send `statement` and read its columns; returns the next packet's sequence number.
-
-        The rows are read by `read_some`.
-        """
+        """Send `statement`, read its columns, return the next sequence number; then `read_some`."""
         self.query(statement, unbuffered=True)
         self._result.unbuffered_active = False  # else PyMySQL reads the rows where it drops this
         return self._next_seq_id
@@ -120,7 +116,7 @@ class SafeConnection(_Plain):
             raise self._would_tell(f"by {plugin_name.decode('ascii', 'replace')}")
         try:
             return super()._process_auth(plugin_name, *rest)  # type: ignore[misc] # has no stub
-        except RuntimeError as exc:  # a library of that proof is not there
+        except RuntimeError as exc:  # a library for that authentication is missing
             raise pymysql.err.OperationalError(CR.CR_AUTH_PLUGIN_CANNOT_LOAD, str(exc)) from exc
 
     @property
@@ -159,8 +155,8 @@ _UNAVAILABLE = frozenset(
     }
 )
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
-# What a server's own settings would change in our session: which rows a SELECT gives and how it
-# writes them, and how SHOW CREATE TABLE quotes names. Instants are in UTC.
+# Server settings that would change which rows a SELECT returns, how it writes them, and how SHOW
+# CREATE TABLE quotes names. Instants are in UTC.
 _SESSION = (
     "SET SESSION sql_mode='', time_zone='+00:00', sql_select_limit=18446744073709551615,"
     " sql_quote_show_create=1"
@@ -173,12 +169,7 @@ _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Identity of a server; positions of different servers do not compare.
-
-    Attributes:
-        server_uid: the server's UUID, empty if it has none.
-        gtid_domain_id: of a MariaDB, else 0.
-    """
+    """A server; `server_uid` may be empty, `gtid_domain_id` is 0 except for a MariaDB."""
 
     server_uid: str
     server_id: int
@@ -240,12 +231,10 @@ class MysqlConnectionConfig:
 
 @contextmanager
 def connected(config: MysqlConnectionConfig) -> Iterator[SafeConnection]:
-    """A connection with our session settings and no default database, closed at the end.
+    """A connection with Sluice's session settings and no default database, closed at the end.
 
-    Raises:
-        SourceUnavailableError: the server cannot be reached, or the connection was lost.
-        SnapshotNeededError: another server answers than the one of `config`.
-        SourceError: the server refused us or a statement.
+    SourceUnavailableError if it fails or is lost, SnapshotNeededError if another server answers,
+    SourceError if the server refuses the user or a statement.
     """
     with foreign_errors(config):
         connection = open_connection(config)
@@ -259,10 +248,10 @@ def open_connection(
     config: MysqlConnectionConfig,
     **options: Any,  # noqa: ANN401 (pymysql's own)
 ) -> SafeConnection:
-    """A new connection with our session settings, to the server of `config`.
+    """A new connection with Sluice's session settings, to the server of `config`.
 
-    Raises SnapshotNeededError if another server answers, SourceError if the password would go in
-    plain text, else PyMySQL's errors.
+    SnapshotNeededError if another server answers, SourceError if the password would go in plain
+    text, else PyMySQL's errors.
     """
     arguments: dict[str, Any] = {
         "host": config.hostname,
@@ -288,7 +277,7 @@ def open_connection(
 
 
 def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
-    """Log in, with the connect timeout until that is done."""
+    """Log in; the connect timeout covers the whole login."""
     deadline = current_deadline()
     patience_s = connection._read_timeout
     if deadline is not None:
@@ -340,7 +329,7 @@ def foreign_errors(config: MysqlConnectionConfig) -> Iterator[None]:
 def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:
     code = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
     text = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
-    cause = getattr(exc, "original_exception", None)  # of PyMySQL, where it could not connect
+    cause = getattr(exc, "original_exception", None)  # of PyMySQL, when it could not connect
     if code == CR.CR_SSL_CONNECTION_ERROR or isinstance(cause, ssl.SSLCertVerificationError):
         return SourceError(
             f'database server "{config.server}" does not offer TLS as the table asks: {text}',

@@ -22,7 +22,7 @@ def decimal_bytes(precision: int, scale: int) -> int:
 
 
 def decimal_converter(precision: int, scale: int) -> Callable[[bytes], str]:
-    """Reader of a packed decimal with so many digits, `scale` of them behind the point."""
+    """Reader of a packed decimal with so many digits, `scale` of them after the point."""
     integral = _groups(precision - scale, partial_first=True)
     fraction = _groups(scale, partial_first=False)
 
@@ -43,7 +43,6 @@ def decimal_converter(precision: int, scale: int) -> Callable[[bytes], str]:
 
 
 def _groups(digits: int, *, partial_first: bool) -> list[tuple[int, int]]:
-    """(bytes, digits) of each group."""
     whole = [(4, _DECIMAL_GROUP)] * (digits // _DECIMAL_GROUP)
     partial = digits % _DECIMAL_GROUP
     rest = [(_DECIMAL_BYTES[partial], partial)] if partial else []
@@ -57,7 +56,7 @@ _NUMBERS = {0x5: "<h", 0x6: "<H", 0x7: "<i", 0x8: "<I", 0x9: "<q", 0xA: "<Q"}
 _DOUBLE = 0xB
 _INLINE = (0x5, 0x6, _LITERAL)
 _INLINE_IF_LARGE = (0x7, 0x8)
-_DEEPEST = 100  # levels, as in the server
+_DEEPEST = 100  # levels, like the server
 
 # Field types of opaque values
 _DECIMALS = (0, 246)
@@ -67,15 +66,11 @@ _LINE_BYTES, _LINE_END = 57, r"\n"  # of a text in base64
 
 
 def json_text(raw: bytes) -> str:
-    """The text of one JSON value in the server's layout (`{"a": [1, 2.0]}`).
-
-    Raises ValueError, LookupError or struct.error for invalid bytes.
-    """
+    """The server's text (`{"a": [1, 2.0]}`); ValueError, LookupError, struct.error if invalid."""
     return "".join(_value(raw[0], raw[1:], 0)) if raw else "null"
 
 
 def _value(kind: int, data: bytes, depth: int) -> Iterator[str]:
-    """The value at the beginning of `data`, which may be longer."""
     if depth > _DEEPEST:
         raise ValueError("a JSON value has too many levels")
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
@@ -144,7 +139,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
 
 
 def _sized(data: bytes) -> bytes:
-    """Bytes behind their length, a varint of 7 bits a byte, lowest first."""
+    """Bytes after their length, a varint of 7 bits a byte, lowest first."""
     length, at = 0, 0
     while True:
         byte = _part(data, at, 1)[0]
@@ -159,10 +154,7 @@ def _quoted(text: bytes) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as the server writes it in JSON: the shortest digits that round-trip.
-
-    With an exponent below 1e-15 and, for whole numbers, from 1e15 on.
-    """
+    """The shortest digits that round-trip; an exponent below 1e-15 and, if whole, from 1e15 on."""
     sign, digits, point = _shortest(value)
     count = len(digits)
     if point < _FIRST_POINT or (point > _LAST_POINT and count <= point):
@@ -174,7 +166,6 @@ def double_text(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Sign, digits without zeros around them, and number of digits before the point."""
     if not math.isfinite(value):
         raise ValueError(f"a JSON value is {value}")
     mantissa, _, exponent = repr(value).partition("e")

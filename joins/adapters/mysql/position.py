@@ -1,4 +1,4 @@
-"""Positions in the binlog: LOW before a snapshot, HIGH after it, and whether old ones are valid."""
+"""Positions in the binlog: LOW before a snapshot, HIGH after it, and the validity of old ones."""
 
 import time
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from joins.plan.errors import SourceError
 from joins.plan.types import quoted
 
 STATUS_OF_BINLOG = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
-"""The second is the only one that MySQL 8.4 knows."""
+"""MySQL 8.4 knows only the second."""
 _TELLING = ("Query", "Annotate_rows", "Rows_query", "Table_map")  # events that name what happened
 _MOST_TEXT = 160
 
@@ -33,8 +33,8 @@ class BinlogMark:
     Attributes:
         prefix: name of the binlog files without their number, such as `binlog`.
         digits: minimum number of digits of the number.
-        gtid: of a MariaDB, the GTID position there; another one is another history.
-        taken_at_ms: our clock when it was taken.
+        gtid: MariaDB's GTID position there; a different one means another history.
+        taken_at_ms: by the clock of this machine.
     """
 
     position: BinlogPosition
@@ -87,16 +87,16 @@ def take_high(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
 
 
 def binlog_still_has(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
-    """Whether the server still has the file of `mark`, and at least up to it."""
+    """True if the server still has the file of `mark`, and at least up to it."""
     with connected(config) as connection:
         sizes = {str(row[0]): int(row[1]) for row in rows(connection, "SHOW BINARY LOGS")}
         return sizes.get(mark.file_name, -1) >= mark.position.pos
 
 
 def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
-    """Whether the binlog at `mark` is the one it was taken from: no RESET, no other server.
+    """True if the binlog at `mark` is the one it was taken from: no RESET, no other server.
 
-    For MySQL only the file's existence is checked here; the CDC process compares UUID and creation
+    For MySQL this checks only the file's existence; the CDC process compares UUID and creation
     time.
     """
     if not binlog_still_has(config, mark):

@@ -1,6 +1,6 @@
-"""Checks that a server's binlog has every change of a table, and that we may read it.
+"""Checks that a server's binlog has every change of a table, and that Sluice may read it.
 
-Submission, `sluice doctor`, each new snapshot and each opened binlog file ask the same questions.
+Submission, `sluice doctor`, each new snapshot and each opened binlog file run the same checks.
 docs/how-to/own-kafka-and-database.md lists what cannot be checked.
 """
 
@@ -27,13 +27,13 @@ from joins.adapters.mysql.position import STATUS_OF_BINLOG, binlog_status
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError, suggestion
 from joins.plan.types import quoted
 
-# Setting, value, what has it where a server does not have it; MySQL has partial JSON as an option.
+# Setting, required value, versions that have it; MySQL has partial JSON as an option.
 _REQUIRED = (
     ("binlog_format", "ROW", ""),
     ("binlog_row_image", "FULL", ""),
     ("binlog_row_metadata", "FULL", "MySQL 8.0.1 and MariaDB 10.5"),
 )
-# Not every server has these; each hides changes in events that we cannot read.
+# Not every server has these; each hides changes in events that Sluice cannot read.
 _REFUSED_OTHERWISE = (
     ("log_bin_compress", "OFF"),
     ("binlog_transaction_compression", "OFF"),
@@ -44,9 +44,9 @@ _LOGS_WHAT_IT_REPLICATES = ("log_slave_updates", "log_replica_updates")
 _OF_REPLICAS = (*_LOGS_WHAT_IT_REPLICATES, "wsrep_on", "gtid_slave_pos")
 _TRIGGERS = "slave_run_triggers_for_rbr"
 _NATIVE_KEYS = "innodb_native_foreign_keys"
-# They keep rows where only the server changes them, and log each change. Of no other engine do we
-# know that: rows of MERGE, FEDERATED, SPIDER, CONNECT, NDB or S3 change elsewhere, those of MEMORY
-# go with the server, BLACKHOLE has none.
+# Engines whose rows only the server changes, and which log each change. Others are not known to:
+# rows of MERGE, FEDERATED, SPIDER, CONNECT, NDB or S3 change elsewhere, MEMORY loses its rows with
+# the server, BLACKHOLE has none.
 _ENGINES = ("InnoDB", "MyISAM", "Aria")
 NOT_PERMITTED = frozenset(
     {
@@ -56,7 +56,7 @@ NOT_PERMITTED = frozenset(
         ER.DBACCESS_DENIED_ERROR,
     }
 )
-# As the binlog has the names: of a server that compares them without case they are in lower case.
+# As the binlog has the names: in lower case on a server that compares them without case.
 _TABLE = (
     "SELECT IF(@@lower_case_table_names = 2, LOWER(TABLE_SCHEMA), TABLE_SCHEMA),"
     " IF(@@lower_case_table_names = 2, LOWER(TABLE_NAME), TABLE_NAME), TABLE_TYPE, ENGINE"
@@ -68,9 +68,9 @@ _CASCADE = re.compile(
     r" (CASCADE|SET NULL|SET DEFAULT)\b",
     re.MULTILINE,
 )
-_FIRST_EVENT = 4  # of a binlog file: what is before it says that it is one
+_FIRST_EVENT = 4  # of a binlog file; the bytes before it identify the format
 _DO_NOT_WAIT = 1  # for events that are not written yet
-_KNOWS_GTIDS = 4  # else a MariaDB makes others of such events
+_KNOWS_GTIDS = 4  # otherwise a MariaDB converts such events
 _BINLOG_REFUSED = 1236
 _OUR_ID_IS_TAKEN = re.compile(r"same server_?(?:uu)?id", re.IGNORECASE)
 _TOO_BIG = re.compile(r"max_allowed_packet", re.IGNORECASE)
@@ -87,7 +87,7 @@ def require_logged(connection: "Connection[Any]", config: MysqlConnectionConfig)
 
 
 def check_logged(config: MysqlConnectionConfig) -> None:
-    """As `require_logged` for a table that is being followed: SnapshotNeededError instead."""
+    """Like `require_logged` for a followed table: SnapshotNeededError instead."""
     try:
         with connected(config) as connection:
             require_logged(connection, config)
@@ -105,7 +105,6 @@ def table_name(config: MysqlConnectionConfig) -> str:
 
 @contextmanager
 def needing(config: MysqlConnectionConfig, grant: str, target: str) -> Iterator[None]:
-    """Replace a refusal of the statements within by the missing grant."""
     try:
         yield
     except pymysql.err.MySQLError as exc:
@@ -193,10 +192,7 @@ def _require_no_cascades(connection: "Connection[Any]", config: MysqlConnectionC
 
 
 def logs_cascades(settings: dict[str, str]) -> bool:
-    """Whether a server logs the changes of foreign keys; MySQL does from 9.6 on.
-
-    `settings` are its version, and innodb_native_foreign_keys where it exists.
-    """
+    """True if a server logs the changes of foreign keys; MySQL does from 9.6 on."""
     version = settings["version"]
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None or "mariadb" in version.lower():
@@ -322,15 +318,15 @@ def require_replication(
 ) -> None:
     """Request the newest binlog and read its first packet; only `close` is valid afterwards.
 
-    `server_id` is that of our client; the server ends another stream with the same id. SourceError
-    if the user may not read the binlog.
+    The server ends another stream with the same `server_id`. SourceError if the user may not read
+    the binlog.
     """
     status = binlog_status(connection)
     assert status is not None, "whether there is a binlog is checked first"
     request = struct.pack("<IHI", _FIRST_EVENT, _DO_NOT_WAIT, server_id) + status[0].encode()
     rows(connection, "SET @master_binlog_checksum = @@global.binlog_checksum")
     rows(connection, f"SET @mariadb_slave_capability = {_KNOWS_GTIDS}")
-    protocol: Any = connection  # what of PyMySQL speaks it has no stubs
+    protocol: Any = connection  # PyMySQL's protocol methods have no stubs
     try:
         protocol._execute_command(COMMAND.COM_BINLOG_DUMP, request)
         protocol._read_packet()
@@ -341,7 +337,6 @@ def require_replication(
 
 
 def stream_error(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:
-    """Our error for one that ended a stream or prevented it."""
     code = exc.args[0] if exc.args else 0
     if code == _BINLOG_REFUSED:
         return _refused(config, str(exc.args[1]))

@@ -1,10 +1,8 @@
 """Table maps and row events of the binlog, decoded from their bytes.
 
-python-mysql-replication's own decoder ignores the length of column metadata, does not know newer
-types, and reads members of ENUM as UTF-8.
-
-Sources: MySQL's documentation of `Table_map_event` and `Rows_event`; MariaDB's documentation of
-`TABLE_MAP_EVENT`, `ROWS_EVENT` and `PARTIAL_ROW_DATA_EVENT`.
+python-mysql-replication's decoder ignores the length of column metadata, does not know newer types,
+and reads members of ENUM as UTF-8. Sources: MySQL's documentation of `Table_map_event` and
+`Rows_event`; MariaDB's of `TABLE_MAP_EVENT`, `ROWS_EVENT` and `PARTIAL_ROW_DATA_EVENT`.
 """
 
 import struct
@@ -17,7 +15,7 @@ from pymysqlreplication.constants import FIELD_TYPE
 TABLE_MAP = 19
 FRAGMENT = 172
 ROW_OPS = {23: "c", 24: "u", 25: "d", 30: "c", 31: "u", 32: "d"}
-"""What row events do, by their types: `c`, `u` or `d`."""
+"""Event type → `c`, `u` or `d`."""
 
 NO_TABLE = (0xFFFFFF, 0xFFFFFFFFFFFF)
 """Numbers of a table in row events that only end a statement."""
@@ -72,7 +70,7 @@ class BinlogColumn:
         name: empty if the server does not write names.
         kind: the field type's number.
         meta: the type's metadata as written: lengths, digits.
-        collation: its number, of texts, ENUM and SET; None if the server does not write it.
+        collation: number, for texts, ENUM and SET; None if the server does not write it.
         members: of ENUM and SET, in the column's character set.
     """
 
@@ -86,11 +84,7 @@ class BinlogColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """A table as it was for the row events behind it.
-
-    Attributes:
-        table_id: by which row events refer to it.
-    """
+    """A table, as defined for the following row events, which refer to its `table_id`."""
 
     table_id: int
     database: str
@@ -100,12 +94,10 @@ class TableMap:
 
 @dataclass(frozen=True, slots=True)
 class RowsEvent:
-    """Row images of one table.
+    """Row images of one table; `op` is `c`, `u` (images before and after) or `d`.
 
-    Attributes:
-        op: `c`, `u` (an image before and one after) or `d`.
-        present: bit mask of the columns in the images, lowest bit first.
-        present_after: the same of images after an update.
+    `present` and `present_after` are bit masks of the columns in the images, lowest bit first; the
+    second is for images after an update.
     """
 
     op: str
@@ -136,7 +128,6 @@ class _Bytes:
         return int.from_bytes(self.take(size), "little")
 
     def packed(self) -> int:
-        """A length-encoded integer."""
         first = self.number(1)
         sizes = {0xFC: 2, 0xFD: 3, 0xFE: 8}
         if first in (0xFB, 0xFF):
@@ -174,10 +165,8 @@ def _table_head(body: bytes, header_bytes: int) -> tuple[int, str, str, _Bytes]:
 def table_map(body: bytes, header_bytes: int, *, is_mariadb: bool) -> TableMap:
     """A table map event; ValueError for invalid bytes or unknown types.
 
-    Args:
-        body: behind the event's common header, without checksum.
-        header_bytes: size of the event's fixed part.
-        is_mariadb: whether a MariaDB wrote it.
+    `body` follows the event's common header, without checksum; `header_bytes` is the size of the
+    event's fixed part.
     """
     table_id, database, table, data = _table_head(body, header_bytes)
     count = data.packed()
@@ -288,10 +277,7 @@ class _OptionalMetadata:
 
 
 def rows_event(event_type: int, body: bytes, header_bytes: int) -> RowsEvent:
-    """A row event of one of `ROW_OPS`, whose images are not decoded yet.
-
-    Arguments as `table_map`.
-    """
+    """A row event of one of `ROW_OPS` with undecoded images; arguments as `table_map`."""
     data = _Bytes(body)
     table_id = table_id_of(data.take(4 if header_bytes == _SMALL_ID_HEADER else 6), header_bytes)
     data.take(2)
@@ -312,18 +298,14 @@ def rows_event(event_type: int, body: bytes, header_bytes: int) -> RowsEvent:
 
 @dataclass(slots=True)
 class Fragments:
-    """Reassembles a row event that the server has split.
-
-    Attributes:
-        total: number of parts, 0 before the first.
-    """
+    """Reassembles a row event that the server has split; `total` is 0 before the first part."""
 
     total: int = 0
     _size: int = 0
     _parts: list[bytes] = field(default_factory=list)
 
     def add(self, body: bytes) -> tuple[int, bytes] | None:
-        """Add the next part; after the last one the event's type and body.
+        """Add the next part; the event's type and body after the last.
 
         ValueError if out of order.
         """

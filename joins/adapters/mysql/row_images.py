@@ -1,8 +1,4 @@
-"""Row images of the binlog, decoded to wire values.
-
-A column is decoded by the event's table map alone: the table may have been another one at
-submission, and may be another one now.
-"""
+"""Row images of the binlog as wire values, decoded by the event's table map alone."""
 # reads better long: one table of types, each beside the reader of its bytes.
 
 import datetime as dt
@@ -69,11 +65,10 @@ class RowDecoder:
         self._by_place = [slot for slot, _ in self._plan]
 
     def changes(self, event: RowsEvent) -> Iterator[Change]:
-        """The rows before and after each change.
+        """The rows before and after each change; columns missing after an update are unchanged.
 
-        A column missing in an image after an update is unchanged. Raises SnapshotNeededError if a
-        captured column is missing in the images; ValueError, LookupError or struct.error for
-        invalid images.
+        SnapshotNeededError if the images lack a captured column; ValueError, LookupError or
+        struct.error for invalid images.
         """
         if event.columns != len(self._plan):
             raise ValueError(f"images have {event.columns} columns, the table {len(self._plan)}")
@@ -91,7 +86,6 @@ class RowDecoder:
                 yield (row, None) if event.op == "d" else (None, row)
 
     def _row(self, images: bytes, start: int, present: int, row: Row) -> tuple[Row, int]:
-        """The image at `start` applied to `row`, and where it ends."""
         values = list(row)
         at = start + (present.bit_count() + 7) // 8
         nulls = int.from_bytes(images[start:at], "little")
@@ -129,7 +123,7 @@ class RowDecoder:
 
 
 def _require_readable(where: str, table_map: TableMap, is_mariadb: bool) -> None:
-    """Refuse columns without names, and those whose values have no length."""
+    """Refuse columns without names, and columns whose values have no length."""
     for column in table_map.columns:
         if not column.name:
             raise SnapshotNeededError(
@@ -223,7 +217,6 @@ _KIND_ENCODINGS = {
 
 
 def _encodings(column: BinlogColumn, charset: str) -> set[Encoding]:
-    """The possible encodings of a column of that type."""
     kind = column.kind
     if kind == FIELD_TYPE.LONGLONG and column.unsigned:
         return {Encoding.UNSIGNED}
@@ -250,7 +243,6 @@ def _most_bytes(column: BinlogColumn) -> int:
 
 
 def _size_reader(column: BinlogColumn) -> Callable[[bytes, int], tuple[int, int]]:
-    """Where the content of a value begins and ends."""
     kind = column.kind
     if kind in _TEXTS or kind == VARCHAR_COMPRESSED:
         prefix = 2 if _most_bytes(column) > _SHORT_LENGTH else 1

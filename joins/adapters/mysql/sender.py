@@ -33,7 +33,6 @@ class CdcConfig:
         server_id: of the binlog client, unique among replicas.
         low: the start, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
-        kafka: the cluster; its topic is the changelog topic.
         most_bytes: of a message of the topic.
     """
 
@@ -81,12 +80,7 @@ class CdcConfig:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedBoundary:
-    """A transaction boundary up to which Kafka has acknowledged every record.
-
-    Attributes:
-        file_created_at_s: creation time of the binlog file, 0 if not seen; it distinguishes files.
-        generation: of the records.
-    """
+    """Boundary of what Kafka has acknowledged; `file_created_at_s` is 0 if not seen."""
 
     position: BinlogPosition
     file_created_at_s: int
@@ -94,7 +88,6 @@ class AcknowledgedBoundary:
 
 
 def read_boundary(path: Path) -> AcknowledgedBoundary | None:
-    """The boundary in `path`, None if there is no file."""
     value = read_json(path)
     if value is None:
         return None
@@ -107,7 +100,7 @@ def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:
 
 
 RESERVED_BYTES = 64 << 10
-"""Of a message, for what it has beside its value: the key, and the header of its batch."""
+"""Room in a message for the key and the header of its batch."""
 
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
@@ -127,12 +120,7 @@ class _Pending:
 
 
 class ChangelogSender:
-    """Encodes and sends changes for the life of one producer; for one thread.
-
-    Attributes:
-        records: acknowledged so far.
-        source_ts_ms: source time of the newest of them, 0 before the first.
-    """
+    """Encodes and sends changes for one producer's life; counts acknowledged `records`."""
 
     def __init__(self, config: CdcConfig) -> None:
         self._config = config
@@ -198,7 +186,6 @@ class ChangelogSender:
         self._ordinal += 1
 
     def flush(self) -> None:
-        """Send the collected rows and wait for the acknowledgement."""
         pending = self._pending
         if not pending.ops:
             return
@@ -221,7 +208,6 @@ class ChangelogSender:
         return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; returns its (partition, offset) pairs."""
         return self._producer.watermark(high, generation)
 
     def _changes(self, pending: _Pending) -> Envelopes:

@@ -57,11 +57,10 @@ def check_source(
     *,
     server_id: int | None = None,
 ) -> CapturedTable:
-    """Check server, table, key and columns; nothing is changed. Returns the captured table.
+    """Check server, table, key and columns without changes; returns the captured table.
 
-    `server_id` is checked to be free, None skips that. Raises SourceUnavailableError if the server
-    cannot be reached, SourceError if a setting, a grant, the table, its key or its columns do not
-    fit.
+    `server_id` must be free; None skips that check. SourceUnavailableError if the server cannot be
+    reached, SourceError if a setting, a grant, the table, its key or its columns do not fit.
     """
     with connected(config) as connection:
         require_logged(connection, config)
@@ -77,7 +76,7 @@ def check_source(
 
 
 def choose_server_id(config: MysqlConnectionConfig) -> int:
-    """A server id that no other replica uses, as far as we may see them."""
+    """A server id that no visible replica uses."""
     with connected(config) as connection:
         used = _used_server_ids(connection)
     return next(candidate for candidate in iter(_some_server_id, None) if candidate not in used)
@@ -118,12 +117,9 @@ def _server_columns(
 
 
 def computed_from(expressions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The columns that each column is computed from, transitively.
-
-    `expressions` are by column, empty for one that is not computed.
-    """
+    """The columns that each column is computed from, transitively; an expression may be empty."""
     sources = {name: _named(text, expressions) for name, text in expressions.items()}
-    for _ in sources:  # a longest way has so many steps
+    for _ in sources:  # the longest chain has so many steps
         sources = {name: own.union(*(sources[one] for one in own)) for name, own in sources.items()}
     return {name: tuple(sorted(own)) for name, own in sources.items()}
 
@@ -209,7 +205,6 @@ def _check_server_id(
 
 
 def _used_server_ids(connection: "Connection[Any]") -> set[int]:
-    """The server's own id and those of its visible replicas."""
     own = int(variables(connection, "server_id")["server_id"])
     for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
         try:

@@ -1,7 +1,4 @@
-"""The effect of a binlog statement on the captured table.
-
-A statement is harmless only if it is known to change no value of the table.
-"""
+"""The effect of a statement; it is harmless only if it is known to change no captured value."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
@@ -21,7 +18,7 @@ from joins.adapters.mysql.tokens import (
 
 _KEYS = ("UNIQUE", "FULLTEXT", "SPATIAL", "INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT")
 _VERBS = ("ADD", "DROP", "MODIFY", "CHANGE", "RENAME", "ALTER")
-# Forms that leave every value as it is; what they forbid, the check of the table finds.
+# Forms that keep every value; the check of the table finds what they forbid.
 _KEEPS_VALUES = (
     ("ADD", "PARTITION"),
     *((verb, "PARTITION") for verb in ("REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK")),
@@ -61,8 +58,8 @@ _REMOVES_ROWS = (
     ("DISCARD", "TABLESPACE"),
     ("IMPORT", "TABLESPACE"),
 )
-# In a strict session these conversions keep every value or fail. Not those to shorter texts: spaces
-# at the end are cut with a note only.
+# In a strict session these conversions keep every value or fail. Conversions to shorter texts are
+# not among them: trailing spaces are cut with only a note.
 _EXACT_OR_FAILS = frozenset(
     [
         "TINYINT",
@@ -79,18 +76,15 @@ _EXACT_OR_FAILS = frozenset(
         "LONGBLOB",
     ]
 )
-# They number rows anew, pad numbers, or compute the values.
+# They renumber rows, pad numbers, or compute the values.
 _INEXACT = frozenset({"AUTO_INCREMENT", "ZEROFILL", "AS", "GENERATED"})
 
 
 def effect_of_parts(parts: list[Reading], target: Target, *, strict: bool, ignore: bool) -> Effect:
-    """What an ALTER TABLE of our table did to it.
+    """What an ALTER TABLE of the captured table did to it.
 
-    Args:
-        parts: the text behind the table's name, split at its commas.
-        target: our table.
-        strict: whether its session refuses values that do not fit, instead of changing them.
-        ignore: whether it removes rows that violate a new unique key.
+    `parts` are the text behind the table's name, split at its commas. A `strict` session refuses
+    values that do not fit; `ignore` removes rows that violate a new unique key.
     """
     order = list(Effect)
     effects = [_effect_of_part(part, target, strict) for part in parts]
@@ -98,7 +92,7 @@ def effect_of_parts(parts: list[Reading], target: Target, *, strict: bool, ignor
 
 
 def moves_other_tables(part: Reading) -> bool:
-    """Whether a part of an ALTER TABLE may change another table that it names."""
+    """True if a part of an ALTER TABLE may change another table that it names."""
     parser = Parser(part)
     verb = parser.accept_any(*_VERBS)
     if verb == "RENAME":
@@ -127,7 +121,7 @@ def _words(part: Reading) -> tuple[str, ...]:
 
 
 def _are_options(part: Reading) -> bool:
-    """Whether they are table options that no value depends on."""
+    """True if these are table options that no value depends on."""
     parser = Parser(part)
     while not parser.has_ended:
         parser.accept("DEFAULT")
@@ -144,7 +138,7 @@ def _are_options(part: Reading) -> bool:
 
 
 def _column_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bool:
-    """Whether a change of a column surely keeps all values of the captured columns."""
+    """True if a change of a column surely keeps all values of the captured columns."""
     captured = _all_folded(target.columns)
     if not parser.accept("COLUMN") and parser.accept_any("SYSTEM", "PERIOD"):
         return False
@@ -183,7 +177,7 @@ def _all_folded(names: Iterable[str]) -> set[str]:
 
 
 _SYSTEM = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
-# What they say is carried out later, and then it is in the binlog by itself.
+# They are carried out later, and are then in the binlog themselves.
 _PROGRAMS = ("PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE")
 _NO_TABLES = ("VIEW", "USER", "ROLE", "SERVER")
 _DATABASES = ("DATABASE", "SCHEMA")
@@ -193,16 +187,11 @@ _Judge = Callable[[Parser, Target, Modes], Effect]
 
 
 def effect_of(schema: str, text: str, target: Target, modes: Modes | None = None) -> Effect:
-    """What a statement did, or may have done, to our table.
+    """What a statement did, or may have done, to the captured table.
 
     Names are compared ignoring case and accents, as a server may fold them; a needless new snapshot
-    is harmless.
-
-    Args:
-        schema: its default database.
-        text: the statement; U+FFFD stands for undecodable bytes.
-        target: our table.
-        modes: of its session; by default the server's.
+    is harmless. `schema` is the default database; U+FFFD stands for undecodable bytes; `modes` are
+    the session's, by default the server's.
     """
     modes = modes or Modes()
     order = list(Effect)
@@ -235,7 +224,7 @@ def _without_prefixes(parser: Parser, modes: Modes) -> Modes:
             words.append(token.text.upper())
     if "SQL_MODE" not in words:
         return modes
-    # The binlog has the new modes, but the old ones were read by.
+    # The binlog has the new modes, but the statement was parsed with the old ones.
     texts = "".join(token.text for token in whole if token.kind is not Kind.WORD)
     parser.require(not modes.ansi_quotes and '"' not in texts and "\\" not in texts)
     return Modes(strict=False)
@@ -336,7 +325,7 @@ def _create(parser: Parser, target: Target, _modes: Modes) -> Effect:
         return Effect.REPLACED if replaces and target.is_database(parser.name()) else Effect.NONE
     parser.require(what in ("TABLE", "SEQUENCE"))
     is_ours = target.is_named(parser.table())
-    if _selects(parser.rest):  # of a session that does not log rows; functions may do anything
+    if _selects(parser.rest):  # in a session that does not log rows; functions may do anything
         return Effect.UNLOGGED
     return Effect.REPLACED if is_ours and not keeps and not is_temporary else Effect.NONE
 
@@ -390,7 +379,7 @@ def _unlogged(_parser: Parser, _target: Target, _modes: Modes) -> Effect:
 
 
 def _write(parser: Parser, _target: Target, _modes: Modes) -> Effect:
-    """As the others; server tables have no effect, since services write to them like that."""
+    """Server tables have no effect, since services write to them in this way."""
     parser.accept_any("IGNORE")
     parser.accept_any("INTO", "FROM")
     is_system = folded(parser.table().database) in _SYSTEM

@@ -1,6 +1,6 @@
 """The binlog as transactions of one table: boundaries, row images and statements in order.
 
-It connects once: after python-mysql-replication's own reconnect the position would be unknown, so a
+It connects once: after python-mysql-replication's reconnect the position would be unknown, so a
 lost connection ends the stream with an error. Header positions of row events are not used.
 """
 
@@ -48,14 +48,14 @@ from joins.adapters.mysql.tokens import (
 from joins.plan.errors import SnapshotNeededError
 
 _COPIED_AGAIN = "; the table is copied again by itself."
-# They begin a transaction; what else they say, such as a tag, is nothing to us.
+# They begin a transaction; their other content, such as a tag, is ignored.
 GTIDS = frozenset({33, 34, 42, 162})
 # The stream understands them.
 _UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 38, 172}
 # They change no table by themselves.
 HARMLESS = {
     3: "STOP_EVENT",
-    5: "INTVAR_EVENT",  # of the statement behind it, which is judged; 13 and 14, too
+    5: "INTVAR_EVENT",  # of the next statement, which is judged; 13 and 14, too
     9: "APPEND_BLOCK_EVENT",  # of a LOAD DATA, which is judged when it is carried out; 11, 17, too
     11: "DELETE_FILE_EVENT",
     13: "RAND_EVENT",
@@ -98,17 +98,17 @@ def require_known(event_type: int) -> None:
     )
 
 
-_Foreign = Any  # objects of python-mysql-replication and PyMySQL's insides, which have no types
+_Foreign = Any  # objects of python-mysql-replication and PyMySQL's internals, which have no types
 
 HEARTBEAT_S = 0.5
 _READ_TIMEOUT_S = 30
 _STANDALONE = 1
 _PREPARED_XA = 64
-_FIXED_BYTES = 8  # in front of a table map, and of row events, two more of newer ones
+_FIXED_BYTES = 8  # before table maps and row events; newer row events have two more
 
 
 class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
-    """An event that we decode ourselves: table maps, row events, their fragments."""
+    """An event that Sluice decodes: table maps, row events, their fragments."""
 
     table_id = 0
 
@@ -120,7 +120,6 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         """The library stores nothing of a table map."""
 
     def header_bytes(self, event_type: int, default: int) -> int:
-        """Size of the fixed part of events of a type."""
         declared = self._post_header_lengths
         return int(declared[event_type - 1]) if declared else default
 
@@ -135,7 +134,7 @@ class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
 
 
 class _Reader(BinLogStreamReader):  # type: ignore[misc] # has no types
-    """The library's reader over such packets; its method names the class of packets itself."""
+    """The library's reader over such packets; its method hard-codes the packet class."""
 
     fetchone = FunctionType(
         BinLogStreamReader.fetchone.__code__,
@@ -188,7 +187,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RowImages:
-    """Changed rows of our table."""
+    """Changed rows of the captured table."""
 
     decoder: RowDecoder
     event: RowsEvent
@@ -204,10 +203,7 @@ class RowImages:
         return len(self.event.images)
 
     def changes(self) -> list[Change]:
-        """Each row before and after its change as wire values; SnapshotNeededError if unreadable.
-
-        An event is decoded completely or not at all.
-        """
+        """Rows before and after as wire values, all or none; SnapshotNeededError if unreadable."""
         with _understood("a row in the binlog"):
             return list(self.decoder.changes(self.event))
 
@@ -272,10 +268,8 @@ class BinlogStream:
     def events(self) -> Iterator[Event]:
         """Events until an error ends the stream.
 
-        Raises:
-            SourceUnavailableError: the connection was lost.
-            SnapshotNeededError: the binlog is gone, or its changes cannot be followed row by row.
-            SourceError: access is refused.
+        SourceUnavailableError if the connection was lost, SnapshotNeededError if the binlog is gone
+        or its changes cannot be followed row by row, SourceError if access is refused.
         """
         try:
             for event in self._reader:
@@ -424,7 +418,6 @@ class BinlogStream:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
     def _decoder_of(self, table_id: int) -> RowDecoder | None:
-        """The decoder of our table, None for another table."""
         if table_id in NO_TABLE:
             return None
         if table_id not in self._decoders:

@@ -47,8 +47,8 @@ _PLAIN_MATCHES: dict[Encoding, frozenset[TypeName]] = {
 }
 
 
-# Types whose values can be passed over in a row image, captured or not: `images.rows` knows how
-# long they are.
+# Types whose values can be skipped in a row image, captured or not: `images.rows` knows their
+# lengths.
 SIZED_TYPES = frozenset(
     [
         *(*_INTEGER_BITS, *_ENCODINGS, "bit", "vector"),
@@ -61,17 +61,9 @@ SIZED_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ServerColumn:
-    """A column in `information_schema.columns`.
+    """A column in `information_schema.columns`: `int` in `int(10) unsigned` is its `data_type`.
 
-    Attributes:
-        data_type: lower-case name, such as `varchar`.
-        column_type: the whole type, such as `int(10) unsigned zerofill`.
-        precision: digits of numbers, 0 if none.
-        scale: digits after the point, 0 if none.
-        charset: of texts, else None.
-        computed_from: names of the columns that the server computes it from.
-        collation: of texts, else None.
-        is_readable: whether its character set is supported.
+    `precision` and `scale` are digits, 0 if none. The server computes it from `computed_from`.
     """
 
     name: str
@@ -100,7 +92,7 @@ class ServerColumn:
 
     @property
     def encoding(self) -> Encoding | None:
-        """The encoding of its values, None for a type that we do not capture."""
+        """None for a type that cannot be captured."""
         if _COMPRESSED in self.column_type:
             return None
         if self.data_type in _INTEGER_BITS:
@@ -121,12 +113,7 @@ class MysqlColumn:
 
 @dataclass(frozen=True, slots=True)
 class CapturedTable:
-    """A checked table as snapshot and binlog need it; picklable.
-
-    Attributes:
-        columns: in the order of the declaration.
-        primary_key: declared names, in the server's key order.
-    """
+    """A checked table; `primary_key` has declared names in the server's order. Picklable."""
 
     database: str
     table: str
@@ -157,16 +144,12 @@ def fits(table: CapturedTable, now: CapturedTable) -> bool:
 
 
 def reads_alike(table: CapturedTable, now: CapturedTable) -> bool:
-    """Whether an exact conversion between them keeps each value as we write it.
-
-    BIT does not: the server's conversion reorders its bytes.
-    """
+    """True if an exact conversion keeps each value; for BIT the server reorders the bytes."""
     bits = ([column.server.data_type == "bit" for column in one.columns] for one in (table, now))
     return next(bits) == next(bits)
 
 
 def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
-    """What `fits` refuses, as definitions before and now."""
     pairs = [
         (old.server, new.server)
         for old, new in zip(before.columns, now.columns, strict=True)
@@ -213,10 +196,7 @@ def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
 def capture(
     where: str, fields: tuple[Field, ...], server_columns: list[ServerColumn]
 ) -> tuple[MysqlColumn, ...]:
-    """The declared `fields` matched with the server's columns; `where` names the table in messages.
-
-    Raises DefinitionError if columns are missing or their types cannot be declared so.
-    """
+    """The declared `fields` matched with the server's columns; DefinitionError if they differ."""
     exact = {column.name: column for column in server_columns}
     folded = {column.name.casefold(): column for column in server_columns}
     matches = {f.name: exact.get(f.name) or folded.get(f.name.casefold()) for f in fields}
@@ -258,7 +238,6 @@ def _complaints(declared: Field, column: ServerColumn) -> Iterator[str]:
 
 
 def accepts(column: ServerColumn, declared: SqlType) -> bool:
-    """Whether `declared` can hold every value of `column`."""
     encoding = column.encoding
     if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
         return _accepts_integer(column, declared)
@@ -279,14 +258,13 @@ def _accepts_integer(column: ServerColumn, declared: SqlType) -> bool:
 
 
 def suggestion(column: ServerColumn) -> str:
-    """The declared type that fits `column` best."""
     encoding = column.encoding
     if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
         needed = column.bits + (1 if column.unsigned else 0)
         wide = [name.value for name, bits in _DECLARED_BITS.items() if bits >= needed]
         return wide[0] if wide else "DECIMAL(20, 0)"
     if encoding is Encoding.DECIMAL:
-        narrow = column.precision <= 38  # the digits that a DECIMAL may have
+        narrow = column.precision <= 38  # the most digits of a DECIMAL
         return f"DECIMAL({column.precision}, {column.scale})" if narrow else "STRING"
     if encoding is Encoding.TIMESTAMP:
         return TypeName.TIMESTAMP_LTZ.value

@@ -1,9 +1,8 @@
 """The server's text protocol: the rows of a result as wire columns.
 
-PyMySQL creates an object per packet, row and value, most of a snapshot's cost. It still logs in,
-sends the statement and reads the columns; we read the packets that follow.
-
-Source: MySQL's documentation, "Text Resultset" and "MySQL Packets".
+PyMySQL creates an object per packet, row and value, most of a snapshot's cost. It only logs in,
+sends the statement and reads the columns; this module reads the packets that follow. Source:
+MySQL's documentation, "Text Resultset" and "MySQL Packets".
 """
 
 import re
@@ -27,9 +26,9 @@ from joins.plan.types import quoted
 
 _PIECE_ROWS = 10_000
 _PIECE_BYTES = 4 << 20
-_LARGEST = 0xFFFFFF  # a packet of this size goes on in the next one
+_LARGEST = 0xFFFFFF  # a packet of this size continues in the next one
 _HEADER = 4
-_SEQUENCE = 3  # its place in the header
+_SEQUENCE = 3  # its offset in the header
 _ERROR, _NULL, _EOF = 0xFF, 0xFB, 0xFE
 _EOF_BYTES = 9  # a value that begins as an EOF is in a longer packet
 _MORE, _FULL, _LAST, _ASTRAY, _DAMAGED = range(5)
@@ -42,13 +41,13 @@ _SECOND_US = 1_000_000
 
 
 Read = Callable[[memoryview], int]
-"""Puts bytes that have come into the view, and returns how many, 1 at the least."""
+"""Puts available bytes into the view; returns their number, at least 1."""
 
 
 def result_columns(
     connection: SafeConnection, statement: str, columns: int
 ) -> Iterator[list[pa.BinaryArray]]:
-    """What `statement` selects, `columns` columns of it, in pieces.
+    """The rows of `statement`, with `columns` columns, in pieces.
 
     A result that is not read to its end ends the connection. PyMySQL's errors may come after some
     rows.
@@ -64,13 +63,7 @@ def result_columns(
 
 
 def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.BinaryArray]]:
-    """The rows behind the column descriptions, a few MiB at a time.
-
-    Args:
-        read: the connection's bytes.
-        sequence: number of the first packet.
-        columns: of each row.
-    """
+    """The rows after the column descriptions, a few MiB at a time, from packet `sequence` on."""
     data = np.empty(_PIECE_BYTES, np.uint8)
     starts, ends = np.empty((2, columns, _PIECE_ROWS), np.int64)
     cursor = np.array([0, 0, sequence], np.int64)
@@ -92,8 +85,7 @@ def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.Bina
 
 
 def _require_end(came: int, packet: bytes) -> None:
-    """Require an EOF packet behind the rows."""
-    if came == _ASTRAY and packet[_SEQUENCE] == 0:  # as a server says that it shuts down
+    if came == _ASTRAY and packet[_SEQUENCE] == 0:  # a server sends this when it shuts down
         lost = "Lost connection to MySQL server during query"
         raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, lost)
     if came != _LAST:
@@ -160,8 +152,8 @@ def _find(
 ) -> int:
     """Locate the values of complete rows in `data`; returns what follows them.
 
-    `cursor` is the next packet's position, the next row and the next sequence number, and is
-    updated. `starts` and `ends` are filled with positions by column and row, negative for NULL.
+    `cursor`, which is updated, has the next packet's position, the next row and the next sequence
+    number. `starts` and `ends` get positions by column and row, negative for NULL.
     """
     at, row, sequence = cursor
     columns, rows = starts.shape
@@ -210,7 +202,7 @@ def select_expression(column: MysqlColumn) -> str:
     """The SELECT expression of `column` whose text has every digit that the binlog has."""
     name = quoted(column.server.name)
     if column.captured.encoding in (Encoding.FLOAT, Encoding.DOUBLE):
-        return f"{name} * 1e0"  # a FLOAT's own text has six digits, that of DOUBLE(9,4) four
+        return f"{name} * 1e0"  # a FLOAT's text has six digits, that of DOUBLE(9,4) four
     if column.captured.encoding is Encoding.DECIMAL and column.server.zerofill:
         return f"CAST({name} AS DECIMAL({column.server.precision}, {column.server.scale}))"
     return name
@@ -227,7 +219,7 @@ def wire_column(raw: pa.BinaryArray, column: MysqlColumn) -> pa.Array:
 
 
 def _texts(raw: pa.BinaryArray) -> pa.StringArray:
-    """Texts of the connection; as from the binlog, a surrogate becomes U+FFFD."""
+    """As from the binlog, a surrogate becomes U+FFFD."""
     try:
         return raw.cast(pa.string())
     except pa.ArrowInvalid:

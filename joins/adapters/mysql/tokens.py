@@ -1,8 +1,7 @@
 """Statements of MySQL and MariaDB: from the binlog's bytes to tokens, and a parser over tokens.
 
 Executable comments (``/*!50700 … */``, ``/*M!100100 … */``) are code where the server is new
-enough, so a statement may have several readings. A statement that cannot be read with certainty has
-none.
+enough, so a statement may have several readings. An ambiguous statement has none.
 """
 
 import contextlib
@@ -21,15 +20,15 @@ from pymysqlreplication.packet import BinLogPacketWrapper
 _ANSI_QUOTES = 1 << 2
 _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT = 3 << 21  # STRICT_TRANS_TABLES and STRICT_ALL_TABLES
-_RUN_EVERYWHERE = 50_700  # MariaDB skips the versions of MySQL 5.7 and what follows it
+_RUN_EVERYWHERE = 50_700  # MariaDB skips MySQL's versions from 5.7 on
 _MOST_GATES = 4
-_MOST_CHARACTERS = 1 << 20  # what is longer is a write in statement format
+_MOST_CHARACTERS = 1 << 20  # a longer statement is a write in statement format
 UNDECODED = "\ufffd"
 
 _ESCAPED = r"'(?:[^'\\]++|\\.|'')*+'", r'"(?:[^"\\]++|\\.|"")*+"'
 _DOUBLED = r"'(?:[^']++|'')*+'", r'"(?:[^"]++|"")*+"'
-# What is no token, such as a quote without its end, matches nothing. Unquoted U+0080 to U+00A0 are
-# spaces or parts of a word, as the session's character set says.
+# Invalid input, such as a quote without its end, matches nothing. Unquoted U+0080 to U+00A0 are
+# spaces or parts of a word, depending on the session's character set.
 _FORMS = r"""
   (?P<space>[ \t\n\v\f\r]+)
 | (?P<line>(?:\#|--(?=[\x00-\x20\x7f]|\Z))[^\n]*)
@@ -52,10 +51,8 @@ def _compiled(texts: tuple[str, str], double: str) -> re.Pattern[str]:
 class Modes:
     """The parts of `sql_mode` that decide how a statement is read and what it may do.
 
-    Attributes:
-        strict: whether it refuses values that do not fit, instead of changing them.
-        ansi_quotes: whether double quotes enclose names instead of texts.
-        escapes: whether a backslash in a text is an escape character.
+    `strict` refuses values that do not fit; with `ansi_quotes` double quotes enclose names; with
+    `escapes` a backslash in a text is an escape character.
     """
 
     strict: bool = True
@@ -82,11 +79,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token.
-
-    Attributes:
-        text: as written; of a quoted name without quotes.
-    """
+    """A token; `text` is as written, without the quotes of a name."""
 
     kind: Kind
     text: str
@@ -161,7 +154,7 @@ def _gated(text: str, modes: Modes) -> Iterator[tuple[Token, _Gate | None]]:
             in_code, gate = True, _gate_of(match)
         elif kind == "end" and in_code:
             in_code, gate = False, None
-        elif kind == "end":  # of nothing: a comment may begin with its second character
+        elif kind == "end":  # of no comment: one may begin with its second character
             at -= 1
             yield Token(Kind.SYMBOL, "*"), gate
         else:
@@ -201,8 +194,8 @@ def _tokens(kind: str, part: str, modes: Modes) -> Iterator[Token]:
 
 _Foreign = Any  # objects of python-mysql-replication, which have no types
 _FIXED_BYTES = 13  # before the status variables
-# Sessions have no other ones. Of a statement only words and names are read; `rows` of a table that
-# it changes are read by the server's own tables.
+# Sessions have no others. Only words and names of a statement are read; `rows` of a table that it
+# changes are read by the server's tables.
 _CODECS = {
     "utf8mb4": "utf-8",
     "utf8mb3": "utf-8",
@@ -230,17 +223,15 @@ _CODECS = {
     "ujis": "euc_jp",
     "eucjpms": "euc_jp",
 }
-_CHARACTER_SET_COLLATIONS = 131  # of MariaDB: how many, and four bytes each
+_CHARACTER_SET_COLLATIONS = 131  # of MariaDB: a count, and four bytes each
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A statement logged as text: DDL, or a change that was not logged as rows.
 
-    Attributes:
-        schema: its default database, empty for none.
-        text: U+FFFD stands for undecodable bytes, and comes first if nothing is certain.
-        modes: of its session.
+    `schema` is the default database, empty for none. In `text` U+FFFD stands for undecodable bytes,
+    and comes first if nothing is certain.
     """
 
     schema: str
@@ -249,11 +240,7 @@ class Statement:
 
 
 class QueryEvent(event.QueryEvent):  # type: ignore[misc] # has no types
-    """A statement, also with unknown status variables.
-
-    Attributes:
-        is_whole: whether all status variables are known.
-    """
+    """A statement; `is_whole` is false if a status variable is unknown."""
 
     is_whole = True
     _end: int | None = None
@@ -266,17 +253,17 @@ class QueryEvent(event.QueryEvent):  # type: ignore[misc] # has no types
             return
         try:
             super()._read_status_vars_value_for_key(key)
-        except StatusVariableMismatch:  # how long its value is, only the server knows
+        except StatusVariableMismatch:  # only the server knows the length of its value
             self.is_whole = False
             self.packet.advance(self._end - self.packet.read_bytes)
 
 
-# The library makes what this mapping says of each event, and has no other way to be told.
+# The library creates each event by this mapping; it has no other hook.
 BinLogPacketWrapper._BinLogPacketWrapper__event_map[constants.QUERY_EVENT] = QueryEvent
 
 
 def query_statement(query_event: _Foreign, charsets: Mapping[int, str]) -> Statement:
-    """The statement of a query event; `charsets` are by collation number."""
+    """`charsets` are by collation number."""
     fixed: int = query_event._declared_post_header_len(_FIXED_BYTES)
     length = (
         query_event.event_size
@@ -285,7 +272,7 @@ def query_statement(query_event: _Foreign, charsets: Mapping[int, str]) -> State
         - query_event.schema_length
         - 1
     )
-    packet = query_event.packet.packet  # the text is what was read of it last
+    packet = query_event.packet.packet  # the text was read last
     text = bytes(packet._data[packet._position - length : packet._position])
     number = getattr(query_event, "character_set_client", None)
     charset = "utf8mb4" if number is None else charsets.get(int(number), "")
@@ -313,7 +300,7 @@ def decoded(text: bytes, charset: str) -> str:
 
 
 END = Token(Kind.SYMBOL, "")
-_RAW_NAME = "#mysql50#"  # what follows is the name of a file, in which characters are encoded
+_RAW_NAME = "#mysql50#"  # followed by the name of a file, in which characters are encoded
 
 
 class Effect(Enum):
@@ -337,12 +324,7 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The followed table.
-
-    Attributes:
-        columns: the server's names of the captured columns.
-        computed_from: the server's names of columns that some of them are computed from.
-    """
+    """The followed table; its column names are the server's."""
 
     database: str
     table: str
@@ -390,7 +372,6 @@ class Parser:
         return self._tokens[self._at - 1]
 
     def accept(self, *words: str) -> bool:
-        """Skip these words if they come next."""
         behind = self._at + len(words)
         ahead = self._tokens[self._at : min(behind, self._end)]
         if tuple(token.word for token in ahead) != words:
@@ -413,7 +394,6 @@ class Parser:
         return token.text
 
     def table(self) -> TableName:
-        """A table's name, by default in the session's database."""
         first = "" if self.symbol(".") else self.name()
         if not first:
             return TableName(self._schema, self.name())
@@ -428,7 +408,6 @@ class Parser:
         return names
 
     def account(self) -> None:
-        """A user's name, optionally with a host."""
         self.next()
         if self.symbol("@"):
             self.next()

@@ -55,11 +55,7 @@ def words_of(command_line: Sequence[str]) -> list[str]:
 
 
 class ForkedChild:
-    """A process forked for us by another one, with the interface of `subprocess.Popen`.
-
-    Attributes:
-        returncode: negative of a signal; None before `poll` or `wait` saw the end.
-    """
+    """A child of the forking process, like `subprocess.Popen`; `returncode` < 0 is a signal."""
 
     def __init__(self, pid: int, link: socket.socket) -> None:
         link.setblocking(False)
@@ -68,10 +64,7 @@ class ForkedChild:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, None while it lives.
-
-        If the forking process is gone, it counts as killed.
-        """
+        """The exit code, None while it lives. Without the forking process it counts as killed."""
         if self.returncode is not None:
             return self.returncode
         try:
@@ -102,11 +95,7 @@ class ForkedChild:
 
 
 class Forks:
-    """The children of this single-threaded process, and who waits for their ends.
-
-    Attributes:
-        waiting: child → the connection of the requester.
-    """
+    """The children of this single-threaded process, and the requesters that wait for their ends."""
 
     def __init__(self) -> None:
         self.waiting: dict[int, socket.socket] = {}
@@ -128,10 +117,7 @@ class Forks:
         link.close()
 
     def turn(self, timeout_s: float | None) -> dict[int, int]:
-        """Handle pending events, or wait for one.
-
-        Returns exit codes of children without a waiter.
-        """
+        """Handle events, or wait for one; returns exit codes of children without a waiter."""
         for key, _ in self._selector.select(timeout_s):
             key.data()
         unknown = {}
@@ -146,9 +132,9 @@ class Forks:
         return unknown
 
     def fork(self, work: Callable[[], int], *, leads: bool) -> int:
-        """A child that runs `work`, exits with its result, and dies with this process.
+        """A child that exits with the result of `work`; `leads` a session.
 
-        `leads` makes it the leader of a new session and process group.
+        It dies with this process.
         """
         sys.stdout.flush()
         sys.stderr.flush()
@@ -170,7 +156,6 @@ class Forks:
             os._exit(code)
 
     def _leave(self, *, leads: bool) -> None:
-        """Release in the child everything of the forking process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if leads:

@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 SourceChild = subprocess.Popen[str] | ForkedChild
-"""A process of a source: a child of ours, or a forked one."""
+"""A process of a source: a child of this process, or a forked one."""
 
 
 def prepare() -> None:
@@ -89,11 +89,10 @@ def _forked(server: socket.socket, module: str) -> tuple[SourceChild, IO[str], I
 
 
 def _serve(requests: socket.socket) -> None:
-    """Fork for each request until the runner is gone."""
     bind_to_parent()
     setproctitle("sluice-sources")
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)  # the runner finds its secrets there
+    os.dup2(nothing, 0)  # the runner's standard input has its secrets
     os.close(nothing)
     forks = Forks()
     forks.watch(requests, lambda: _fork(forks, requests))
@@ -147,7 +146,6 @@ class SourceProcess:
     def __init__(
         self, module: str, config: SourceConfig, on_event: Callable[[dict[str, Any]], None]
     ) -> None:
-        """Start `python -m module` with `config`."""
         self._topic = config.kafka.topic
         self._on_event = on_event
         self._last_error: dict[str, Any] | None = None
@@ -178,7 +176,6 @@ class SourceProcess:
 
     @property
     def ended_silently(self) -> bool:
-        """Whether the child has ended without reporting an error."""
         if self.running:
             return False
         self._reader.join(_STOP_TIMEOUT_S)
@@ -193,7 +190,6 @@ class SourceProcess:
         )
 
     def stop(self) -> None:
-        """Ask the child to end, and kill it after a timeout."""
         self.send({"stop": True})
         with suppress(BrokenPipeError):
             self._input.close()
@@ -202,7 +198,7 @@ class SourceProcess:
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
-        self._reader.join(_STOP_TIMEOUT_S)  # its last words are heard before the next one starts
+        self._reader.join(_STOP_TIMEOUT_S)  # its last events are read before the next one starts
         if not self._reader.is_alive():
             self._output.close()
 

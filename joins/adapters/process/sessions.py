@@ -1,7 +1,4 @@
-"""The inside of a source's process: its protocol with the runner, and sessions with back-off.
-
-docs/reference/contracts.md describes the lines of the protocol.
-"""
+"""A source's process: its protocol (docs/reference/contracts.md) and sessions with back-off."""
 
 import ctypes
 import json
@@ -23,7 +20,7 @@ _GRACE_S = 5.0
 
 
 class SourceProtocol:
-    """Commands from standard input, events to standard output; safe for several threads."""
+    """Commands from standard input, events to standard output; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +48,6 @@ class SourceProtocol:
         """Handle a command other than `stop`; on the listening thread."""
 
     def tell(self, event: str, value: Mapping[str, Any]) -> None:
-        """Write one event."""
         line = json.dumps({"event": event, **value}, separators=(",", ":"))
         with self._lock:
             sys.stdout.write(line + "\n")
@@ -69,8 +65,6 @@ def bind_to_parent() -> None:
 
 
 class _Redacted(TextIOBase):
-    """Writes whole lines without secrets."""
-
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._rest = ""
@@ -108,8 +102,7 @@ def run_process(
 ) -> int:
     """Read the configuration and run with it; returns the exit code.
 
-    `run` gets the `config` of the first line and returns the exit code. Warnings of the libraries
-    `quiet` are suppressed.
+    Libraries `quiet` do not warn.
     """
     bind_to_parent()
     redact_standard_error()
@@ -131,8 +124,7 @@ def run_sessions(
 ) -> int:
     """Run sessions with back-off until the protocol stops; returns the exit code.
 
-    Errors are reported; those of the types `retried` start a new session, others of ours end with
-    1.
+    Reports errors; the types `retried` start a new session, other SluiceErrors end with 1.
     """
     wait_s = _BACKOFF_S[0]
     while not protocol.stopped.is_set():

@@ -15,9 +15,7 @@ from joins.plan.errors import CheckpointError
 class AppendedFile:
     """A file of entries that outlive the process, up to a count stored elsewhere.
 
-    Args:
-        size: bytes of an entry.
-        kept: number of valid entries; the rest of the file is ignored.
+    An entry has `size` bytes; `kept` entries are valid, and the rest of the file is ignored.
     """
 
     def __init__(self, path: Path, size: int, kept: int) -> None:
@@ -31,7 +29,7 @@ class AppendedFile:
         return b"".join(self.parts(max(1, self._saved)))
 
     def parts(self, entries: int) -> Iterator[bytes]:
-        """As `load`, so many entries at a time."""
+        """Like `load`, `entries` at a time."""
         size = self._saved * self._size
         if not size:
             return
@@ -71,7 +69,7 @@ class AppendedFile:
         self.path.unlink(missing_ok=True)
 
 
-_PART = 1 << 18  # keys that are read at once
+_PART = 1 << 18  # keys per read
 
 
 class KeyFile:
@@ -102,15 +100,11 @@ _SPARE = 1_000_000
 
 
 class TimeFile:
-    """Durable `RowTimes`.
+    """Durable `RowTimes`: a file with an entry for each change.
 
-    A file has an entry for each change. One with many more entries than keys is replaced by
-    another, which begins with one entry a key.
-
-    Args:
-        path: prefix of the files' names; a number follows.
-        kept: number of the file, and of its valid entries.
-        spare: entries beyond two a key that a file may have.
+    A file with more than two entries a key and `spare` more is replaced by another, which begins
+    with one entry a key. A number follows `path`; `kept` is the file's number, and its valid
+    entries.
     """
 
     def __init__(self, path: Path, kept: tuple[int, int], spare: int = _SPARE) -> None:
@@ -133,7 +127,7 @@ class TimeFile:
     def save(self) -> tuple[int, int]:
         """Make all durable; number of the file and of its entries."""
         if self._old is not None:
-            self._old.remove()  # that it is not needed was kept since
+            self._old.remove()  # the previous save recorded that it is not needed
             self._old = None
         count = self._file.save()
         if count > 2 * len(self._times) + self._spare:

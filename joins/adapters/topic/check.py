@@ -1,7 +1,4 @@
-"""Checks a topic as a dimension by a few of its newest records.
-
-Plain Python: the control plane does not load numba. The process checks every record.
-"""
+"""Checks a topic by a few newest records, in plain Python: the control plane loads no numba."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +59,6 @@ def newest_records(kafka: KafkaOptions, count: int) -> list[NewestRecord]:
 
 @contextmanager
 def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
-    """A consumer without a group."""
     try:
         consumer = KafkaConsumer(
             **client_options(kafka),
@@ -101,8 +97,8 @@ _WHAT_WOULD_DO = (
 def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]) -> None:
     """Check the topic, its newest records and the declared evidence.
 
-    Raises SourceUnavailableError if a cluster, Connect or the registry does not answer, SourceError
-    if something is missing or records do not fit.
+    SourceUnavailableError if a cluster, Connect or the registry does not answer, SourceError if
+    something is missing or records do not fit.
     """
     cluster = KafkaCluster(source.kafka, keep_open=True)
     try:
@@ -164,8 +160,6 @@ def _check_connect(url: str, connector: str) -> None:
 
 
 class _RecordCheck:
-    """Checks single records of a topic."""
-
     def __init__(
         self, source: TopicSource, fields: tuple[Field, ...], primary_key: tuple[str, ...]
     ) -> None:
@@ -249,8 +243,6 @@ class _RecordCheck:
 
 
 class _AvroCheck(_RecordCheck):
-    """Checks the schemas of single records."""
-
     # reads better deep: what is asked of a record is the same in both.
 
     def __init__(
@@ -286,7 +278,6 @@ class _AvroCheck(_RecordCheck):
                 ) from exc
 
     def _object(self, record: NewestRecord, text: bytes) -> Mapping[str, Any]:
-        """An object with the members of the record's schema, without values."""
         if text[:1] != _AVRO or len(text) < _HEADER_BYTES:
             raise self._wrong(
                 record,

@@ -51,13 +51,10 @@ _OF_THE_CONNECTOR = {
 
 
 class NoticeTopic:
-    """Reads the topic of all connectors' notifications and returns those about our table.
+    """Reads the topic of all connectors' notifications and returns those about one table.
 
-    Args:
-        kafka: the cluster and the topic of the notifications.
-        topic: of the table's records.
-        read: an earlier `read_to`: the id of the topic of notifications, and its next offsets.
-        schemas: of a connector that writes Avro, which its notifications use, too.
+    `read` is an earlier `read_to`: the id of the topic of notifications, and its next offsets.
+    `schemas` are for a connector that writes Avro, in its notifications, too.
     """
 
     def __init__(
@@ -93,7 +90,7 @@ class NoticeTopic:
     def read(self, table: ForeignTable | None) -> list[Notice]:
         """New notifications about the table; `table` is as its records say, None before the first.
 
-        A topic that was created again or ends before the stored offsets is read from its beginning.
+        A topic that was recreated or ends before the stored offsets is read from its beginning.
         """
         topic = self._cluster.require(self._kafka.topic)
         ends, begins = self._cluster.end_offsets(topic), self._cluster.beginning_offsets(topic)
@@ -123,7 +120,7 @@ class NoticeTopic:
                         yield notice
 
     def _texts(self, values: pa.Array) -> list[bytes | None]:
-        """Keys or values as JSON; those that are not Avro stay unchanged."""
+        """Keys or values as JSON; values that are not Avro stay unchanged."""
         own: list[bytes | None] = values.to_pylist()
         if self._avro is None:
             return own
@@ -134,8 +131,8 @@ class NoticeTopic:
 def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None) -> Notice | None:
     """The notification's content about the table in `topic`; None if it is about others.
 
-    The records' own data decides. Only what they lack is taken from the topic's name, which begins
-    with the connector's unless a transformation renames it.
+    The records' data decides. Only what they lack is taken from the topic's name, which begins with
+    the connector's unless a transformation renames it.
     """
     if read.family is not SnapshotFamily.INITIAL or read.timestamp_ms is None:
         return None
@@ -165,7 +162,7 @@ def _is_by(connector: str | None, topic: str, table: ForeignTable | None) -> boo
 
 
 def _is_of(scanned: str, prefix: str, topic: str, table: ForeignTable | None) -> bool:
-    """Whether the table was scanned; PostgreSQL's names may begin with the database."""
+    """True if the table was scanned; PostgreSQL's names may begin with the database."""
     parts = scanned.split(".")
     if table is not None and "." in table.name:
         known = table.name.split(".")
@@ -175,7 +172,6 @@ def _is_of(scanned: str, prefix: str, topic: str, table: ForeignTable | None) ->
 
 
 def schemas_of(source: TopicSource) -> SchemaRegistry | None:
-    """The registry of the topic's schemas, None for a format without one."""
     registry = source.value.registry
     return None if registry is None else SchemaRegistry(registry)
 
@@ -205,7 +201,6 @@ def decoder_of(
 
 
 def warm_up(source: TopicSource) -> None:
-    """Compile the topic's decoder, or load the node's compiled code."""
     if source.value.name in OF_CHANGES:
         debezium.warm_up()
     if source.value.registry is not None:

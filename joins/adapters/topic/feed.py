@@ -1,4 +1,4 @@
-"""The process of a topic's dimension: sends a foreign topic to our changelog topic.
+"""The process of a topic's dimension: sends a foreign topic to Sluice's changelog topic.
 
 Changes keep their position in their topic and the generation of their snapshot. Once a generation
 is proven complete, its watermark record goes into every partition. docs/reference/contracts.md
@@ -71,17 +71,17 @@ from watermark.foreign_records import NewSnapshot
 _COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 _READ_AHEAD = 100_000
 _READ_AHEAD_BYTES = 128 << 20
-_FIRST_RECORD_BYTES = 10_000  # until one was read
+_FIRST_RECORD_BYTES = 10_000  # until a record was read
 _DECODED_ROWS = 20_000
 _WAIT_S = 0.2
-_TOGETHER_S, _FEW = 0.03, 1_000  # records that come one by one are taken together
+_TOGETHER_S, _FEW = 0.03, 1_000  # collects records that arrive one by one
 _DESCRIBED_S = 1.0  # partitions are not added more often
 _KEPT_S = 1.0
-_KEPT_COMPLETE_S = 5.0  # then its syncs hold changes up, of which little is sent again after a kill
+_KEPT_COMPLETE_S = 5.0  # a sync delays changes, and after a kill little is sent again
 _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
 _HEARD_S = 0.2
-_HEARD_COMPLETE_S = 1.0  # then a notification can tell of a later snapshot only
+_HEARD_COMPLETE_S = 1.0  # then a notification can only announce a later snapshot
 _MOST_SHOWN = 80
 _READ_ANEW = (
     "The topic is read anew from its beginning by itself, as a new generation; rows that it does "
@@ -123,7 +123,6 @@ class TopicFeedSession:
         self._answer = self._snapshot.ask(now_ms(), self._done)
 
     def close(self) -> None:
-        """End the connections."""
         self._cluster.close()
         self._records.close()
         if self._group is not None:
@@ -138,11 +137,9 @@ class TopicFeedSession:
     def run(self, producer: RecordSink) -> None:
         """Follow the topic until the protocol stops, or a bounded table is complete.
 
-        Raises:
-            SourceUnavailableError: a cluster cannot be reached; a new session may succeed.
-            SnapshotNeededError: the records cannot be followed.
-            ForeignRecordError: a record cannot be read; an operator may skip it.
-            SourceError: the topic cannot be read as it is.
+        SourceUnavailableError: a new session may succeed. SnapshotNeededError: the records cannot
+        be followed. ForeignRecordError: an operator may skip the record. SourceError: the topic
+        cannot be read as declared.
         """
         event = "streaming"
         while not self._protocol.stopped.is_set():
@@ -229,13 +226,12 @@ class TopicFeedSession:
             self._done, self._table = dict(kept.position.offsets), kept.table
             self._times = self._find_times(kept.times)
             self._find_keys(kept.counted, kept.placed)
-        self._remove_keys(self._snapshot.generation - 1)  # a kill may have kept them
+        self._remove_keys(self._snapshot.generation - 1)  # a kill may have left them
 
     def _find_ends(self) -> Offsets | None:
         """End offsets of a table without connector; None with a connector.
 
-        The ends found at submission are invalid if the topic was created again or has lost records
-        before them.
+        Ends found at submission are invalid if the topic was recreated or lost records before them.
         """
         source, kept = self._config.source, self._journal.position.topic_id
         if source.evidence is not None:
@@ -251,7 +247,6 @@ class TopicFeedSession:
         return tuple(sorted(there.items()))
 
     def _find_keys(self, counted: int, placed: int) -> None:
-        """Open the key files of this generation: counted snapshot rows, and partitions of keys."""
         file = self._config.state_file
         number = self._snapshot.generation
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
@@ -277,7 +272,6 @@ class TopicFeedSession:
             )
 
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
-        """Require that the topic still has the records behind the stored offsets."""
         self._check_id(kept.position.topic_id)
         files = (f".rows-{kept.generation}", f".places-{kept.generation}")
         if any(self._config.state_file.with_suffix(each).exists() for each in files):
@@ -340,10 +334,7 @@ class TopicFeedSession:
         return ends
 
     def _fetch(self, ends: Mapping[int, int]) -> list[ChangePiece]:
-        """Read partitions with few held records.
-
-        Returns pieces that no older record can precede.
-        """
+        """Read partitions with few held records; pieces that no older record can precede."""
         most = min(_READ_AHEAD, _READ_AHEAD_BYTES // self._record_bytes)
         most = max(1, most // self._config.partitions)
         ranges = {
@@ -447,7 +438,6 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _process(self, producer: RecordSink, window: Window) -> None:
-        """Send the records of a window, each in its generation."""
         snapshot, generations, at = self._snapshot, [], 0
         new: NewSnapshot | None = None
         while at < len(window) and (new is None or not new.must_read_again):
@@ -484,7 +474,7 @@ class TopicFeedSession:
     def _begin_generation(self, new: NewSnapshot) -> None:
         """Begin a later snapshot at its start, in one step of the journal.
 
-        Its records that were already sent in the generation before are read again.
+        Its records that were already sent in the previous generation are read again.
         """
         back: dict[int, int] = {}
         if new.must_read_again:
@@ -556,7 +546,6 @@ class TopicFeedSession:
             piece.actions[place] = Action.NOTHING
 
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
-        """The piece with times of deletions, if the table has versions."""
         if self._deletions is None:
             return piece
         piece, unknown = self._deletions.of(piece, self._times)
@@ -589,7 +578,6 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _hear(self) -> None:
-        """Read notifications, Connect's offset and the operator's decisions."""
         self._decisions = read_decisions(self._config.decisions_file)
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
@@ -624,7 +612,7 @@ class TopicFeedSession:
         if not isinstance(answer, Complete) and answer.missing is Missing.ENDS:
             ends = self._cluster.end_offsets(self._topic)
             self._description = self._cluster.require(self._topic)
-            self._check_id(self._topic_id)  # behind the ends, which were asked for by name
+            self._check_id(self._topic_id)  # after the ends, which were looked up by name
             self._snapshot.ended(ends)
             answer = self._snapshot.ask(now_ms(), self._done)
         return answer
@@ -693,10 +681,7 @@ class TopicFeedSession:
 
 
 def _deletions_of(config: TopicFeedConfig) -> DeletionTimes | None:
-    """The times of deletions, None for a table without versions or with the time in its key.
-
-    A key that includes the time has a single version.
-    """
+    """None for a table without versions, or with the time in its key (a single version)."""
     if config.rowtime is None or config.rowtime in config.primary_key:
         return None
     keys = {each.name: each.key for each in config.source.metadata}
@@ -718,7 +703,6 @@ def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str
 
 
 def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal) -> None:
-    """Report a complete bounded table again, without reading its topic."""
     snapshot = ForeignSnapshot(range(config.partitions), SnapshotRules(), kept.snapshot)
     place = {
         "epoch": epoch_of(kept.generation),
@@ -757,7 +741,7 @@ def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
         session = TopicFeedSession(config, protocol)
         producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
         try:
-            warm_up(config.source)  # behind the connections, whose faults are told first
+            warm_up(config.source)  # after the connections, whose faults are reported first
             session.run(producer)
         finally:
             producer.close()

@@ -28,15 +28,8 @@ Offsets = tuple[tuple[int, int], ...]
 class TopicFeedConfig:
     """Configuration of the process of a topic's dimension.
 
-    Attributes:
-        source: the topic, with resolved login.
-        fields: the declared columns.
-        primary_key: names, in key order.
-        kafka: our own cluster; its topic is the changelog topic.
-        state_file: of the process's `FeedJournal`; key files are beside it.
-        decisions_file: the operator's decisions, written by the runner.
-        rowtime: the column that orders the versions of a row, None without versions.
-        failpoints: as in `SLUICE_FAILPOINTS`.
+    `kafka` is Sluice's cluster with the changelog topic. The runner writes `decisions_file`.
+    `rowtime` orders the versions of a row, None without versions.
     """
 
     source: TopicSource
@@ -103,7 +96,6 @@ class FeedJournal:
 
     Attributes:
         position: phase, topic, generation and offsets, by the rules of `watermark.foreign`.
-        snapshot: of `ForeignSnapshot`.
         table: of the records, as far as they say.
         ends: (partition, offset) where a table without connector is complete.
         notices: id of the topic of notifications, and (partition, next offset).
@@ -177,7 +169,7 @@ class FeedJournal:
 
 
 def read_journal(path: Path) -> FeedJournal:
-    """The entry in `path`, that of a new source if there is no file."""
+    """The entry in `path`; a new source's without a file."""
     value = read_json(path)
     if value is None:
         return FeedJournal()
@@ -221,13 +213,10 @@ def _pairs(value: Iterable[Sequence[int]]) -> Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An operator's decision about a topic.
+    """An operator's decision about a topic; `record` is the acknowledgement.
 
-    Attributes:
-        record: the acknowledgement, as shown.
-        generation: counts as complete, if not None.
-        place: partition and offset of a skipped record.
-        topic_id: of the topic that has the record, not another one of its name.
+    Either `generation` counts as complete, or the record at `place` (partition and offset) of the
+    topic with this id is skipped.
     """
 
     record: Mapping[str, Any]
@@ -252,7 +241,6 @@ class Decisions:
 
 
 def read_decisions(path: Path) -> Decisions:
-    """The decisions in `path`; none if there is no file."""
     value = read_json(path)
     if value is None:
         return Decisions()

@@ -49,7 +49,6 @@ class TopicProducer:
             raise SourceUnavailableError(exc.message, hint=exc.hint) from exc
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; returns its (partition, offset) pairs."""
         producer = ChangelogProducer(self._kafka, self._partitions, self._source)
         try:
             return producer.watermark(high, generation)
