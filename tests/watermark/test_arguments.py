@@ -52,6 +52,8 @@ MADE_BY_THE_PACKAGE = {
     "UndelegatedReader",
     "JoinedRow",
     "LoggedRecord",
+    "SnapshotFacts",
+    "SnapshotJournal",
     "TimeWindow",  # made and hashed for each record
     "Timer",
     "TimerQueue",
