@@ -19,9 +19,10 @@ _JOURNAL = "journal of a topic"
 
 
 class FeedPhase(StrEnum):
-    """Progress of a topic's copy in its journal.
+    """How far the copy of a topic is, as its journal says.
 
     Attributes:
+        NEW: nothing is read.
         COPYING: the current generation is not proven complete.
         WHOLE: the current generation is proven complete.
         ABANDONED: the topic cannot be followed; it is read again from its beginning.
@@ -138,14 +139,16 @@ class CopyState(StrEnum):
 
 
 class CopyEvent(StrEnum):
-    """Events of the proof.
+    """What changes the proof of a generation.
 
     Attributes:
         PROOF: there is evidence.
         DOUBT: there is no evidence, or it does not hold any more.
         UNREST: rows may be on their way.
         ENDS: the ends of the partitions are read.
-        OVERRIDE: an operator declares the table complete.
+        OVERRIDE: an operator says that the table is complete.
+        APPLIED: everything up to the ends is applied.
+        SUPERSEDE: a later snapshot begins a new generation.
     """
 
     PROOF = "proof"

@@ -14,9 +14,11 @@ from watermark.transitions import next_state
 
 
 class Phase(StrEnum):
-    """Phase of a job.
+    """Where a job is.
 
-    LOAD: tables are copied; the stream is not read. JOIN: each record is joined when it comes.
+    Attributes:
+        LOAD: tables are copied; the stream is not read.
+        JOIN: each record is joined when it comes.
     """
 
     LOAD = "LOAD"
@@ -24,10 +26,11 @@ class Phase(StrEnum):
 
 
 class PhaseEvent(StrEnum):
-    """Event of a job's phase.
+    """What happens to a job's phase.
 
-    GATE_OPENED: every channel of every table has committed its watermark. RESTORED: a runner starts
-    from the checkpoint.
+    Attributes:
+        GATE_OPENED: every channel of every table has committed its watermark.
+        RESTORED: a runner starts from the checkpoint.
     """
 
     GATE_OPENED = "gate_opened"

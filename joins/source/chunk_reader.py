@@ -28,7 +28,15 @@ from watermark.transitions import illegal_step, next_state
 
 
 class SourcePhase(StrEnum):
-    """Progress of a table's copy; LOW is taken before COPYING, HIGH before FOLLOWING."""
+    """How far the copy of a captured table is.
+
+    Attributes:
+        NEW: nothing is read.
+        COPYING: LOW is taken, and chunks are read.
+        COPIED: every chunk is acknowledged.
+        FOLLOWING: HIGH is taken; changes are followed.
+        ABANDONED: the table must be copied again.
+    """
 
     NEW = "new"
     COPYING = "copying"
@@ -40,8 +48,12 @@ class SourcePhase(StrEnum):
 class SourceStep(StrEnum):
     """What one durable write of a source makes true.
 
-    CHUNKS and LAST_CHUNK acknowledge a group of chunks. After ABANDON the table must be copied
-    again; the copy may still finish its step.
+    Attributes:
+        BEGIN: takes LOW, in a new generation.
+        CHUNKS: says that a group of chunks is acknowledged.
+        LAST_CHUNK: says that the last group is acknowledged.
+        HIGH: takes HIGH.
+        ABANDON: says why the table must be copied again. The copy may end its step meanwhile.
     """
 
     BEGIN = "begin"
