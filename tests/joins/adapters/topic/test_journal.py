@@ -158,7 +158,7 @@ def test_a_table_is_not_whole_before_what_is_read_again_is_applied(kafka, tmp_pa
         assert session._snapshot.generation == 2
         before = read_journal(source.config.state_file)
         session._done = {0: 1, 1: 1}  # as right behind the step back
-        session._snapshot.word("all rows are there")
+        session._snapshot.override("all rows are there")
         session._snapshot.ask(0, session._done)
         session._snapshot.ended({0: 2, 1: 2})
         assert session._snapshot.ask(0, session._done).missing == "applied"
