@@ -349,7 +349,7 @@ class Settings(BaseSettings):
     )
     restart_limit: int = _setting(
         50,
-        "Crashes in a row after which a job is FAILED; a healthy minute starts the count anew.",
+        "Crashes in a row after which a job is FAILED; a healthy minute resets the count.",
         "0 to 1000000",
         ge=0,
         le=1_000_000,

@@ -4,7 +4,7 @@
 |---|---|
 | `ServiceError` | root of this package |
 | `ConfigError` | a setting is missing, malformed or out of range |
-| `SecretError` | a `${secret:name}` reference is malformed or nobody provides it |
+| `SecretError` | a `${secret:name}` reference is malformed or not provided |
 | `NotAllowedError` | a script names a broker, a database or a path that is not allowed |
 | `SubmissionError` | a submission is too large or otherwise not acceptable |
 | `JobNotFoundError` | there is no such job |
@@ -41,7 +41,7 @@ class ConfigError(ServiceError, fault="config"):
 
 
 class SecretError(ServiceError, fault="secret"):
-    """A `${secret:name}` is malformed, or nobody provides it."""
+    """A `${secret:name}` is malformed, or not provided."""
 
 
 class NotAllowedError(ServiceError, fault="not-allowed"):
@@ -174,7 +174,7 @@ class WaitTimeoutError(ControlPlaneError, fault="wait-timeout"):
 
 
 class ExportError(ServiceError, fault="export"):
-    """`sluice export`: package, address or cursor's file is missing, or nobody receives.
+    """`sluice export`: package, address or cursor's file is missing, or no receiver answers.
 
     Attributes:
         passing: the same may succeed later.

@@ -22,14 +22,8 @@ ALLOWED = {
     "joins/adapters/datagen.py:main": "one line of our own json.dumps",
     "joins/adapters/process/sessions.py:first_line": "one line of our own json.dumps",
     "joins/adapters/process/sessions.py:listen": "lines of our own json.dumps",
-    "joins/plan/causes.py:_sentence": "the message of an exception",
     "service/cli/output.py:say_error": "an excerpt of a script, for a terminal",
     "service/cli/output.py:show": "a table, for a terminal",
-    "service/embedded/jars.py:read_lock": "a file of this repository",
-    "service/embedded/jars.py:_cause": "a report of Ivy",
-    "service/embedded/process.py:last_lines": "the log of a broker or database",
-    "service/embedded/relock.py:read_roots": "a file of this repository",
-    "service/jobs/store/database.py:_first_line": "a message of a database",
 }
 
 

@@ -67,6 +67,8 @@ def main() -> None:
             up = subprocess.Popen(command, stdout=file, cwd=ROOT, env={**os.environ, **traced})
         try:
             while "first.sql" not in said.read_text():
+                if up.poll() is not None:
+                    raise SystemExit("sluice up ended")
                 time.sleep(0.5)
             server = next(word for word in said.read_text().split() if word.startswith("http://"))
             script = (directory / "data/first.sql").read_text()
@@ -81,7 +83,7 @@ def main() -> None:
                 os.kill(pid, signal.SIGUSR1)
             seen.touch()
             time.sleep(TRACED_S)
-            lines = sorted(set(seen.read_text().splitlines()))
+            lines = sorted({line for line in seen.read_text().split("\n") if line})
         finally:
             up.terminate()
             up.wait()

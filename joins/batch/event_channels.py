@@ -323,7 +323,7 @@ class EventChannels:
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise StateFormatError(
                 "stored watermarks of the job's channels are damaged or of another format",
-                hint="Restore the job's directory from a backup, or submit the job anew.",
+                hint="Restore the job's directory from a backup, or submit the job again.",
             ) from exc
 
 

@@ -79,7 +79,7 @@ class ChangelogScan:
         except (OSError, pa.ArrowException) as exc:
             raise SinkError(
                 f'changelog of dimension "{self._name}" cannot be read: {exc}',
-                hint="A file of it was changed from outside; restore it, or submit the job anew.",
+                hint="A file of it was changed from outside; restore it, or submit the job again.",
             ) from exc
 
     def expired(self, why: str) -> VersionExpiredError:

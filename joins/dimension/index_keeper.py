@@ -104,7 +104,7 @@ class IndexKeeper:
                 continue  # a clean-up was interrupted in the middle
         raise PinnedVersionExpiredError(
             f'no version from {at_least} to {newest} of "{self._changelog.path}" can be read',
-            hint="Restore the table's data files from a backup, or submit the job anew.",
+            hint="Restore the table's data files from a backup, or submit the job again.",
         )
 
     def prune(self, pinned: int | None) -> None:

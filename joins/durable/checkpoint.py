@@ -118,7 +118,7 @@ PROGRESS_DAMAGED = (
     "Remove this file and resume the job: it goes on where its output ends, nothing is lost or "
     "repeated; only the counters of the status (joined, matched, dead letters) begin at 0 again."
 )
-_DAMAGED = "It was damaged from outside; restore it from a backup or submit the job anew."
+_DAMAGED = "It was damaged from outside; restore it from a backup or submit the job again."
 
 
 def read_json(
@@ -139,7 +139,7 @@ def read_json(
     if version != format_version:
         raise CheckpointError(
             f'file "{path}" has format version {version}, expected {format_version}',
-            hint="Run the version of Sluice that wrote this job, or submit the job anew.",
+            hint="Run the version of Sluice that wrote this job, or submit the job again.",
         )
     return dict(value)
 

@@ -32,6 +32,11 @@ def is_full(error: object) -> bool:
     return isinstance(error, OSError) and error.errno in NO_ROOM
 
 
+def nearest_existing(path: Path) -> Path:
+    """`path`, or its closest parent that exists."""
+    return next(place for place in (path, *path.parents) if place.exists())
+
+
 def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:

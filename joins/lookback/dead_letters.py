@@ -36,7 +36,6 @@ from joins.plan.stream_topics import NO_TOPICS, StreamTopics, partition_of
 Coordinates = tuple[int, int, int]
 Wanted = tuple[int | None, int, int]
 
-SHOWN_BYTES = 1024
 _PLACE = ("partition", "offset")
 
 
@@ -264,7 +263,7 @@ class DeadLetters:
             if origin is None:
                 raise CheckpointError(
                     f'file "{file.name}" of the dead letters was not written by Sluice',
-                    hint="Let nobody else write to the directory of a job.",
+                    hint="Let no other program write to the directory of a job.",
                 )
             files_of.setdefault(origin.batch, []).append(file)
         return dict(sorted(files_of.items()))

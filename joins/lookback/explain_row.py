@@ -181,7 +181,7 @@ class RowExplainer:
             return None
         end = ends.get(place.partition)
         if end is None:
-            return "after-end", "the job is bounded, and the partition is not one of its own"
+            return "after-end", "the job is bounded, and the partition is not one of its partitions"
         if place.offset >= end:
             return "after-end", f"the job is bounded and ends at offset {end} of the partition"
         return None

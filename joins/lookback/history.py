@@ -390,7 +390,7 @@ class OutputPreview:
             raise NotReadableError(
                 f'files of delta table "{self._log.path}" were rewritten, and its rows do not tell '
                 "which INSERT of the job they are of",
-                hint="Read the table itself, or give each INSERT a table of its own.",
+                hint="Read the table itself, or give each INSERT a separate table.",
             )
         if not untouched and batch is not None and _BATCH_COLUMN in self._schema.names:
             return table.where({_BATCH_COLUMN: batch}, self._schema)

@@ -332,7 +332,7 @@ class Replayer:
                 raise NotReplayableError(
                     f"files of batch {pin.batch} were rewritten in a table that two INSERTs of "
                     "the job write: its rows do not tell which one they are of",
-                    hint="Give each INSERT a table of its own.",
+                    hint="Give each INSERT a separate table.",
                 )
             if not is_untouched:
                 schema = self.places.kernel.output_schema

@@ -184,7 +184,7 @@ def _kind_of(fault: str) -> type[SluiceError]:
 
 
 def _sentence(error: BaseException) -> str:
-    lines = [line.strip() for line in redacted(str(error)).splitlines() if line.strip()]
+    lines = [line.strip() for line in redacted(str(error)).split("\n") if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     line = (errors or lines or [type(error).__name__])[-1 if errors else 0]
     return line[:300]

@@ -136,7 +136,7 @@ class StreamTopics:
         if not 0 <= index_of(number) < len(self):
             raise CheckpointError(
                 f"partition {number} is of none of the topics {self.text} that the job knows of",
-                hint="Restore probe.json of the job's checkpoint, or submit the job anew.",
+                hint="Restore probe.json of the job's checkpoint, or submit the job again.",
             )
         return self.topics[index_of(number)]
 

@@ -79,7 +79,7 @@ class Jar:
 def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
     """The jars of the lock file `path`. Raises JarCacheError."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text().split("\n")
     except OSError as exc:
         raise _broken(path, "cannot be read") from exc
     return tuple(_parse(line, path) for line in lines if line.strip() and line[0] != "#")
@@ -323,7 +323,7 @@ def _ivy_jar() -> Path:
         return jar
     raise JarCacheError(
         'package "pyspark" is not installed or has no Ivy',
-        hint="Install the packages anew: `pip install --force-reinstall pyspark`, or `make` in a"
+        hint="Reinstall the packages: `pip install --force-reinstall pyspark`, or `make` in a"
         " checkout.",
     )
 
@@ -420,7 +420,7 @@ def _extract(content: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
 
 
 def _cause(report: str) -> str:
-    lines = [line.strip() for line in report.splitlines()]
+    lines = [line.strip() for line in report.split("\n")]
     for sign in (_UNTRUSTED, "No space left", "Exception", "Server access error", "not found"):
         for line in lines:
             if sign in line:

@@ -130,7 +130,7 @@ def last_lines(log: Path, count: int = 3) -> str:
         text = log.read_text(errors="replace")
     except OSError:
         return "no log"
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
     return " / ".join(lines[-count:]) or "no output"
 
 

@@ -37,7 +37,7 @@ _HEADER = (
 def read_roots(path: Path) -> list[tuple[Jar, bool]]:
     """The roots in `path`, each with True if its dependencies are included."""
     roots = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text().split("\n"):
         if line.strip() and not line.startswith("#"):
             jar_set, coordinates, extent = line.split()
             roots.append((at(JarSet(jar_set), coordinates), extent == "complete"))

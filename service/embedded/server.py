@@ -131,7 +131,7 @@ class EmbeddedServer(ABC):
         require_free(
             state["port"],
             what=self.name,
-            hint=f"Stop whoever listens there, or choose another port for {self.role}.",
+            hint=f"Stop the program that listens there, or choose another port for {self.role}.",
         )
         write_json_atomically(path, state)
         self._state = state

@@ -179,7 +179,7 @@ class Leadership:
         if url:
             raise StandbyError(
                 f'control plane is a standby; the one at "{url}" leads',
-                hint=f"Ask {url}; if nobody answers there, ask again here: a standby takes over "
+                hint=f"Ask {url}; if it does not answer, ask again here: a standby takes over "
                 "within 30 s.",
                 leader_url=url,
             )

@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { count, many, plain } from "./format.js";
-import { cell, facts, panel, refusal, said, table, time } from "./parts.js";
+import { cell, facts, panel, refusal, said, SENT, table, time } from "./parts.js";
 
 const SHOWN = 20; // letters of one reason
 const WORDS = { deleted: "it is deleted", "not-copied-again": "it was not copied again", "no-record": "there is no record of it" };
@@ -138,12 +138,12 @@ export function lettersView(letters) {
 }
 
 function outcome({ status, records, rows, still_bad: bad }) {
-  if (status === "waiting") return "It is sent; the runner takes it up.";
+  if (status === "waiting") return SENT;
   return `${many(records, "record")} joined again: ${many(rows, "row")} added, ${count(bad.length)} still without.`;
 }
 
 function discardOutcome({ status, records, remaining }) {
-  if (status === "waiting") return "The order is sent; the runner carries it out.";
+  if (status === "waiting") return SENT;
   return `${many(records, "record")} discarded${remaining ? `, ${count(remaining)} left for another discard` : ""}.`;
 }
 

@@ -3,7 +3,7 @@
 
 import { post } from "./api.js";
 import { h } from "./dom.js";
-import { refusal, said } from "./parts.js";
+import { refusal, said, SENT } from "./parts.js";
 
 const ORDERS = {
   pause: ["Pause", "Pause this job?", "Its runner ends after the batch; records stay in Kafka until it is resumed."],
@@ -57,7 +57,7 @@ export class Orders {
     if (this.isSending) return;
     await this.#carryOut(async () => {
       const answer = await post(`${this.#path}:acknowledge`, { cause, choice, reason, by: "status page" });
-      this.done = answer.status === "waiting" ? "It is sent; the runner takes it up." : "It is acknowledged.";
+      this.done = answer.status === "waiting" ? SENT : "It is acknowledged.";
     });
   }
 

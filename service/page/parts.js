@@ -3,6 +3,8 @@
 import { h } from "./dom.js";
 import { clock, plain, utc } from "./format.js";
 
+export const SENT = "The order is sent; the runner carries it out.";
+
 // A shape for each state: colour alone tells nothing.
 const SHAPES = {
   CREATED: "○",

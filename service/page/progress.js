@@ -93,7 +93,7 @@ export function probe(job) {
   );
 }
 
-/** Offsets are counted, and not each of them need have a record; null where nobody knows. */
+/** Offsets are counted, and not each of them need have a record; null where unknown. */
 function atMost(stream, value, more) {
   if (!Number.isFinite(value)) return null;
   return [value && stream.held_is_upper_bound !== false && "at most ", ...big(value, more)];

@@ -175,11 +175,11 @@ class ProbeView(Document):
         Field(description="Where the stream ends for this job; null if it does not."),
     ] = None
     held_records: Annotated[
-        int | None, Field(description="At most; see held_is_upper_bound. Null while nobody knows.")
+        int | None, Field(description="At most; see held_is_upper_bound. Null while unknown.")
     ] = None
     held_bytes: int | None = None
     lag_records: Annotated[
-        int | None, Field(description="At most; see held_is_upper_bound. Null while nobody knows.")
+        int | None, Field(description="At most; see held_is_upper_bound. Null while unknown.")
     ] = None
     held_is_upper_bound: Annotated[
         bool,
@@ -322,7 +322,7 @@ class RunnerState(Document):
     adopted: Annotated[bool, Field(description="Started by an earlier control plane.")]
     started_at_ms: int | None
     status_age_ms: Annotated[int | None, Field(description="Time since its last report.")]
-    crashes: Annotated[int, Field(description="In a row; a healthy minute starts anew.")]
+    crashes: Annotated[int, Field(description="In a row; a healthy minute resets it.")]
     restarts: int
     restart_at_ms: Annotated[
         int | None, Field(description="When a runner that has ended is started again.")
@@ -405,7 +405,7 @@ class Problem(BaseModel):
 
 
 class ListedJob(JobSummary):
-    """A job in a list, with what tells at a glance how it does; null where nobody knows."""
+    """A job in a list, with what tells at a glance how it does; null where unknown."""
 
     sinks: Annotated[
         list[SinkView], Field(description="One for each INSERT, in the order of the script.")

@@ -111,7 +111,7 @@ def _fault(source: SharedSource, status: Status) -> SluiceError | None:
 def _gone(source: SharedSource) -> SluiceError:
     return SharedTableError(
         f'shared table "{source.table}" is gone: there is no directory of its job {source.job_id}',
-        hint="Restore it from a backup, or remove this job, create the table and submit it anew.",
+        hint="Restore it from a backup, or remove this job, create the table and submit it again.",
     )
 
 

@@ -79,7 +79,7 @@ def _check_late_path(job: JobContext, places: EventPlaces) -> None:
         path = job.plan.probe.late_records_path
         raise SinkError(
             f'late records and output of job "{job.plan.name}" have one path, "{path}"',
-            hint="Give 'late-records.path' a table of its own.",
+            hint="Give 'late-records.path' a separate table.",
         )
 
 

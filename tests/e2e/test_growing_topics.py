@@ -43,7 +43,7 @@ def test_a_streams_new_partitions_are_read_and_a_dimensions_stall_it(rig: Rig) -
         told = job.wait_state("STALLED")
         assert told["error"]["type"] == "source"
         assert "has 2 partitions, and had 1" in told["error"]["message"]
-        assert "submit it anew" in told["error"]["hint"]
+        assert "submit it again" in told["error"]["hint"]
         produce(servers, clicks, [click(1, 22)], partition=2)
         rows = job.wait_output(path, 5)
         assert {row["name"] for row in rows} == {"Ann"}

@@ -262,7 +262,7 @@ class FeedSession:
         now = check_source_table(config.path, config.fields, config.primary_key)
         if not self._is_continuous_with(now):
             raise SnapshotNeededError(
-                f'delta table "{config.path}" was created anew, restored, or lost the log of '
+                f'delta table "{config.path}" was created again, restored, or lost the log of '
                 f"version {state.version + 1} before it was read",
                 hint=_COPIED_AGAIN,
             )

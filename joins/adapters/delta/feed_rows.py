@@ -199,7 +199,7 @@ def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
     except (pa.ArrowException, OSError) as exc:
         raise SourceError(
             f'file "{file.path}" of delta table "{table.path}" cannot be read: {exc}',
-            hint="Restore the file, or write the table anew.",
+            hint="Restore the file, or write the table again.",
         ) from exc
 
 

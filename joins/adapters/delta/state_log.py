@@ -100,7 +100,7 @@ class StateLog:
         except (KeyError, TypeError) as exc:
             raise CheckpointError(
                 f'file "{action["path"]}" of state "{self.log.path}" has no bounds of its times',
-                hint="The table was changed from outside; restore it, or submit the job anew.",
+                hint="The table was changed from outside; restore it, or submit the job again.",
             ) from exc
 
     def newest_files(self) -> tuple[StateFile, ...]:
@@ -143,7 +143,7 @@ class StateLog:
         if metadata is None:
             raise CheckpointError(
                 f'state "{self.log.path}" has no commit of batch {batch}, which is committed',
-                hint="The table was changed from outside; restore it, or submit the job anew.",
+                hint="The table was changed from outside; restore it, or submit the job again.",
             )
         return metadata
 

@@ -225,7 +225,8 @@ class TableVersions:
             if isinstance(exc, TableNotFoundError):
                 raise SinkError(
                     f'delta table "{self.path}" is not there',
-                    hint="It was removed while the job existed; restore it or submit the job anew.",
+                    hint="It was removed while the job existed; restore it or submit the job "
+                    "again.",
                 ) from exc
             raise SinkError(
                 f'delta table "{self.path}" cannot be read: {exc}',

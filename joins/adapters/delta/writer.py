@@ -3,7 +3,7 @@
 | commit | written by |
 |---|---|
 | blind append to a table within the allow-list | Sluice, one entry put by name |
-| valid directly behind one version only; only such tables have it | likewise |
+| valid directly behind one version only; only such tables have it | the same |
 | anything else, or where files cannot be linked | delta-rs, which lists the log |
 
 Both create the next entry only if it does not exist. If another writer was faster, a blind append
@@ -232,5 +232,6 @@ class CommitWriter:
             )
         return SinkError(
             f'commit to delta table "{self._versions.path}" met a concurrent one: {why}',
-            hint="The batch is tried again; let nobody else change the table while the job runs.",
+            hint="The batch is tried again; let no other program change the table while the job "
+            "runs.",
         )

@@ -113,7 +113,7 @@ class FileFeedSession:
         if stamp_of(self._config.path, file.path) != file:
             raise SnapshotNeededError(
                 f'file "{self._config.path / file.path}" was changed before the table was whole',
-                hint="Nothing is to be done: the table is read anew by itself. Rename finished "
+                hint="Nothing to do: the table is read again. Rename finished "
                 "files into their place to avoid it.",
             )
 

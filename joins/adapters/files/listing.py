@@ -17,7 +17,7 @@ from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
 from joins.plan.types import SqlType
 
 CORRECT = (
-    "Correct the file, and the table is read anew by itself; or declare what it has in a new job."
+    "Correct the file; the table is then read again. Or declare what the file has in a new job."
 )
 
 
@@ -33,7 +33,7 @@ def readable(file: Path, what: str) -> Iterator[None]:
     except FileNotFoundError as exc:
         raise SourceUnavailableError(
             f'file "{file}" was removed before it was read',
-            hint="Put it there again, or another one: the table is then read anew by itself.",
+            hint="Put it back, or put another file there; the table is then read again.",
         ) from exc
     except (pa.ArrowException, OSError) as exc:
         raise SourceError(

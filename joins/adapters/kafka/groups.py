@@ -111,8 +111,8 @@ _COORDINATOR_S = 5.0  # the first group of a cluster waits for the topic of all 
 _PAUSE_S = 0.1
 _Answer = TypeVar("_Answer")
 _OWN_GROUP = (
-    "Give the table a 'properties.group.id' of its own, or stop them: members of a group commit "
-    "offsets of their own, and let nobody else do so."
+    "Give the table a separate 'properties.group.id', or stop them: members of a group commit "
+    "their own offsets, and so may no other program."
 )
 
 

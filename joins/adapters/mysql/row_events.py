@@ -55,7 +55,6 @@ _CHARACTER = frozenset(
     ]
 )
 _LISTED = frozenset({FIELD_TYPE.ENUM, FIELD_TYPE.SET})
-_LONG_CHAR = 0x30  # bits of a STRING's type that are inverted bits of its length
 
 # Kinds of optional metadata
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4

@@ -59,7 +59,9 @@ def started(module: str) -> tuple[SourceChild, IO[str], IO[str]]:
         try:
             return _forked(_server, module)
         except ConnectionError as exc:
-            _log.warning("a source is started anew, for what forks them is gone", error=str(exc))
+            _log.warning(
+                "a source is started again: the process that forks sources is gone", error=str(exc)
+            )
     child = subprocess.Popen(
         [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -36,7 +36,7 @@ class AppendedFile:
         if not self.path.exists() or self.path.stat().st_size < size:
             raise CheckpointError(
                 f'file "{self.path}" has fewer than {self._saved:,} keys',
-                hint="Restore the job's directory, or submit the job anew.",
+                hint="Restore the job's directory, or submit the job again.",
             )
         with self.path.open("rb") as file:
             for first in range(0, self._saved, entries):

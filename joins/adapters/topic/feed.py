@@ -82,10 +82,9 @@ _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
 _HEARD_S = 0.2
 _HEARD_COMPLETE_S = 1.0  # then a notification can only announce a later snapshot
-_MOST_SHOWN = 80
 _READ_ANEW = (
-    "The topic is read anew from its beginning by itself, as a new generation; rows that it does "
-    "not have any more come back with the connector's next snapshot."
+    "Nothing to do: the topic is read again from its beginning, as a new generation; rows that "
+    "it does not have any more come back with the connector's next snapshot."
 )
 
 
@@ -267,7 +266,7 @@ class TopicFeedSession:
             raise SourceError(
                 f'topic "{self._topic}" has {there} partitions, and had {self._config.partitions} '
                 "when the job was submitted: a key may lie in another one now",
-                hint="Remove the job and submit it anew, best with a topic that the connector has "
+                hint="Remove the job and submit it again, best with a topic that the connector has "
                 "filled from the start with as many partitions.",
             )
 
@@ -408,7 +407,7 @@ class TopicFeedSession:
                 raise self._other(
                     records,
                     ("connector", table.connector, known.connector),
-                    hint="Let each connector write a topic of its own: what shows that the rows of "
+                    hint="Let each connector write a separate topic: what shows that the rows of "
                     "one are whole shows nothing of those of another.",
                 )
             if self._table is None or (known.connector is None and names):
@@ -567,9 +566,9 @@ class TopicFeedSession:
             return
         raise ForeignRecordError(
             f'record {partition}/{offset} of topic "{self._topic}" has a key whose records were in '
-            f"partition {before} before: nobody knows which of them is newer",
+            f"partition {before} before: their order is undefined",
             hint="Give records of one primary key one message key and do not add partitions; then "
-            "let the connector take a new snapshot into a new topic and submit the job anew. "
+            "let the connector take a new snapshot into a new topic and submit the job again. "
             "Acknowledged, the record is left out.",
             place=(partition, offset),
         )

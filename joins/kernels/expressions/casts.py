@@ -98,6 +98,12 @@ def mask_of(array: pa.Array | pa.ChunkedArray) -> Mask:
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
+def integers(column: pa.Array) -> npt.NDArray[np.int64]:
+    """A column of integers as NumPy, NULL as 0."""
+    filled = pc.fill_null(column, 0) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
 def null_where(array: pa.Array, mask: Mask) -> pa.Array:
     if not mask.any():
         return array

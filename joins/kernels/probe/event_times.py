@@ -11,9 +11,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Mask, mask_of
+from joins.kernels.expressions.casts import Mask, integers, mask_of
 from joins.kernels.expressions.evaluate import evaluate_rows
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, TIME, TIMESTAMP, VALUE, WATERMARK
 from joins.kernels.probe.probe import COORDINATES, ParsedRecords
@@ -73,8 +72,8 @@ def event_times(parsed: ParsedRecords, spec: WatermarkSpec, clock_ms: int) -> Ev
     origin = pa.array(parsed.input_rows[rows])
     return EventTimes(
         rows=rows,
-        partitions=_integers(parsed.records.column("partition").take(origin)),
-        offsets=_integers(parsed.records.column("offset").take(origin)),
+        partitions=integers(parsed.records.column("partition").take(origin)),
+        offsets=integers(parsed.records.column("offset").take(origin)),
         times=times[rows],
         watermarks=np.where(silent, MIN_TIMESTAMP, said)[rows],
         speaking=~silent[rows],
@@ -100,13 +99,8 @@ def _kill_future(
 
 def _milliseconds(instants: pa.Array) -> tuple[Rows, Mask]:
     missing = mask_of(instants.is_null())
-    micros = _integers(instants.cast(pa.timestamp("us")).cast(pa.int64()))
+    micros = integers(instants.cast(pa.timestamp("us")).cast(pa.int64()))
     return micros // _MICROS, missing
-
-
-def _integers(column: pa.Array) -> Rows:
-    filled = pc.fill_null(column, 0) if column.null_count else column
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 class Rises:

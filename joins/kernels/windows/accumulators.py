@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Mask, cast, mask_of, null_where, whole
+from joins.kernels.expressions.casts import Mask, cast, integers, mask_of, null_where, whole
 from joins.kernels.expressions.conversion import to_decimal
 from joins.kernels.windows.spec import Groups, WindowAggregate
 from joins.plan.plan import AggregateKind
@@ -120,7 +120,7 @@ class _Count:
         return [pa.array(_valid(values).astype(np.int64))]
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
-        return [pa.array(_added(_integers(columns[0]), groups))]
+        return [pa.array(_added(integers(columns[0]), groups))]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]
@@ -142,12 +142,12 @@ class _Sum:
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         sums, counts = columns
-        added = _added(_integers(counts), groups)
+        added = _added(integers(counts), groups)
         if pa.types.is_floating(sums.type):
             numbers = np.asarray(pc.fill_null(sums, 0.0).to_numpy(zero_copy_only=False))
             total = np.bincount(groups.codes, weights=numbers, minlength=groups.count)
         else:
-            total = _added(_integers(sums), groups)
+            total = _added(integers(sums), groups)
         return [null_where(pa.array(total), added == 0), pa.array(added)]
 
     def result(self, columns: Columns) -> pa.Array:
@@ -169,7 +169,7 @@ class _DecimalSum:
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         wide = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, self.scale))
         sums = _grouped(wide, groups, "sum")
-        return [_viewed(sums, self.types[0]), pa.array(_added(_integers(columns[1]), groups))]
+        return [_viewed(sums, self.types[0]), pa.array(_added(integers(columns[1]), groups))]
 
     def result(self, columns: Columns) -> pa.Array:
         digits = _viewed(columns[0], pa.decimal256(_WIDE_DIGITS, 0))
@@ -196,7 +196,7 @@ class _Average:
 
     def result(self, columns: Columns) -> pa.Array:
         sums, counts = self.sums.result(columns), columns[1]
-        divisor = null_where(counts, _integers(counts) == 0)
+        divisor = null_where(counts, integers(counts) == 0)
         if pa.types.is_decimal(sums.type):
             wide = cast(sums, pa.decimal256(sums.type.precision, sums.type.scale))
             quotient = pc.divide(wide, cast(divisor, pa.decimal256(19, 0)))
@@ -271,7 +271,7 @@ class _ListAgg:
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         lists = _lists(columns[0], groups)
         joined = pc.binary_join(lists, self.separator)
-        return [null_where(joined, _integers(pc.list_value_length(lists)) == 0)]
+        return [null_where(joined, integers(pc.list_value_length(lists)) == 0)]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]
@@ -313,11 +313,6 @@ def _valid(values: pa.Array) -> Mask:
     if not values.null_count:
         return np.ones(len(values), dtype=np.bool_)
     return mask_of(values.is_valid())
-
-
-def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
-    filled = pc.fill_null(column, 0) if column.null_count else column
-    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _added(numbers: npt.NDArray[np.int64], groups: Groups) -> npt.NDArray[np.int64]:

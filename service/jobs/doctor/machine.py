@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from joins.kernels.local_files import nearest_existing
 from service.config import Settings, unknown_variables
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
@@ -101,7 +102,7 @@ def _open_files() -> Check:
 
 
 def _writable(settings: Settings) -> Check:
-    place = _nearest(settings.data_dir)
+    place = nearest_existing(settings.data_dir)
     if os.access(place, os.W_OK | os.X_OK):
         return good("data directory", f"{settings.data_dir} can be written")
     detail = f"{place} cannot be written by this user"
@@ -150,7 +151,7 @@ def _places(settings: Settings) -> dict[str, Path]:
 
 def check_disk(places: Mapping[str, Path]) -> Iterator[Check]:
     for name, path in places.items():
-        existing = _nearest(path)
+        existing = nearest_existing(path)
         usage, room = shutil.disk_usage(existing), os.statvfs(existing)
         detail = f"{usage.free >> 20} of {usage.total >> 20} MiB are free at {path}"
         few_inodes = room.f_files > 0 and room.f_favail < _LEAST_INODES
@@ -164,7 +165,3 @@ def check_disk(places: Mapping[str, Path]) -> Iterator[Check]:
             yield bad(f"disk {name}", detail, hint)
         else:
             yield good(f"disk {name}", detail)
-
-
-def _nearest(path: Path) -> Path:
-    return next(place for place in (path, *path.parents) if place.exists())

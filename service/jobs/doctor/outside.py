@@ -220,7 +220,7 @@ def _unread(patient: Patient, cluster: StreamCluster) -> Check:
     return bad(
         "unread records",
         f"at most {sum(lost.values())} unread records were removed, in partitions [{names}]",
-        "Raise the topic's retention; acknowledge the gap, or submit the job anew.",
+        "Raise the topic's retention; acknowledge the gap, or submit the job again.",
     )
 
 
@@ -271,7 +271,7 @@ def _changelogs(patient: Patient) -> Check:
         return bad(
             "changelog topics",
             f'topic "{gone[0]}" is gone',
-            "Submit the job anew: what the table's changes were cannot be found out any more.",
+            "Submit the job again: what the table's changes were cannot be found out any more.",
         )
     return good("changelog topics", f"{len(topics)} of {len(topics)} are there")
 

@@ -14,7 +14,7 @@ from joins.plan.errors import FencedError, SinkError
 from service.jobs.doctor.check import Check, DeltaOutput, Patient, bad, good, made, steady, unknown
 from service.jobs.submit.preflight import output_writer
 
-_BACKUP = "Restore the checkpoint from a backup, or submit the job anew."
+_BACKUP = "Restore the checkpoint from a backup, or submit the job again."
 
 
 def check_checkpoint(patient: Patient) -> list[Check]:

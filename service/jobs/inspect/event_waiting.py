@@ -58,7 +58,7 @@ def holds_rows(time: Document | None) -> bool:
 def _channel(channel: Document, *, is_needed: bool) -> Condition:
     name, place = "channel-has-watermark", channel["channel"]
     if channel.get("use_processing_time"):
-        evidence = f'channel "{place}" is in processing time: nobody waits for it'
+        evidence = f'channel "{place}" is in processing time: it does not hold the watermark back'
         return Condition(name, place, True, evidence)
     if channel["status"] == "IDLE":
         evidence = f'channel "{place}" is idle: the others do not wait for it'
@@ -94,7 +94,8 @@ def _released(time: Document) -> Condition:
 
 
 def _idle_after(limit_ms: int) -> str:
-    return f"It is idle {limit_ms / 1000:g} s after its newest record, then nobody waits for it."
+    idle = f"It is idle {limit_ms / 1000:g} s after its newest record"
+    return f"{idle}, then it no longer holds the watermark back."
 
 
 def _windows(time: Document) -> Condition:

@@ -309,7 +309,7 @@ def _records(job: Document, probe: Document) -> Condition:
     name, topic = "records-available", probe["topic"]
     waiting = unread(probe)
     if waiting is None:
-        evidence = f'nobody knows now where topic "{topic}" ends'
+        evidence = f'the end offsets of topic "{topic}" are unknown'
         return Condition(name, topic, None, evidence)
     if waiting:
         what = "are not joined yet" if job["phase"] == "JOIN" else "are held"

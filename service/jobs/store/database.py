@@ -265,5 +265,4 @@ def _first_line(exc: BaseException) -> str:
     cause = getattr(exc, "orig", None) or exc
     fields = cause.args[0] if cause.args else None
     text = fields.get("M", "") if isinstance(fields, dict) else str(cause)  # (pg8000's fields)
-    lines = text.strip().splitlines()
-    return lines[0] if lines else type(exc).__name__
+    return text.strip().partition("\n")[0] or type(exc).__name__

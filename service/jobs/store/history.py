@@ -150,7 +150,7 @@ def _point(record: bytes, slot: int, ring: Ring) -> HistoryPoint | None:
 
 def _begin_anew(descriptor: int, file: Path) -> None:
     if os.fstat(descriptor).st_size:
-        _log.warning("history of another form is begun anew", file=str(file))
+        _log.warning("history of another form starts again", file=str(file))
     os.ftruncate(descriptor, 0)
     os.ftruncate(descriptor, FILE_BYTES)
     os.pwrite(descriptor, _MAGIC, 0)

@@ -167,13 +167,13 @@ def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> No
         return
     if job.desired_state is DesiredState.REMOVED:
         raise _wrong_state(
-            job, "is being removed", "Wait until it is gone and submit the script anew."
+            job, "is being removed", "Wait until it is gone and submit the script again."
         )
     if desired is DesiredState.STOPPED:
         return
     if job.state is JobState.FINISHED:
         fault = "has finished: all up to the end of its stream is joined"
-        raise _wrong_state(job, fault, "Submit the script anew to join what has come since.")
+        raise _wrong_state(job, fault, "Submit the script again to join what has come since.")
     if job.desired_state is DesiredState.STOPPED and (resume or desired is DesiredState.PAUSED):
         fault = f"is {job.state} and wanted STOPPED, expected a job that is wanted to run"
         raise _wrong_state(job, fault, "Start it; only a job that runs can be paused and resumed.")

@@ -48,7 +48,7 @@ class TokenStore:
             if active >= MOST_ACTIVE:
                 raise TokenLimitError(
                     f"there are {active} tokens that can be used, expected less than {MOST_ACTIVE}",
-                    hint="Revoke those that nobody uses; the list says when each was last used.",
+                    hint="Revoke unused tokens; the list says when each was last used.",
                 )
             connection.execute(sa.insert(_TOKENS).values(asdict(token)))
         return token, text

@@ -273,7 +273,7 @@ def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
 def _refused(role: str, written: str, why: str) -> SinkError:
     return SinkError(
         f'path "{written}" of the {role} {why}',
-        hint="Give it a directory of its own, in no table and with no table in it.",
+        hint="Give it a separate directory, in no table and with no table in it.",
     )
 
 

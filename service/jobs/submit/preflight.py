@@ -17,6 +17,7 @@ from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry import check_registries
 from joins.adapters.store_path import StorePath, prove_conditional_puts
 from joins.adapters.topic.check import check_topic, replaced_nulls
+from joins.kernels.local_files import nearest_existing
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.kernels.table_path import TablePath
@@ -219,7 +220,7 @@ def _check_delta(table: str, path: TablePath) -> None:
     assert isinstance(path, Path), "what is in no store is in a directory"
     try:
         exists = _is_table(path)
-        place = path / "_delta_log" if exists else _nearest(path)
+        place = path / "_delta_log" if exists else nearest_existing(path)
         usable = place.is_dir() and os.access(place, os.W_OK | os.X_OK)
         usable = usable and os.access(place.parent if exists else place, os.W_OK | os.X_OK)
     except OSError as exc:
@@ -288,10 +289,6 @@ def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
         return (advice,)
     rules = ", ".join(choice.rules)
     return (advice, f"table {plan.sink_table}: a row that violates {rules} stalls the job.")
-
-
-def _nearest(path: Path) -> Path:
-    return next(place for place in (path, *path.parents) if place.exists())
 
 
 def _unwritable(table: str, path: Path, reason: str) -> SinkError:

@@ -105,7 +105,7 @@ def _check_key_fields(
             raise values.error(
                 KEY_FIELDS,
                 f'key.fields names "{field.name}", which is {field.type.name}',
-                hint="Name scalar columns; give the value of the key a column of its own.",
+                hint="Name scalar columns; give the value of the key a separate column.",
             )
     known = [field.name for field in fields]
     for name in names:

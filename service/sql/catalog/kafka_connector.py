@@ -164,7 +164,6 @@ _END_OPTIONS = (
         form=_OFFSETS_FORM,
     ),
 )
-_ENDS_WITHOUT_GROUP = tuple(mode for mode in _END_OPTIONS[0].choices if mode != "group-offsets")
 _GROUP = Option(
     GROUP,
     "Of a stream or a dimension: the consumer group to which the next offsets are committed behind "

@@ -124,7 +124,7 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(
         _WINDOW_CALLS.split(),
         "TUMBLE(ts, size) stands in GROUP BY, TUMBLE_START(ts, size) beside it with the same "
-        "arguments; HOP and SESSION likewise.",
+        "arguments; so do HOP and SESSION.",
     ),
     **dict.fromkeys(
         ("COLLECT", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP",

@@ -179,7 +179,7 @@ def _made(
         raise script.error(
             node.at,
             f"the type is nested more than {MAX_TYPE_DEPTH} levels deep",
-            hint="Select the parts as columns of their own.",
+            hint="Select the parts as separate columns.",
         )
     return replace(planner.call(node.name, values, kind, node.at), nullable=False)
 

@@ -219,7 +219,7 @@ class FromParser:
             raise cursor.script.error(
                 cursor.at,
                 "a window is joined, which keeps the rows of both sides",
-                hint="Aggregate each window in a job of its own; a stream is joined with a table: "
+                hint="Aggregate each window in a separate job; a stream is joined with a table: "
                 + JOIN_FORM.removeprefix("Write "),
             )
 

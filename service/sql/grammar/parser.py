@@ -165,7 +165,7 @@ _OTHER_STATEMENTS: dict[str, str] = {
 _OTHER_CREATES: dict[str, str] = {
     "FUNCTION": "Use the functions that are built in; code cannot be added to a job.",
     "MODEL": "Models are not supported.",
-    "OR": "Write CREATE; a table of the catalog is dropped before it is declared anew.",
+    "OR": "Write CREATE; a table of the catalog is dropped before it is declared again.",
 }
 
 

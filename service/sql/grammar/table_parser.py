@@ -30,7 +30,6 @@ _LIKE_FORM = (
 )
 _WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
 _FEATURES_WITHOUT_EFFECT = ("DISTRIBUTION",)
-_BEHIND_COLUMNS = ("LIKE", "WITH", "COMMENT", "PARTITIONED")
 _OTHER_CLAUSES = {
     "DISTRIBUTED": "Leave it out: a record's partition is that of its key, by option 'key.fields'.",
     "USING": "Write CREATE TABLE name (columns) WITH ('connector' = …).",

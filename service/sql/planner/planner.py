@@ -25,7 +25,7 @@ _AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
 """Statements that leave alone what an INSERT before them means."""
 _ONE_JOB = (
     "The {} INSERTs are one job, which reads the stream once for all of them, as in EXECUTE "
-    "STATEMENT SET; submit a script for each of them where they shall be jobs of their own."
+    "STATEMENT SET; submit a script for each of them where they should be separate jobs."
 )
 
 

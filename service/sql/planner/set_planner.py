@@ -188,7 +188,7 @@ def _apart(
 
 
 MOST_INSERTS = 16
-_ALONE = "Submit it as a job of its own; jobs that read one topic do not disturb each other."
+_ALONE = "Submit it as a separate job; jobs that read one topic do not disturb each other."
 
 
 def check_count(script: Script, node: Insert | Select, count: int) -> None:

@@ -234,7 +234,10 @@ def test_waiting_for_too_long_says_what_the_job_waits_for(sluice):
     assert "sluice jobs get" in hint
 
 
-VAIN = {"another_rest": ("stopped", "join", "jobs resume"), "the_end": ("done", "paused", "anew")}
+VAIN = {
+    "another_rest": ("stopped", "join", "jobs resume"),
+    "the_end": ("done", "paused", "Submit the script again"),
+}
 
 
 @pytest.mark.parametrize(("name", "phase", "hint"), VAIN.values(), ids=VAIN)

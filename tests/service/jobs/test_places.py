@@ -115,7 +115,7 @@ def test_an_output_with_a_place_of_its_own_is_taken(settings, plan):
 def test_an_output_in_the_place_of_others_is_refused(settings, plan):
     with pytest.raises(SinkError, match="path") as refused:
         check_places(placed(plan, settings), settings)
-    assert refused.value.hint.startswith("Give it a directory of its own")
+    assert refused.value.hint.startswith("Give it a separate directory")
     check_places(writing("own", late="own_late"), settings)
 
 

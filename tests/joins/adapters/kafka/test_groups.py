@@ -65,7 +65,7 @@ def test_a_group_with_members_is_refused_until_they_are_gone(kafka, cluster):
         ):
             with pytest.raises(SourceError, match=f'"{group}".* has ') as caught:
                 use()
-            assert "'properties.group.id' of its own, or stop them" in caught.value.hint
+            assert "separate 'properties.group.id', or stop them" in caught.value.hint
         with pytest.raises(SourceError, match="has members"):
             cluster.commit_group_offsets(group, topic, {0: 1})
     cluster.require_unused_group(group)

@@ -414,7 +414,7 @@ def test_more_partitions_than_before_stall(single, tmp_path):
         add_partitions(single.servers, single.topic, 2)
         with pytest.raises(SourceError, match="has 2 partitions, and had 1") as caught:
             source.run(session)
-    assert "submit it anew" in caught.value.hint
+    assert "submit it again" in caught.value.hint
     with pytest.raises(SourceError, match="has 2 partitions, and had 1"):
         source.run()
     assert source.rows() == USERS, "what was read before is there"
