@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,8 +18,11 @@ from service.jobs.submit.places import TakenOutputs, is_preview
 from service.jobs.supervise.hooks import Hooks, Seats
 from service.security.secrets import SecretResolver, write_secrets
 from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
+from service.sql.answers.findings import findings
+from service.sql.answers.migration import Migration, migrate
 from service.sql.planner.planner import PlannedScript
 from service.sql.stored import CatalogEntry
+from service.sql.text.script import SqlError
 
 SQL_LIMIT_BYTES = 64 * 1024
 OUTSIDE_S = 15.0
@@ -104,7 +107,17 @@ class Submissions:
 
     def _planned(self, sql: str, name: str | None) -> PlannedScript:
         check_script(sql)
-        return self._hooks.plan(sql, name=name, catalog=self._store.catalog.entries())
+        entries = self._store.catalog.entries()
+        try:
+            return self._hooks.plan(sql, name=name, catalog=entries)
+        except SqlError as error:
+            error.findings = [asdict(finding) for finding in findings(sql, entries)]
+            raise
+
+    def migrate(self, sql: str) -> Migration:
+        """The script as it would be accepted; stores nothing and reaches no other system."""
+        check_script(sql)
+        return migrate(sql, self._store.catalog.entries())
 
     def _checked(self, planned: PlannedScript, job_dir: Path, *, append: bool = False) -> Draft:
         if planned.inline_secrets:

@@ -14,7 +14,6 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     OffsetReset,
-    StartupMode,
     TopicSource,
 )
 from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics
@@ -32,13 +31,14 @@ from service.sql.catalog.format_options import (
     VALUE_FORMAT,
 )
 from service.sql.catalog.formats import keyed_columns, record_columns, value_format
-from service.sql.catalog.kafka_options import CLIENT_OPTIONS
+from service.sql.catalog.kafka_options import CLIENT_OPTIONS, IGNORED
 from service.sql.catalog.kafka_tables import (
     COMMITS,
     DISCOVERY,
     GROUP,
     PATTERN,
     RESET,
+    STARTUP,
     TOPIC,
     check_commits,
     check_group,
@@ -46,15 +46,26 @@ from service.sql.catalog.kafka_tables import (
     discovery_ms,
     offsets,
     refuse_evidence,
+    startup_mode,
     timestamp,
     topic_source,
     topics,
 )
-from service.sql.catalog.option import HOST, READ, Option, OptionType, TableRole, only_of
+from service.sql.catalog.option import (
+    HOST,
+    READ,
+    Option,
+    OptionType,
+    TableRole,
+    ignored,
+    only_of,
+    only_value,
+)
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 from service.sql.catalog.watermarks import AFTER_BACKLOG, USE_PROCESSING_TIME, WATERMARK_OPTIONS
 
+_EARLIEST = "earliest-offset"
 _AT_LEAST_ONCE, _EXACTLY_ONCE = "at-least-once", "exactly-once"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -234,6 +245,71 @@ _BATCH = (
         highest=1 << 40,
     ),
 )
+_PARTITIONS = "the partitions of the topic and the cores of Spark say what runs at once"
+_BUFFERED = "a sink writes the rows of a batch at once"
+_OF_FLINK = (
+    *ignored(_PARTITIONS, "scan.parallelism", "sink.parallelism"),
+    *ignored(_BUFFERED, "sink.buffer-flush.max-rows", "sink.buffer-flush.interval"),
+    *ignored(
+        "the transactional ids of a job are numbered, and reused",
+        "sink.transaction-naming-strategy",
+    ),
+    *ignored(
+        "each column is read from the part of the record that has it",
+        "key.format-projection-pushdown-level",
+        "value.format-projection-pushdown-level",
+        "key.format-projection-pushdown",
+        "value.format-projection-pushdown",
+    ),
+    *ignored("keys of a MAP are never NULL", "json.map-null-key.mode", "json.map-null-key.literal"),
+    *ignored(
+        "one parser reads every record",
+        "json.decode.json-parser.enabled",
+    ),
+    *ignored("records have no codec", "avro.codec"),
+    *ignored(
+        "it configures the Java client",
+        "avro-confluent.properties.*",
+        "debezium-avro-confluent.properties.*",
+    ),
+)
+_OF_FLINK_KAFKA = (
+    *_OF_FLINK,
+    only_value(
+        "sink.partitioner",
+        ("default", "fixed", "round-robin"),
+        "a record goes to the partition of its key; without a key the partitions take turns",
+        "Remove it: code cannot be added to a job.",
+    ),
+    only_value(
+        "sink.semantic",
+        ("at-least-once", "none"),
+        "'sink.delivery-guarantee' is its newer name, and at-least-once its default",
+        "Write 'sink.delivery-guarantee' = 'exactly-once' instead.",
+    ),
+    *(
+        only_value(
+            f"record.{part}.include.kafka.connect.json.schema",
+            ("false",),
+            "records of rows have no schema in them",
+            "Remove it, and let the connector write without schemas: "
+            "'value.converter.schemas.enable' = 'false' in its configuration.",
+        )
+        for part in ("key", "value")
+    ),
+    *ignored(
+        "a record that cannot be read stalls the dimension, and is shown",
+        "debezium-json.ignore-parse-errors",
+    ),
+    *ignored(
+        "times are read as the connector writes them",
+        "debezium-json.timestamp-format.standard",
+        "debezium-json.map-null-key.mode",
+        "debezium-json.map-null-key.literal",
+        "debezium-json.encode.decimal-as-plain-number",
+        "debezium-json.encode.ignore-null-fields",
+    ),
+)
 _KAFKA_OPTIONS = (
     *_TOPICS,
     *_BROKERS,
@@ -280,6 +356,8 @@ _KAFKA_OPTIONS = (
         choices=("never", AFTER_BACKLOG),
         roles=frozenset((TableRole.STREAM,)),
     ),
+    *_OF_FLINK_KAFKA,
+    *IGNORED,
 )
 _UPSERT_OPTIONS = (
     _ONE_TOPIC,
@@ -314,6 +392,14 @@ _UPSERT_OPTIONS = (
         TableRole.DIMENSION,
     ),
     *only_of((option for option in WATERMARK_OPTIONS if option.roles == READ), TableRole.DIMENSION),
+    only_value(
+        "scan.startup.mode",
+        (_EARLIEST,),
+        "a compacted topic is read from its beginning",
+        "Remove it: a dimension that starts elsewhere lacks rows.",
+    ),
+    *_OF_FLINK,
+    *IGNORED,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"
@@ -326,10 +412,10 @@ def _kafka(
     columns = record_columns(values, fields)
     first, *more = names = topics(values)
     several = StreamTopics(tuple(map(StreamTopic, names)))
-    options = _kafka_options(values, first)
-    start = StartupMode(values.required("scan.startup.mode"))
+    start = startup_mode(values)
     end = BoundedMode(values.required("scan.bounded.mode"))
     check_group(values, start, end)
+    options = _kafka_options(values, first)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
@@ -351,7 +437,7 @@ def _kafka(
         source,
         _with_end(values, topic_source(values, source, fields)),
         KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
-        has_startup_mode="scan.startup.mode" in values.nodes,
+        has_startup_mode=values.is_set(STARTUP) or values.is_set(RESET),
         several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
     )
 
@@ -387,15 +473,10 @@ def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
 
 
 def _transactional_id_prefix(values: OptionValues) -> str | None:
-    prefix = values.text("sink.transactional-id-prefix")
     if values.required("sink.delivery-guarantee") == _EXACTLY_ONCE:
-        return prefix or _TRANSACTIONAL_ID_PREFIX
-    if prefix is not None:
-        raise values.error(
-            "sink.transactional-id-prefix",
-            'option "sink.transactional-id-prefix" has no effect with at-least-once',
-            hint="Set 'sink.delivery-guarantee' = 'exactly-once', or remove the option.",
-        )
+        return values.text("sink.transactional-id-prefix") or _TRANSACTIONAL_ID_PREFIX
+    if values.is_set("sink.transactional-id-prefix"):
+        values.ignore("sink.transactional-id-prefix", "at-least-once has no transactions")
     return None
 
 

@@ -33,6 +33,10 @@ _QUOTES = "'\"`"
 _LEAST_FRAGMENT = 4
 
 
+def is_credential(name: str) -> bool:
+    return _CREDENTIAL.search(name) is not None
+
+
 def masked(text: str) -> str:
     return _starred(text, _hidden(text, _LEXEME))
 
