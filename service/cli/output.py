@@ -71,15 +71,15 @@ def say_findings(error: SluiceError) -> None:
     Nothing if the error has no further ones.
     """
     problem = error.problem if isinstance(error, RefusedError) else vars(error)
-    found = problem.get("findings") or ()
+    documents = problem.get("findings") or ()
     shown = ""
-    for finding in found:
+    for finding in documents:
         place = f"line {finding['line']}, column {finding['column']}"
         is_error = (finding["line"], finding["column"]) == (
             problem.get("line"),
             problem.get("column"),
         )
-        if len(found) > 1 and not is_error:
+        if len(documents) > 1 and not is_error:
             say_error(f"{place}: {finding['message']}", finding["hint"], finding["excerpt"])
         if finding["replacement"] and finding["replacement"] != shown:
             shown = finding["replacement"]

@@ -48,7 +48,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AppliedEdit:
     """An edit that was made, and the fault that it answers; `at` is a place of the first text."""
 
     fault: SqlError
@@ -68,7 +68,7 @@ class Revision:
     """
 
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[AppliedEdit, ...]
     left: tuple[tuple[SqlError, int], ...]
     warnings: tuple[str, ...] = ()
     moves: tuple[tuple[int, int, int], ...] = ()
@@ -116,7 +116,7 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
 
     Without `guesses` only edits are made that are sure.
     """
-    entries, changes = tuple(catalog), list[Change]()
+    entries, changes = tuple(catalog), list[AppliedEdit]()
     moves: list[tuple[int, int, int]] = []
     for _ in range(MOST_ROUNDS):
         faults = list(_faults(text, entries))
@@ -125,7 +125,7 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
             break
         for fault, edit in reversed(edits):
             before = masked(text)[edit.start : edit.end]
-            changes.append(Change(fault, edit, _first_place(fault.at, moves), before))
+            changes.append(AppliedEdit(fault, edit, _first_place(fault.at, moves), before))
         for _, edit in reversed(edits):
             text = text[: edit.start] + edit.text + text[edit.end :]
             moves.append((edit.start, edit.end, len(edit.text)))

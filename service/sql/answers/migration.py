@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.sql.answers.findings import Change, Finding, findings, revised
+from service.sql.answers.findings import AppliedEdit, Finding, findings, revised
 from service.sql.stored import CatalogEntry
 from service.sql.text.dialect import pieces
 from service.sql.text.script import SqlError
@@ -54,7 +54,7 @@ def migrate(text: str, catalog: Iterable[CatalogEntry] = ()) -> Migration:
     return Migration(sql, changes, left, revision.warnings)
 
 
-def _sentence(change: Change) -> str:
+def _sentence(change: AppliedEdit) -> str:
     before, after = _short(change.before), _short(change.edit.text)
     what = f"{before} is now {after}" if before and after else f"added {after}"
     what = what if after else f"removed {before}"

@@ -31,7 +31,7 @@ from service.sql.catalog.format_options import (
     VALUE_FORMAT,
 )
 from service.sql.catalog.formats import keyed_columns, record_columns, value_format
-from service.sql.catalog.kafka_options import CLIENT_OPTIONS, IGNORED
+from service.sql.catalog.kafka_options import CLIENT_OPTIONS, IGNORED, OF_FLINK, OF_FLINK_KAFKA
 from service.sql.catalog.kafka_tables import (
     COMMITS,
     DISCOVERY,
@@ -57,7 +57,6 @@ from service.sql.catalog.option import (
     Option,
     OptionType,
     TableRole,
-    ignored,
     only_of,
     only_value,
 )
@@ -245,71 +244,6 @@ _BATCH = (
         highest=1 << 40,
     ),
 )
-_PARTITIONS = "the partitions of the topic and the cores of Spark say what runs at once"
-_BUFFERED = "a sink writes the rows of a batch at once"
-_OF_FLINK = (
-    *ignored(_PARTITIONS, "scan.parallelism", "sink.parallelism"),
-    *ignored(_BUFFERED, "sink.buffer-flush.max-rows", "sink.buffer-flush.interval"),
-    *ignored(
-        "the transactional ids of a job are numbered, and reused",
-        "sink.transaction-naming-strategy",
-    ),
-    *ignored(
-        "each column is read from the part of the record that has it",
-        "key.format-projection-pushdown-level",
-        "value.format-projection-pushdown-level",
-        "key.format-projection-pushdown",
-        "value.format-projection-pushdown",
-    ),
-    *ignored("keys of a MAP are never NULL", "json.map-null-key.mode", "json.map-null-key.literal"),
-    *ignored(
-        "one parser reads every record",
-        "json.decode.json-parser.enabled",
-    ),
-    *ignored("records have no codec", "avro.codec"),
-    *ignored(
-        "it configures the Java client",
-        "avro-confluent.properties.*",
-        "debezium-avro-confluent.properties.*",
-    ),
-)
-_OF_FLINK_KAFKA = (
-    *_OF_FLINK,
-    only_value(
-        "sink.partitioner",
-        ("default", "fixed", "round-robin"),
-        "a record goes to the partition of its key; without a key the partitions take turns",
-        "Remove it: code cannot be added to a job.",
-    ),
-    only_value(
-        "sink.semantic",
-        ("at-least-once", "none"),
-        "'sink.delivery-guarantee' is its newer name, and at-least-once its default",
-        "Write 'sink.delivery-guarantee' = 'exactly-once' instead.",
-    ),
-    *(
-        only_value(
-            f"record.{part}.include.kafka.connect.json.schema",
-            ("false",),
-            "records of rows have no schema in them",
-            "Remove it, and let the connector write without schemas: "
-            "'value.converter.schemas.enable' = 'false' in its configuration.",
-        )
-        for part in ("key", "value")
-    ),
-    *ignored(
-        "a record that cannot be read stalls the dimension, and is shown",
-        "debezium-json.ignore-parse-errors",
-    ),
-    *ignored(
-        "times are read as the connector writes them",
-        "debezium-json.timestamp-format.standard",
-        "debezium-json.map-null-key.mode",
-        "debezium-json.map-null-key.literal",
-        "debezium-json.encode.decimal-as-plain-number",
-        "debezium-json.encode.ignore-null-fields",
-    ),
-)
 _KAFKA_OPTIONS = (
     *_TOPICS,
     *_BROKERS,
@@ -356,7 +290,7 @@ _KAFKA_OPTIONS = (
         choices=("never", AFTER_BACKLOG),
         roles=frozenset((TableRole.STREAM,)),
     ),
-    *_OF_FLINK_KAFKA,
+    *OF_FLINK_KAFKA,
     *IGNORED,
 )
 _UPSERT_OPTIONS = (
@@ -398,7 +332,7 @@ _UPSERT_OPTIONS = (
         "a compacted topic is read from its beginning",
         "Remove it: a dimension that starts elsewhere lacks rows.",
     ),
-    *_OF_FLINK,
+    *OF_FLINK,
     *IGNORED,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"

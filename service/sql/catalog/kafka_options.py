@@ -25,6 +25,7 @@ from service.sql.catalog.option import (
     OptionType,
     TableRole,
     ignored,
+    only_value,
 )
 
 PROPERTY = "properties."
@@ -247,3 +248,68 @@ REFUSED = (
     ),
 )
 """Names, without their prefix, whose loss would change who is let in; and what to do."""
+_PARTITIONS = "the partitions of the topic and the cores of Spark say what runs at once"
+_BUFFERED = "a sink writes the rows of a batch at once"
+OF_FLINK = (
+    *ignored(_PARTITIONS, "scan.parallelism", "sink.parallelism"),
+    *ignored(_BUFFERED, "sink.buffer-flush.max-rows", "sink.buffer-flush.interval"),
+    *ignored(
+        "the transactional ids of a job are numbered, and reused",
+        "sink.transaction-naming-strategy",
+    ),
+    *ignored(
+        "each column is read from the part of the record that has it",
+        "key.format-projection-pushdown-level",
+        "value.format-projection-pushdown-level",
+        "key.format-projection-pushdown",
+        "value.format-projection-pushdown",
+    ),
+    *ignored("keys of a MAP are never NULL", "json.map-null-key.mode", "json.map-null-key.literal"),
+    *ignored(
+        "one parser reads every record",
+        "json.decode.json-parser.enabled",
+    ),
+    *ignored("records have no codec", "avro.codec"),
+    *ignored(
+        "it configures the Java client",
+        "avro-confluent.properties.*",
+        "debezium-avro-confluent.properties.*",
+    ),
+)
+OF_FLINK_KAFKA = (
+    *OF_FLINK,
+    only_value(
+        "sink.partitioner",
+        ("default", "fixed", "round-robin"),
+        "a record goes to the partition of its key; without a key the partitions take turns",
+        "Remove it: code cannot be added to a job.",
+    ),
+    only_value(
+        "sink.semantic",
+        ("at-least-once", "none"),
+        "'sink.delivery-guarantee' is its newer name, and at-least-once its default",
+        "Write 'sink.delivery-guarantee' = 'exactly-once' instead.",
+    ),
+    *(
+        only_value(
+            f"record.{part}.include.kafka.connect.json.schema",
+            ("false",),
+            "records of rows have no schema in them",
+            "Remove it, and let the connector write without schemas: "
+            "'value.converter.schemas.enable' = 'false' in its configuration.",
+        )
+        for part in ("key", "value")
+    ),
+    *ignored(
+        "a record that cannot be read stalls the dimension, and is shown",
+        "debezium-json.ignore-parse-errors",
+    ),
+    *ignored(
+        "times are read as the connector writes them",
+        "debezium-json.timestamp-format.standard",
+        "debezium-json.map-null-key.mode",
+        "debezium-json.map-null-key.literal",
+        "debezium-json.encode.decimal-as-plain-number",
+        "debezium-json.encode.ignore-null-fields",
+    ),
+)

@@ -47,6 +47,8 @@ class OptionValues:
         notes: warnings about options without effect.
     """
 
+    # reads better long: each method reads or checks one kind of value of the same table.
+
     script: Script
     nodes: dict[str, OptionNode]
     options: dict[str, Option]
