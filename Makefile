@@ -44,8 +44,8 @@ test-all: setup ## Also matrices, experiments at small scale, browsers: what CI 
 
 # These tests wait for nothing.
 test-quick: WORKERS = $(CORES)
-test-quick: setup ## The tests that start no server and no other process
-	@$(call EXAMPLES,2) $(PYTEST) -m 'not servers and not experiment and not matrix' $(ARGS)
+test-quick: setup ## The tests that start no server and no other process, and take little time
+	@$(call EXAMPLES,2) $(PYTEST) -m 'not servers and not slow and not experiment and not matrix' $(ARGS)
 
 check: setup ## Format, lint, types, layers, addresses; the same as in CI
 	$(BIN)/ruff format --check $(SOURCES)

@@ -27,7 +27,7 @@ from service.embedded.java import Java, find_java, provide_class_archive
 from service.embedded.postgres import PostgreSql
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
-from tests.support.durations import Durations, Recorder, lane_of, unit
+from tests.support.durations import Durations, Recorder, function_of, lane_of, unit
 from tests.support.services import home_that_installs_once
 from tests.support.shared_services import SHARED, Place, SharedServices, ask, shared
 from tests.support.used_time import used_cpu_s
@@ -70,12 +70,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
-    """Mark what needs servers or other processes; what takes longest runs first."""
+    """Mark what needs servers or other processes, and what is slow; the longest file runs first."""
+    durations = Durations()
     for item in items:
         if PROCESSES in getattr(item, "fixturenames", ()):
             item.add_marker("servers")
+        elif function_of(item.nodeid) in durations.slow:
+            item.add_marker("slow")
     yield  # the lane is selected by its marks
-    durations, guesses = Durations(), dict[tuple[str, str, str], float]()
+    guesses = dict[tuple[str, str, str], float]()
     for item in items:
         part = _scope(config, item.nodeid), unit(item.nodeid), _lane(item)
         guesses[part] = max(_guess_s(item), guesses.get(part, 0.0))

@@ -1,10 +1,10 @@
-"""The table of seconds by which a run begins with what takes longest."""
+"""The table of seconds by which files are ordered and slow tests known."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from tests.support.durations import Durations, Recorder, lane_of, unit
+from tests.support.durations import SLOW_S, Durations, Measured, Recorder, lane_of, unit
 
 
 @pytest.fixture
@@ -16,17 +16,47 @@ def table(tmp_path):
     return tmp_path / "tests" / "durations.json"
 
 
+def measured(*tests):
+    """Of tests: name, marks, seconds of a phase."""
+    made = Measured()
+    for name, marks, took_s in tests:
+        made.add(f"tests/{name}", marks, took_s)
+    return made
+
+
 def test_a_run_replaces_what_it_has_measured_and_keeps_the_rest(table):
-    first = {("tests/test_a.py", "test"): 1.23, ("tests/test_a.py", "matrix"): 40}
-    Durations(table).record(first | {("tests/test_b.py", "test"): 0.01})
-    Durations(table).record({("tests/test_a.py", "test"): 2})
+    Durations(table).record(
+        measured(
+            ("test_a.py::one", (), 1.23),
+            ("test_a.py::two", ("matrix",), 40),
+            ("test_b.py::one", (), 0.01),
+        )
+    )
+    Durations(table).record(measured(("test_a.py::one", (), 2)))
     (table.parent / "test_b.py").unlink()
     read = Durations(table)
     assert [read.seconds("tests/test_a.py", lane) for lane in ("test", "matrix")] == [2, 40]
     assert read.seconds("tests/test_a.py", "experiment") is None
     assert read.seconds("tests/test_b.py", "test") == 0
-    read.record({})
+    read.record(measured())
     assert Durations(table).seconds("tests/test_b.py", "test") is None, "the file has gone"
+
+
+def test_a_pure_function_is_slow_if_its_tests_are_on_average(table):
+    first = (
+        ("test_a.py::quick[1]", (), 2 * SLOW_S),
+        ("test_a.py::quick[2]", (), 0),
+        ("test_a.py::quick[3]", (), 0),
+        ("test_a.py::slow", (), SLOW_S / 2),  # its set-up
+        ("test_a.py::slow", (), SLOW_S / 2),
+        ("test_a.py::with_servers", ("servers",), 9),
+        ("test_a.py::in_ci", ("matrix",), 9),
+        ("test_b.py::slow", (), 9),
+    )
+    Durations(table).record(measured(*first))
+    assert Durations(table).slow == {"tests/test_a.py::slow", "tests/test_b.py::slow"}
+    Durations(table).record(measured(("test_a.py::slow", (), 0), ("test_a.py::quick[1]", (), 9)))
+    assert Durations(table).slow == {"tests/test_a.py::quick", "tests/test_b.py::slow"}
 
 
 def test_all_phases_of_all_tests_of_a_file_count(table):

@@ -1,18 +1,20 @@
-"""How long files of tests take: recorded by a run, and read to begin with those that take longest.
+"""How long tests take, as a run has recorded it: orders files, and tells which tests are slow.
 
-`tests/durations.json` has the seconds by file and lane. `make test-all ARGS=--record-durations`
-writes those of the files that it runs.
+`tests/durations.json` has the seconds by file and lane, and the functions of pure tests that take
+`SLOW_S` or more on average. `make test-all ARGS=--record-durations` replaces what it measures.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 RECORDED = Path(__file__).parents[1] / "durations.json"
 ONE_BY_ONE = ("test_small_scale.py",)  # their tests go to any worker
+SLOW_S = 0.3
 LANES = ("experiment", "matrix")
 
 
@@ -27,41 +29,69 @@ def lane_of(names: Iterable[str]) -> str:
     return next((lane for lane in LANES if lane in names), "test")
 
 
+@dataclass
+class Measured:
+    """What a run has taken: seconds by file (`unit`) and lane; of pure functions, by test."""
+
+    files: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+    functions: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+
+    def add(self, nodeid: str, marks: Iterable[str], took_s: float) -> None:
+        names = set(marks)
+        self.files[unit(nodeid), lane_of(names)] += took_s
+        if not names & {"servers", *LANES}:
+            tests = self.functions[function_of(nodeid)]
+            tests[nodeid] = tests.get(nodeid, 0.0) + took_s
+
+    def is_slow(self, function: str) -> bool:
+        tests = self.functions[function]
+        return sum(tests.values()) / len(tests) >= SLOW_S
+
+
+def function_of(nodeid: str) -> str:
+    return nodeid.partition("[")[0]
+
+
 class Durations:
-    """Seconds by file (`unit`) and lane, over all phases of its tests."""
+    """The recorded table."""
 
     def __init__(self, recorded: Path = RECORDED) -> None:
         self._path = recorded
-        self._seconds: dict[str, dict[str, float]] = {}
+        self._files: dict[str, dict[str, float]] = {}
+        self.slow: frozenset[str] = frozenset()
         if recorded.exists():
-            self._seconds = json.loads(recorded.read_text(encoding="utf-8"))
+            table = json.loads(recorded.read_text(encoding="utf-8"))
+            self._files, self.slow = table["files"], frozenset(table["slow"])
 
     def seconds(self, unit: str, lane: str) -> float | None:
-        """None if no run has recorded the tests of this lane."""
-        return self._seconds.get(unit, {}).get(lane)
+        """Over all phases of its tests; None if no run has recorded those of this lane."""
+        return self._files.get(unit, {}).get(lane)
 
-    def record(self, measured: Mapping[tuple[str, str], float]) -> None:
+    def record(self, measured: Measured) -> None:
         """Write the table with what was measured; files that have gone leave it."""
-        root = self._path.parents[1]
-        for (name, lane), took_s in measured.items():
-            self._seconds.setdefault(name, {})[lane] = round(took_s, 1)
-        lines = [
-            f"{json.dumps(name)}: {json.dumps(self._seconds[name])}"
-            for name in sorted(self._seconds)
-            if (root / name.partition("::")[0]).exists()
-        ]
-        self._path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        for (name, lane), took_s in measured.files.items():
+            self._files.setdefault(name, {})[lane] = round(took_s, 1)
+        kept = self.slow - measured.functions.keys()
+        self.slow = kept | set(filter(measured.is_slow, measured.functions))
+        files = {name: self._files[name] for name in sorted(self._files) if self._exists(name)}
+        slow = [name for name in sorted(self.slow) if self._exists(name)]
+        lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(files[name])}" for name in files)
+        names = ",\n".join(map(json.dumps, slow))
+        text = f'{{"files": {{\n{lines}\n}},\n"slow": [\n{names}\n]}}\n'
+        self._path.write_text(text, encoding="utf-8")
+
+    def _exists(self, name: str) -> bool:
+        return (self._path.parents[1] / name.partition("::")[0]).exists()
 
 
 class Recorder:
-    """Adds up what the tests of a run take, and records it when the run ends."""
+    """Measures the tests of a run, and records it when the run ends."""
 
     def __init__(self, durations: Durations) -> None:
-        self._durations = durations
-        self._measured: dict[tuple[str, str], float] = defaultdict(float)
+        self._durations, self._measured = durations, Measured()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._measured[unit(report.nodeid), lane_of(report.keywords)] += report.duration
+        self._measured.add(report.nodeid, report.keywords, report.duration)
 
     def pytest_sessionfinish(self) -> None:
         self._durations.record(self._measured)
