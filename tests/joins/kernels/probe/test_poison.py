@@ -63,7 +63,7 @@ def everywhere():
         yield pytest.param(kind, place, id=f"{kind.name}-{name}", marks=marks)
 
 
-@pytest.mark.parametrize(("kind", "place"), everywhere())
+@pytest.mark.parametrize(("kind", "place"), list(everywhere()))
 def test_poison_has_its_verdict_and_its_neighbours_their_rows(indexes, kind, place):
     values = list(NEIGHBOURS)
     values.insert(place, kind.value)
