@@ -31,7 +31,6 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, delete_topics
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(300)
 PARTITIONS = 2
 CDC = "joins.adapters.mysql.binlog"
 ROWS = 1_000

@@ -309,7 +309,7 @@ LONG = {
 }
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_long_statement_is_read_in_one_go(text):
     assert effect_of("shop", text, ITEMS) in NEITHER
