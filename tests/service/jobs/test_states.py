@@ -91,7 +91,7 @@ def store(tmp_path_factory):
     opened.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ANY_JOB_STATES, st.booleans())
 def test_the_stored_events_of_any_history_are_a_path_through_the_table(store, targets, reported):
     job_id = new_job_id()

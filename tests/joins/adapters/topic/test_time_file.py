@@ -18,7 +18,7 @@ def take(file, changes):
 
 
 @given(steps=STEPS, spare=st.sampled_from([0, 3, 1_000]))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 def test_what_was_kept_is_there_again(tmp_path_factory, steps, spare):
     """`keep` is a save whose answer is kept elsewhere; a process may die behind any step."""
     path = tmp_path_factory.mktemp("times") / "source.times"

@@ -69,7 +69,7 @@ def expected(batches):
 
 
 @given(CHANGES)
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_a_deletion_without_a_time_has_that_of_the_row_that_it_deletes(batches):
     batches = [
         [(a, k, t if a is Action.UPSERT else None) for a, k, t in batch] for batch in batches
@@ -87,7 +87,7 @@ def test_a_deletion_without_a_time_has_that_of_the_row_that_it_deletes(batches):
 
 
 @given(CHANGES, st.integers(0, 8))
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_times_of_keys_are_the_same_when_they_were_loaded(batches, at):
     kept, loaded = Kept(), None
     hashes_of = {k: hash_rows([pa.array([k], pa.int64())])[0] for k in range(5)}
