@@ -289,7 +289,7 @@ JOINED_COUNTS = replace(COUNTS, joins=PLAN.joins, dimensions=(USERS,))
 
 
 @pytest.mark.parametrize("plan", [PLAN, COUNTS, JOINED_COUNTS])
-def test_stages_meet_in_a_store_as_they_do_in_a_directory(tmp_path, monkeypatch, plan):
+def test_stages_meet_in_a_store_as_they_do_in_a_directory(processes, tmp_path, monkeypatch, plan):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'of_executor'},/nowhere")
     batches = [
         {0: [click(1, 30), click(2, 10, 5), click(9, 20)], 1: [click(3, 7, 5)]},

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.adapters import datagen
 from joins.adapters.datagen import texts_of
 from joins.kernels.probe.generate import Material, generate, sequence_length
 from joins.plan.errors import SourceError
@@ -51,6 +52,12 @@ SEQUENCES = {
     "decimal": ("decimal", "5"),
     "string": ("string", "5"),
 }
+
+
+@pytest.fixture(autouse=True)
+def _few_texts(monkeypatch):
+    """A tenth of them: to make one takes a millisecond."""
+    monkeypatch.setattr(datagen, "_OF_EACH", 200)
 
 
 def column(kind, rule, rows=range(1000)):
