@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
 
 _NEWEST = 1_000
 SUFFIX = ".dead.json"
@@ -87,6 +87,14 @@ class LeftOut:
     rows: Mapping[str, int]
     unlisted: int
     most_bytes: int
+
+
+def dead_rows_of(checkpoint: Checkpoint, dimension: str) -> LeftOut:
+    """What a dimension lacks in the generation that its source copies or follows."""
+    source, cdc = checkpoint.source_file(dimension), checkpoint.cdc_file(dimension)
+    state = read_json(source)
+    generation = 0 if state is None else state.get("generation", 0)
+    return left_out((source.with_suffix(SUFFIX), cdc.with_suffix(SUFFIX)), generation)
 
 
 def left_out(files: Iterable[Path], generation: int) -> LeftOut:

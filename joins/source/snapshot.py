@@ -396,9 +396,7 @@ class SnapshotCoordinator(SourceCoordinator):
         if state is None:
             return []
         files = (self._dead_rows_file, self._settings.offset_file.with_suffix(SUFFIX))
-        warning = warning_of(
-            f"{state.table.database}.{state.table.table}", files, state.generation
-        )
+        warning = warning_of(f"{state.table.database}.{state.table.table}", files, state.generation)
         return [] if warning is None else [warning]
 
     def _reader(self, state: SourceState) -> ChunkReader:
