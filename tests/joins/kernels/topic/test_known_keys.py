@@ -94,7 +94,7 @@ def test_large_runs_are_mapped_and_leave_no_file(tmp_path):
         keys = [pa.array(np.arange(first, first + 50_000))]
         known.add(key_hashes(keys), np.zeros(50_000, np.int32))
     assert len(known) == 1_000_000
-    large = [run for run in known._runs if len(run) > 50_000]
+    large = [run for run in known._runs.all if len(run) > 50_000]
     assert large
     assert all(isinstance(run.hashes, np.memmap) for run in large)
     again = [pa.array(np.arange(0, 1_000_000, 3))]
