@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.batch_producer import BatchProducer, topic_id_of
 from joins.adapters.kafka.client import compressed
 from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
 from joins.adapters.registry import shared_registry
@@ -181,7 +181,7 @@ class OutputTopic:
 
     def checked_id(self) -> str:
         """Kafka's UUID of the topic; OutputTopicChangedError if rows were sent to another one."""
-        there = self._producer.topic_id()
+        there = topic_id_of(self._producer, self._name)
         if self._id and there != self._id:
             raise OutputTopicChangedError(
                 f'output topic "{self._name}" has id {there}, expected {self._id}: it was deleted '

@@ -78,8 +78,8 @@ def _show_letters(page: "DeadLetterPage") -> None:
     if page.rows:
         missing = table("TABLE", "KEY", "BYTES", "REASON")
         for row in page.rows:
-            texts = (one_line(row.key, _SHOWN), number(row.bytes), one_line(row.reason, _SHOWN))
-            missing.add_row(one_line(row.table), *texts)
+            key, reason = one_line(row.key, _SHOWN), one_line(row.reason, _SHOWN)
+            missing.add_row(one_line(row.table), key, number(row.bytes), reason)
         show(Text("Rows that dimensions lack:"), missing)
     say_more(page.next_cursor)
 

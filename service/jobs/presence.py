@@ -15,7 +15,7 @@ _EVERY_S = 5.0
 
 
 @dataclass(slots=True)
-class Presence:
+class ControlPlaneSign:
     """Shows runners that the control plane of `data_dir` is there; for one thread."""
 
     data_dir: Path
@@ -32,7 +32,7 @@ class Presence:
 
 
 @dataclass(slots=True)
-class Absence:
+class ControlPlaneAbsence:
     """Measures for how long no control plane has been there, by this process's own clock."""
 
     data_dir: Path

@@ -27,7 +27,7 @@ from joins.kernels.local_files import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
-from service.jobs.presence import Absence
+from service.jobs.presence import ControlPlaneAbsence
 from service.jobs.status import error_of, notes_on, of_job, report_of
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
@@ -178,7 +178,7 @@ def _watch_control_plane(
         parent = control_plane_pid(job_dir) or os.getppid()
         watch = ControlPlaneWatch(lambda: os.getppid() != parent, grace_s=settings.stop_timeout_s)
     else:
-        absence = Absence(settings.data_dir, settings.runner_orphan_s)
+        absence = ControlPlaneAbsence(settings.data_dir, settings.runner_orphan_s)
         watch = ControlPlaneWatch(absence.is_over_limit, grace_s=settings.stop_timeout_s)
     watch.start()
     return watch

@@ -72,14 +72,6 @@ class BatchProducer:
         self.went_back: tuple[int, int, int] | None = None
         """Partition, offset of records and the end that it had before; None while none has."""
 
-    def topic_id(self) -> str:
-        """Kafka's UUID of the topic as text, "" if the brokers have none."""
-        with self.connected() as client:
-            topic = described(client, [self._kafka.topic]).get(self._kafka.topic)
-            if topic is None:
-                raise kafka_errors.InvalidTopicError(f'topic "{self._kafka.topic}" does not exist')
-            return topic.topic_id
-
     def partitions(self) -> int:
         """Number of the topic's partitions, cached for minutes."""
         with self.connected() as client:
@@ -229,6 +221,15 @@ class BatchProducer:
             topic_data=[topic_type(name=self._kafka.topic, partition_data=data)],
             max_version=_PRODUCE_VERSION,
         )
+
+
+def topic_id_of(producer: BatchProducer, topic: str) -> str:
+    """Kafka's UUID of the topic as text, "" if the brokers have none; SinkError without one."""
+    with producer.connected() as client:
+        there = described(client, [topic]).get(topic)
+        if there is None:
+            raise kafka_errors.InvalidTopicError(f'topic "{topic}" does not exist')
+        return there.topic_id
 
 
 _TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)

@@ -113,8 +113,8 @@ class _Runs:
         """Which keys have a value, and the values; those of `keys` where there are none."""
         is_known, values = np.zeros(len(keys), dtype=np.bool_), keys.values.copy()
         for run in self.all:
-            is_there, found = run.find(keys)
-            values[is_there] = found[is_there]
+            is_there, of_run = run.find(keys)
+            values[is_there] = of_run[is_there]
             is_known |= is_there
         return is_known, values
 

@@ -61,9 +61,9 @@ CASES = {
         "slave_run_triggers_for_rbr", "YES", "NO", expected="NO, LOGGING or ENFORCE"
     ),
     "replica_without_its_log": Case(
-        "is a replica",
-        before=("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='nobody'",),
-        after=("RESET SLAVE ALL",),
+        "was a replica",
+        before=("SET GLOBAL gtid_slave_pos = '9-9-1'",),
+        after=("SET GLOBAL gtid_slave_pos = ''",),
     ),
     "engine_merge": Case(
         "has engine MRG_MyISAM",
@@ -78,7 +78,7 @@ CASES = {
     "another_key": Case("primary key", key=("name",)),
     "no_primary_key": Case("primary key", create="CREATE TABLE t (id BIGINT, name VARCHAR(20))"),
     "a_type_that_is_not_decoded": Case(
-        "name", create="CREATE TABLE t (id BIGINT PRIMARY KEY, name VECTOR(3) NOT NULL)"
+        "name", create="CREATE TABLE t (id BIGINT PRIMARY KEY, name POINT NOT NULL)"
     ),
     "cascade": Case(
         "ON DELETE CASCADE",

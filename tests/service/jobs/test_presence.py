@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.jobs import runner
-from service.jobs.presence import Absence, Presence
+from service.jobs.presence import ControlPlaneAbsence, ControlPlaneSign
 from service.jobs.runner import ControlPlaneWatch
 from tests.support.wait import wait_until
 
@@ -16,8 +16,8 @@ STEPS = st.lists(st.tuples(st.integers(1, 120), st.booleans()), max_size=30)
 @given(STEPS)
 def test_an_absence_lasts_from_the_last_sign(tmp_path_factory, steps):
     data_dir, now, last = tmp_path_factory.mktemp("data"), [0.0], 0.0
-    presence = Presence(data_dir, lambda: now[0])
-    absence = Absence(data_dir, 100.0, lambda: now[0])
+    presence = ControlPlaneSign(data_dir, lambda: now[0])
+    absence = ControlPlaneAbsence(data_dir, 100.0, lambda: now[0])
     assert not absence.is_over_limit()
     for seconds, is_there in steps:
         now[0] += seconds
@@ -35,7 +35,7 @@ def signs(data_dir):
 
 def test_a_directory_without_a_sign_is_an_absence_from_the_start_on(tmp_path):
     now = [0.0]
-    absence = Absence(tmp_path, 100.0, lambda: now[0])
+    absence = ControlPlaneAbsence(tmp_path, 100.0, lambda: now[0])
     for now[0], is_over in ((0.0, False), (100.0, False), (101.0, True)):
         assert absence.is_over_limit() is is_over
 
