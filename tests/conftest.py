@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
@@ -56,6 +57,9 @@ _places = pytest.StashKey[Callable[[str], Place]]()
 _answering = pytest.StashKey[tuple[str, int, str]]()
 _began_s = time.monotonic()
 Server = TypeVar("Server", bound=EmbeddedServer)
+# No test asserts a time: an example that takes long says that the machine is busy.
+settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sluice")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

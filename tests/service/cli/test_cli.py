@@ -256,7 +256,7 @@ def test_serve_runs_until_sigterm_and_ends_with_0(tmp_path):
             assert client.version()["name"] == "sluice"
             assert client.jobs() == []
         serving.terminate()
-        assert serving.wait(timeout=20) == 0
+        assert serving.wait(timeout=120) == 0
 
 
 def test_help_and_version_are_data(sluice):

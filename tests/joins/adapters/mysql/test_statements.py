@@ -281,14 +281,14 @@ AS_WRITTEN = [d for d in ROUTINE if not d.before and not re.search(r"TABLE .* AS
 
 
 @given(st.sampled_from(CONCERNING).flatmap(partial(written, schema="shop", is_gated=True)))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_no_way_of_writing_a_change_makes_it_harmless(one):
     modes = Modes(strict=not any("sql_mode" in text for text in one.deed.before))
     assert effect_of(one.default, one.text, WRITTEN, modes) not in NEITHER
 
 
 @given(st.sampled_from(AS_WRITTEN).flatmap(partial(written, schema="shop")))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_no_way_of_writing_daily_work_has_the_table_copied(one):
     assert effect_of(one.default, one.text, WRITTEN) in NEITHER
 
@@ -309,7 +309,7 @@ LONG = {
 }
 
 
-@pytest.mark.timeout(15)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_long_statement_is_read_in_one_go(text):
     assert effect_of("shop", text, ITEMS) in NEITHER

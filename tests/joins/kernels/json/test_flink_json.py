@@ -144,7 +144,7 @@ def test_each_reader_reads_a_token_as_flink_does(name, ignores):
     assert wrong[:9] == []
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(
     st.sampled_from(TYPES),
     st.lists(

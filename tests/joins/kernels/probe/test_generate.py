@@ -64,7 +64,7 @@ def column(kind, rule, rows=range(1000)):
     return generate((Field("v", KINDS[kind]),), (rule,), 1, rows).column(0)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     first=st.integers(0, 2**40),
     counts=st.lists(st.integers(1, 40), min_size=1, max_size=4),
