@@ -124,6 +124,9 @@ class TimeFile:
         self._file.append(new)
         return before
 
+    def before(self, hashes: Hashes, times: Times) -> Times:
+        return self._times.before(hashes, times)
+
     def save(self) -> tuple[int, int]:
         """Make all durable; number of the file and of its entries."""
         if self._old is not None:

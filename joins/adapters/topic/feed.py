@@ -26,6 +26,7 @@ from joins.adapters.topic.decoding import (
     NoticeTopic,
     decoder_of,
     is_named_after,
+    partitions_of,
     schemas_of,
     warm_up,
 )
@@ -42,7 +43,7 @@ from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
-from joins.kernels.topic.keys import DeletionTimes, key_hashes
+from joins.kernels.topic.keys import DeletionTimes, foreign_keys, key_hashes
 from joins.kernels.topic.pieces import (
     Action,
     ChangePiece,
@@ -102,6 +103,7 @@ class TopicFeedSession:
         self._schemas = schemas_of(config.source)
         self._is_placed = declared_fields(config.fields) != config.fields
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
+        self._partitions = partitions_of(dict(config.source.value.options))
         self._deletions = _deletions_of(config)
         markers = config.state_file.parent / "failpoints"
         self._hit = Failpoints(config.failpoints, markers).hit
@@ -193,7 +195,9 @@ class TopicFeedSession:
             is_compacted=is_compacted,
             opens_when_skipped=source.evidence.opens_when_skipped,
             replaces=source.evidence.replaces,
-            counts=source.evidence.notifications_topic is not None and source.evidence.replaces,
+            counts=source.evidence.notifications_topic is not None
+            and source.evidence.replaces
+            and self._partitions is None,
         )
 
     def _begin(self) -> None:
@@ -215,7 +219,7 @@ class TopicFeedSession:
             self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
             self._done, self._table = begins, None
             self._times = self._find_times((0, 0))
-            self._find_keys(0, 0)
+            self._find_keys(0, 0, (0, 0))
             nothing: tuple[str, Offsets] = ("", ())
             self._commit(
                 FeedStep.BEGIN, topic_id=self._topic_id, ends=ends, needed=None, notices=nothing
@@ -224,7 +228,7 @@ class TopicFeedSession:
             self._snapshot = ForeignSnapshot(partitions, self._rules, kept.snapshot)
             self._done, self._table = dict(kept.position.offsets), kept.table
             self._times = self._find_times(kept.times)
-            self._find_keys(kept.counted, kept.placed)
+            self._find_keys(kept.counted, kept.placed, kept.owners)
         self._remove_keys(self._snapshot.generation - 1)  # a kill may have left them
 
     def _find_ends(self) -> Offsets | None:
@@ -245,9 +249,11 @@ class TopicFeedSession:
             there = self._cluster.offsets_at(self._topic, source.bounded_timestamp_ms)
         return tuple(sorted(there.items()))
 
-    def _find_keys(self, counted: int, placed: int) -> None:
+    def _find_keys(self, counted: int, placed: int, owners: tuple[int, int]) -> None:
         file = self._config.state_file
         number = self._snapshot.generation
+        owned = file.with_suffix(f".owners-{number}")
+        self._owners = None if self._partitions is None else TimeFile(owned, owners)
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
         self._placed = KeyFile(file.with_suffix(f".place-keys-{number}"), placed)
 
@@ -255,6 +261,8 @@ class TopicFeedSession:
         file = self._config.state_file
         for name in (f".row-keys-{generation}", f".place-keys-{generation}"):
             AppendedFile(file.with_suffix(name), 1, 0).remove()
+        for path in file.parent.glob(f"{file.stem}.owners-{generation}-*"):
+            AppendedFile(path, 1, 0).remove()
 
     def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
         if self._deletions is None or not self._deletions.needs_rows:
@@ -302,7 +310,8 @@ class TopicFeedSession:
         if source.evidence is None or source.evidence.notifications_topic is None:
             return None
         kafka = replace(source.kafka, topic=source.evidence.notifications_topic)
-        return NoticeTopic(kafka, self._topic, self._journal.notices, self._schemas)
+        read = self._journal.notices
+        return NoticeTopic(kafka, self._topic, read, self._schemas, self._partitions)
 
     def _find_connect(self) -> ConnectOffsets | None:
         evidence = self._config.source.evidence
@@ -372,7 +381,7 @@ class TopicFeedSession:
         changes = self._decoder.decode(records)
         self._check_bad(records, changes)
         self._check_table(records, changes)
-        for piece in pieces_of(records, changes):
+        for piece in pieces_of(records, changes, has_partitions=self._partitions is not None):
             self._order.add(piece)
             self._read[piece.partition] = int(piece.offsets[-1]) + 1
 
@@ -394,13 +403,16 @@ class TopicFeedSession:
         """Require that all records are of one table, and with evidence of one connector."""
         options = f"{self._config.source.value.name}."
         for table in changes.tables():
+            if self._partitions is not None:
+                table = replace(table, schema=self._partitions.schema, table=self._partitions.table)
             known = self._table or table
             if replace(table, connector=known.connector) != known:
                 raise self._other(
                     records,
                     ("table", table.name, known.name),
                     hint=f"Name the table in a new job: '{options}source.table', and if need be "
-                    f"'{options}source.schema' or '{options}source.db'.",
+                    f"'{options}source.schema' or '{options}source.db'. If they are partitions of "
+                    f"one table, '{options}source.table-pattern' reads all of them.",
                 )
             names = {each.connector for each in (table, known) if each.connector is not None}
             if len(names) > 1 and self._config.source.evidence is not None:
@@ -480,7 +492,7 @@ class TopicFeedSession:
             first = self._cluster.offsets_at(self._topic, new.at_ms)
             back = {p: min(offset, self._done[p]) for p, offset in first.items()}
         self._snapshot.begin_generation(new)
-        self._find_keys(0, 0)
+        self._find_keys(0, 0, (0, 0))
         self._is_marked = False
         self._done |= back
         self._commit(FeedStep.SUPERSEDE)
@@ -535,6 +547,8 @@ class TopicFeedSession:
             rows = piece.key.filter(pa.array(is_row))
             self._counted.add(key_hashes(rows.columns), 0)
             self._snapshot.counted(len(self._counted))
+        if self._owners is not None and acts.any():
+            self._check_owners(piece, acts, self._owners)
         if self._config.partitions == 1 or self._is_placed or not acts.any():
             return
         rows = piece.key.filter(pa.array(acts))
@@ -543,6 +557,26 @@ class TopicFeedSession:
             place = np.flatnonzero(acts)[row]
             self._require_skipped(piece.partition, int(piece.offsets[place]), int(known[row]))
             piece.actions[place] = Action.NOTHING
+
+    def _check_owners(self, piece: ChangePiece, acts: np.ndarray, owners: TimeFile) -> None:
+        """Require that no key has rows in two partitions of the table at once."""
+        while True:
+            places = np.flatnonzero(acts & (piece.actions != Action.NOTHING))
+            foreign = foreign_keys(piece, places, owners).tolist()
+            if not foreign:
+                return
+            for place in foreign:
+                at = (piece.partition, int(piece.offsets[place]))
+                if at not in self._decisions.skipped(self._topic_id):
+                    raise ForeignRecordError(
+                        f'record {at[0]}/{at[1]} of topic "{self._topic}" has a key of which '
+                        "another partition of the table has a row",
+                        hint="Declare a PRIMARY KEY that is unique in all partitions, and let "
+                        "'source.table-pattern' match partitions only, not their parent, in a "
+                        "new job. Acknowledged, the record is left out.",
+                        place=at,
+                    )
+                piece.actions[place] = Action.NOTHING
 
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
         if self._deletions is None:
@@ -649,6 +683,7 @@ class TopicFeedSession:
             counted=self._counted.save(),
             placed=self._placed.save(),
             times=(0, 0) if self._times is None else self._times.save(),
+            owners=(0, 0) if self._owners is None else self._owners.save(),
             **changes,
         )
         write_journal(self._config.state_file, self._journal)

@@ -102,6 +102,7 @@ class FeedJournal:
         counted: entries in the file of this generation's snapshot rows.
         placed: entries in the file of the partitions of keys.
         times: number of the file of each key's newest time, and of its entries.
+        owners: the same of this generation's partition of each key, of a table with several.
         needed: why an abandoned topic must be read again from its beginning.
     """
 
@@ -113,6 +114,7 @@ class FeedJournal:
     counted: int = 0
     placed: int = 0
     times: tuple[int, int] = (0, 0)
+    owners: tuple[int, int] = (0, 0)
     needed: str | None = None
 
     @property
@@ -164,6 +166,7 @@ class FeedJournal:
             "counted": self.counted,
             "placed": self.placed,
             "times": self.times,
+            "owners": self.owners,
             "needed": self.needed,
         }
 
@@ -175,6 +178,7 @@ def read_journal(path: Path) -> FeedJournal:
         return FeedJournal()
     snapshot = SnapshotJournal.of_json(value["snapshot"])
     table, times = value["table"], value.get("times", (0, 0))
+    owners = value.get("owners", (0, 0))
     phase = FeedPhase.COPYING if snapshot.complete is None else FeedPhase.WHOLE
     if value["needed"] is not None:
         phase = FeedPhase.ABANDONED
@@ -193,6 +197,7 @@ def read_journal(path: Path) -> FeedJournal:
         value["counted"],
         value["placed"],
         (int(times[0]), int(times[1])),
+        (int(owners[0]), int(owners[1])),
         value["needed"],
     )
 

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import orjson
 
+from joins.kernels.strings.regular import compiled
+
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_SCALE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 SOURCE_TYPE = "__debezium.source.column.type"
@@ -137,11 +139,32 @@ class BinaryHandling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CapturedName:
-    """The table whose records are read; None parts match any."""
+    """The table whose records are read; None parts match any.
+
+    With `is_pattern` its name is a regular expression of whole names, and the tables that match are
+    the partitions of one table.
+    """
 
     table: str
     schema: str | None = None
     database: str | None = None
+    is_pattern: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self | None:
+        """The table that the options of a format name, None without one."""
+        table, pattern = options.get("source.table"), options.get("source.table-pattern")
+        name = table if pattern is None else pattern
+        if name is None:
+            return None
+        schema, database = options.get("source.schema"), options.get("source.db")
+        return cls(name, schema, database, is_pattern=pattern is not None)
+
+    def has(self, table: str) -> bool:
+        if not self.is_pattern:
+            return table == self.table
+        found = compiled(self.table)
+        return found is not None and found.fullmatch(table) is not None
 
 
 @dataclass(frozen=True, slots=True)

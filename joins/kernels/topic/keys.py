@@ -59,18 +59,23 @@ class RowTimes:
         `times` are those of the rows, `NO_TIME` for a NULL and `GONE` for a deletion. Also returns
         the bytes that `load` takes.
         """
+        before = self.before(hashes, times)
+        newest = _newest(hashes, times)
+        self._append(*newest)
+        return before, _packed_times(*newest)
+
+    def before(self, hashes: Hashes, times: Times) -> Times:
+        """As `take`, and applies nothing."""
         order = np.argsort(hashes, kind="stable")
         keys, of_key = hashes[order], times[order]
         first = np.ones(len(keys), dtype=np.bool_)
         first[1:] = keys[1:] != keys[:-1]
-        last = np.append(first[1:], True) if len(keys) else first
         before = np.empty(len(keys), np.int64)
         before[1:] = of_key[:-1]
         before[first] = self._known(keys[first])
-        self._append(keys[last], of_key[last])
         back = np.empty_like(before)
         back[order] = before
-        return back, _packed_times(keys[last], of_key[last])
+        return back
 
     def load(self, data: bytes) -> None:
         kept = np.frombuffer(data, _KEPT_TIME)
@@ -243,6 +248,34 @@ class KeptTimes(Protocol):
 
     def take(self, hashes: Hashes, times: Times) -> Times:
         """As `RowTimes.take`, without the bytes."""
+
+    def before(self, hashes: Hashes, times: Times) -> Times:
+        """As `RowTimes.before`."""
+
+
+_OWNER_BITS = 32  # of a partition; the rest tells apart two keys with one hash
+
+
+def foreign_keys(piece: ChangePiece, acts: Longs, kept: KeptTimes) -> Longs:
+    """Positions of the records `acts` whose key has a row in another partition of the table.
+
+    Returns the first such record of each key. Only without one `kept` receives the changes: of each
+    key the partition that has its row. A tombstone names no partition, and deletes in any.
+    """
+    columns = [column.take(pa.array(acts)) for column in piece.key.columns]
+    hashes, checks = key_hashes(columns)
+    owner = (1 << _OWNER_BITS) - 1
+    of_key = (checks.view(np.int64) & ((1 << 62) - 1)) & ~owner
+    own = of_key | (piece.tables[acts] & owner)
+    is_deleted = piece.actions[acts] == Action.DELETE
+    values = np.where(is_deleted, GONE, own)
+    before = kept.before(hashes, values)
+    is_same_key = (before != GONE) & ((before & ~owner) == of_key)
+    is_foreign = is_same_key & (before != own) & (piece.tables[acts] != 0)
+    if not is_foreign.any():
+        kept.take(hashes, values)
+    _, first = np.unique(hashes[is_foreign], return_index=True)
+    return acts[np.flatnonzero(is_foreign)[np.sort(first)]]
 
 
 @dataclass(frozen=True, slots=True)
