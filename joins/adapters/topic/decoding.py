@@ -25,6 +25,7 @@ from joins.kernels.debezium.options import (
     DecimalHandling,
     SpecialValues,
     TimePrecision,
+    UnsentValues,
     ValueLayout,
 )
 from joins.kernels.debezium.raw import RawValues
@@ -237,6 +238,7 @@ def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
         binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
         bit_columns=frozenset(filter(None, options.get("bit.columns", "").split(";"))),
         unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
+        unsent_values=UnsentValues(options.get("unsent.values", made.unsent_values)),
         special_values=SpecialValues(options.get("special.values", made.special_values)),
         null_if_missing=options.get("fail-on-missing-field", "true") == "false",
         table=CapturedName.of(options),

@@ -24,6 +24,7 @@ from joins.adapters.process.sessions import SourceProtocol, run_process, run_ses
 from joins.adapters.topic.appended_file import AppendedFile, KeyFile, TimeFile
 from joins.adapters.topic.decoding import (
     NoticeTopic,
+    debezium_options,
     decoder_of,
     is_named_after,
     partitions_of,
@@ -39,10 +40,12 @@ from joins.adapters.topic.feed_state import (
     read_journal,
     write_journal,
 )
+from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
+from joins.kernels.debezium.options import UnsentValues
 from joins.kernels.topic.keys import DeletionTimes, foreign_keys, key_hashes
 from joins.kernels.topic.pieces import (
     Action,
@@ -55,6 +58,7 @@ from joins.kernels.topic.pieces import (
     pieces_of,
     snapshot_rows,
 )
+from joins.kernels.topic.unsent import filled_fields
 from joins.plan.errors import (
     ForeignRecordError,
     RecordsExpiredError,
@@ -62,7 +66,7 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from joins.plan.formats import SOURCE_TIMESTAMP
+from joins.plan.formats import OF_CHANGES, SOURCE_TIMESTAMP
 from joins.plan.plan import BoundedMode, declared_fields
 from joins.plan.stream_topics import StreamTopics
 from watermark.foreign import ForeignSnapshot, Missing, SnapshotRules, Waiting
@@ -219,6 +223,7 @@ class TopicFeedSession:
             self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
             self._done, self._table = begins, None
             self._times = self._find_times((0, 0))
+            self._values = self._find_values((0, 0), (0, 0))
             self._find_keys(0, 0, (0, 0))
             nothing: tuple[str, Offsets] = ("", ())
             self._commit(
@@ -228,6 +233,7 @@ class TopicFeedSession:
             self._snapshot = ForeignSnapshot(partitions, self._rules, kept.snapshot)
             self._done, self._table = dict(kept.position.offsets), kept.table
             self._times = self._find_times(kept.times)
+            self._values = self._find_values(kept.values, kept.value_places)
             self._find_keys(kept.counted, kept.placed, kept.owners)
         self._remove_keys(self._snapshot.generation - 1)  # a kill may have left them
 
@@ -268,6 +274,15 @@ class TopicFeedSession:
         if self._deletions is None or not self._deletions.needs_rows:
             return None
         return TimeFile(self._config.state_file.with_suffix(".times"), kept)
+
+    def _find_values(self, kept: tuple[int, int], places: tuple[int, int]) -> ValueFile | None:
+        config = self._config
+        options = debezium_options(dict(config.source.value.options))
+        is_filled = options.unsent_values is UnsentValues.LAST_VERSION
+        if config.source.value.name not in OF_CHANGES or not is_filled:
+            return None
+        fields = filled_fields(config.fields, config.primary_key)
+        return ValueFile(config.state_file.with_suffix(".values"), fields, kept, places)
 
     def _check_partitions(self, there: int) -> None:
         if there != self._config.partitions:
@@ -511,7 +526,7 @@ class TopicFeedSession:
                 if count:
                     part = piece.slice(0, count)
                     self._check_places(part, labels[:count])
-                    part = self._with_times(part)
+                    part = self._with_times(self._with_values(part))
                     parts.append((part, labels[:count]))
                 if sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
                     self._write(producer, parts)
@@ -574,6 +589,26 @@ class TopicFeedSession:
                         hint="Declare a PRIMARY KEY that is unique in all partitions, and let "
                         "'source.table-pattern' match partitions only, not their parent, in a "
                         "new job. Acknowledged, the record is left out.",
+                        place=at,
+                    )
+                piece.actions[place] = Action.NOTHING
+
+    def _with_values(self, piece: ChangePiece) -> ChangePiece:
+        if self._values is None:
+            return piece
+        while True:
+            filled = self._values.fill(piece)
+            if not len(filled.unknown):
+                self._values.keep(filled)
+                return filled.piece
+            for place in filled.unknown.tolist():
+                at = (piece.partition, int(piece.offsets[place]))
+                if at not in self._decisions.skipped(self._topic_id):
+                    raise ForeignRecordError(
+                        f'record {at[0]}/{at[1]} of topic "{self._topic}" lacks a value that the '
+                        "database did not send, and there is no version of its row to take it from",
+                        hint="Let the connector take a new snapshot, or set REPLICA IDENTITY FULL "
+                        "for the table; acknowledged, the record is left out.",
                         place=at,
                     )
                 piece.actions[place] = Action.NOTHING
@@ -675,6 +710,7 @@ class TopicFeedSession:
         self._kept_at_s = time.monotonic()
         if self._notices is not None:
             changes["notices"] = self._notices.read_to
+        values, places = ((0, 0), (0, 0)) if self._values is None else self._values.save()
         self._journal = self._journal.after(
             step,
             offsets=dict(self._done),
@@ -683,6 +719,8 @@ class TopicFeedSession:
             counted=self._counted.save(),
             placed=self._placed.save(),
             times=(0, 0) if self._times is None else self._times.save(),
+            values=values,
+            value_places=places,
             owners=(0, 0) if self._owners is None else self._owners.save(),
             **changes,
         )

@@ -90,6 +90,13 @@ class SpecialValues(StrEnum):
     LAST_DAY = "last-day"
 
 
+class UnsentValues(StrEnum):
+    """Handling of a value that was not sent: the record is bad, or it is left open."""
+
+    FAIL = "fail"
+    LAST_VERSION = "last-version"
+
+
 class ValueLayout(StrEnum):
     """Values of a topic are envelopes, or rows as ExtractNewRecordState makes them."""
 
@@ -183,6 +190,7 @@ class DebeziumOptions:
         bit_columns: BIT(n) columns of the database: without a schema they look like BYTES, but are
             always base64.
         unavailable_value: placeholder of a large value that was not changed.
+        unsent_values: handling of this placeholder.
         special_values: handling of infinite times, and of NaN and infinity for a DECIMAL.
         field_prefix: of metadata in a flat record (`__op`, `__deleted`).
         null_if_missing: a missing declared column is NULL, else the record is bad.
@@ -198,6 +206,7 @@ class DebeziumOptions:
     binary_handling: BinaryHandling = BinaryHandling.BYTES
     bit_columns: frozenset[str] = frozenset()
     unavailable_value: str = UNAVAILABLE_VALUE
+    unsent_values: UnsentValues = UnsentValues.FAIL
     special_values: SpecialValues = SpecialValues.FAIL
     field_prefix: str = "__"
     null_if_missing: bool = False

@@ -81,9 +81,13 @@ class RowTimes:
         kept = np.frombuffer(data, _KEPT_TIME)
         self._append(*_newest(kept["hash"], kept["time"]))
 
-    def all(self) -> bytes:
+    def known(self) -> tuple[Hashes, Times]:
+        """The newest time of each hash, by ascending hash."""
         parts = [np.concatenate(each) for each in zip(*self._runs, strict=True)]
-        return _packed_times(*_newest(*parts)) if parts else b""
+        return _newest(*parts) if parts else (np.zeros(0, np.uint64), np.zeros(0, np.int64))
+
+    def all(self) -> bytes:
+        return _packed_times(*self.known())
 
     def _known(self, hashes: Hashes) -> Times:
         known = np.full(len(hashes), GONE)

@@ -26,6 +26,7 @@ from watermark.foreign_records import Mark, RecordRun
 
 Longs = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
+Mask = npt.NDArray[np.bool_]
 
 NO_MARK = -1
 MARKS = tuple(Mark)
@@ -77,6 +78,7 @@ class ChangePiece:
         key: primary keys of upserted and deleted rows.
         after: declared columns of upserted rows.
         ended: rowtime of deleted rows, in a table with versions.
+        unsent: values of `after` that are open, one column each; None if there are none.
     """
 
     partition: int
@@ -91,6 +93,7 @@ class ChangePiece:
     key: pa.RecordBatch
     after: pa.RecordBatch
     ended: pa.RecordBatch | None = None
+    unsent: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -98,10 +101,9 @@ class ChangePiece:
     def slice(self, first: int, end: int) -> "ChangePiece":
         arrays = (getattr(self, name)[first:end] for name in _ARRAYS)
         rows = (each.slice(first, end - first) for each in (self.key, self.after))
-        sliced = ChangePiece(self.partition, *arrays, *rows)
-        if self.ended is None:
-            return sliced
-        return replace(sliced, ended=self.ended.slice(first, end - first))
+        ended = None if self.ended is None else self.ended.slice(first, end - first)
+        unsent = None if self.unsent is None else self.unsent[first:end]
+        return ChangePiece(self.partition, *arrays, *rows, ended, unsent)
 
 
 def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
@@ -153,6 +155,7 @@ def _piece_of(records: pa.RecordBatch, changes: ChangeRows, has_partitions: bool
         actions,
         changes.key,
         changes.after,
+        unsent=changes.unsent,
     )
 
 

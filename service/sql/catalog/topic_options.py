@@ -7,6 +7,7 @@ from joins.kernels.debezium.options import (
     DecimalHandling,
     SpecialValues,
     TimePrecision,
+    UnsentValues,
     ValueLayout,
 )
 from joins.plan.formats import KafkaFormat
@@ -61,9 +62,16 @@ _OF_BOTH = (
     ),
     Option(
         "unavailable.value.placeholder",
-        "The connector's property: what stands for a large value that was not changed; it stalls "
-        "the dimension.",
+        "The connector's property: what stands for a large value that was not changed.",
         default=UNAVAILABLE_VALUE,
+    ),
+    Option(
+        "unsent.values",
+        "Of a dimension: what becomes of a change without a large value (TOAST of PostgreSQL): the "
+        "record stalls it, or the column keeps the value of the row's last version.",
+        OptionType.CHOICE,
+        default=UnsentValues.FAIL,
+        choices=tuple(UnsentValues),
     ),
     Option(
         "special.values",
