@@ -170,8 +170,8 @@ class CapturedName:
     def has(self, table: str) -> bool:
         if not self.is_pattern:
             return table == self.table
-        found = compiled(self.table)
-        return found is not None and found.fullmatch(table) is not None
+        expression = compiled(self.table)
+        return expression is not None and expression.fullmatch(table) is not None
 
 
 @dataclass(frozen=True, slots=True)
