@@ -380,6 +380,7 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     to = arrow_type(kind)
     plain: Readers = {
         tokens.INTEGER: readers.integers(to),
+        tokens.FRACTION: readers.whole_numbers(to),
         tokens.BOOLEAN: readers.booleans_as_integers(to),
     }
     if connect is None or str(connect) in _INTEGERS | {"boolean"}:
