@@ -206,7 +206,9 @@ class DebeziumDecoder:
         else:
             changes = flat_rows(payloads, options.field_prefix, options.table, faults)
         rows = RowReader(self._reader, payloads.schemas, self._values.type_of, faults)
-        unsent = {} if options.unsent_values is UnsentValues.LAST_VERSION else None
+        unsent: dict[str, list[int]] | None = None
+        if options.unsent_values is UnsentValues.LAST_VERSION:
+            unsent = {}
         after = self._after_rows(changes, replace(rows, unsent=unsent))
         key = self._key_columns(self._read_keys(keys, changes, faults), after, changes, rows)
         before = None

@@ -103,7 +103,8 @@ class ChangePiece:
         rows = (each.slice(first, end - first) for each in (self.key, self.after))
         ended = None if self.ended is None else self.ended.slice(first, end - first)
         unsent = None if self.unsent is None else self.unsent[first:end]
-        return ChangePiece(self.partition, *arrays, *rows, ended, unsent)
+        sliced = ChangePiece(self.partition, *arrays, *rows)
+        return replace(sliced, ended=ended, unsent=unsent)
 
 
 def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
