@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from joins.durable.stored import stored_files
-from joins.kernels.index.hash_table import Hashes
 from joins.kernels.topic.keys import KEY_BYTES, TIME_BYTES, KeyHashes, KnownKeys, RowTimes, Times
 from joins.plan.errors import CheckpointError
 
@@ -126,20 +125,19 @@ class TimeFile:
         self._file = self._numbered(count)
         self._numbered(0, self._number - 1).remove()
         self._old: AppendedFile | None = None
-        self._times = RowTimes()
-        data = self._file.load()
-        if data:
-            self._times.load(data)
+        self._times = RowTimes(path.parent)
+        for part in self._file.parts(_PART):
+            self._times.load(part)
 
-    def take(self, hashes: Hashes, times: Times) -> Times:
-        before, new = self._times.take(hashes, times)
+    def take(self, keys: KeyHashes, times: Times) -> Times:
+        before, new = self._times.take(keys, times)
         self._file.append(new)
         return before
 
-    def before(self, hashes: Hashes, times: Times) -> Times:
-        return self._times.before(hashes, times)
+    def before(self, keys: KeyHashes, times: Times) -> Times:
+        return self._times.before(keys, times)
 
-    def known(self) -> tuple[Hashes, Times]:
+    def known(self) -> Iterator[tuple[KeyHashes, Times]]:
         return self._times.known()
 
     def save(self) -> tuple[int, int]:
@@ -151,8 +149,10 @@ class TimeFile:
         if count > 2 * len(self._times) + self._spare:
             self._old, self._number = self._file, self._number + 1
             self._file = self._numbered(0)
-            self._file.append(self._times.all())
-            count = self._file.save()
+            count = 0
+            for part in self._times.parts():
+                self._file.append(part)
+                count = self._file.save()
         return self._number, count
 
     def _numbered(self, count: int, number: int | None = None) -> AppendedFile:

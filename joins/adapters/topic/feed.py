@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -222,6 +223,7 @@ class TopicFeedSession:
             journal = SnapshotJournal.first(kept.generation + 1, begins)
             self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
             self._done, self._table = begins, None
+            AppendedFile(self._by_one_hash(kept)[-1], 1, 0).remove()
             self._times = self._find_times((0, 0))
             self._values = self._find_values((0, 0), (0, 0))
             self._find_keys(0, 0, (0, 0))
@@ -273,7 +275,7 @@ class TopicFeedSession:
     def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
         if self._deletions is None or not self._deletions.needs_rows:
             return None
-        return TimeFile(self._config.state_file.with_suffix(".times"), kept)
+        return TimeFile(self._config.state_file.with_suffix(".row-times"), kept)
 
     def _find_values(self, kept: tuple[int, int], places: tuple[int, int]) -> ValueFile | None:
         config = self._config
@@ -293,10 +295,18 @@ class TopicFeedSession:
                 "filled from the start with as many partitions.",
             )
 
+    def _by_one_hash(self, kept: FeedJournal) -> tuple[Path, ...]:
+        """Files of keys that an earlier version has kept."""
+        names = (
+            f".rows-{kept.generation}",
+            f".places-{kept.generation}",
+            f".times-{kept.times[0]}",
+        )
+        return tuple(map(self._config.state_file.with_suffix, names))
+
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
         self._check_id(kept.position.topic_id)
-        files = (f".rows-{kept.generation}", f".places-{kept.generation}")
-        if any(self._config.state_file.with_suffix(each).exists() for each in files):
+        if any(file.exists() for file in self._by_one_hash(kept)):
             raise SnapshotNeededError(
                 f'keys of topic "{self._topic}" are kept by hashes that two keys may share',
                 hint=_READ_ANEW,

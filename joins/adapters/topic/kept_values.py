@@ -52,7 +52,7 @@ class ValueFile:
 
     def keep(self, filled: FilledPiece) -> None:
         if len(filled.places):
-            self._places.take(filled.hashes, filled.places)
+            self._places.take(filled.keys, filled.places)
             self._append(filled.block)
 
     def save(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -76,8 +76,15 @@ class ValueFile:
         self._bytes += _SIZE_BYTES + len(data)
 
     def _rewrite(self) -> None:
-        hashes, places = self._places.known()
-        hashes, places = hashes[places != GONE], places[places != GONE]
+        parts = list(self._places.known())
+        places = np.concatenate([np.zeros(0, np.int64), *(values for _, values in parts)])
+        hashes, checks = (
+            np.concatenate([np.zeros(0, np.uint64), *(keys[at] for keys, _ in parts)])[
+                places != GONE
+            ]
+            for at in range(2)
+        )
+        places = places[places != GONE]
         order = np.argsort(places, kind="stable")
         old, moved = self._file, np.empty_like(places)
         self._number, self._bytes = self._number + 1, 0
@@ -92,7 +99,7 @@ class ValueFile:
             self._file = old
         self._file, self._old, self._newest = new, old, None
         self._live = self._bytes
-        self._places.take(hashes, moved)
+        self._places.take((hashes, checks), moved)
 
     def _rows(self, places: np.ndarray) -> pa.RecordBatch:
         """The rows at ascending `places`."""

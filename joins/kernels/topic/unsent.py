@@ -4,17 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from joins.kernels.debezium.columns import MAY_BE_UNSENT
-from joins.kernels.topic.keys import GONE, KeptTimes, key_hashes
+from joins.kernels.topic.keys import GONE, KeptTimes, KeyHashes, key_hashes
 from joins.kernels.topic.pieces import Action, ChangePiece, Longs
 from joins.plan.plan import Field
 from joins.plan.types import arrow_type
 
-CHECK, OFFSET = "__check", "__offset"
-"""Columns of a block behind the values: the key's second hash, the record's offset."""
+OFFSET = "__offset"
+"""Column of a block behind the values: the record's offset."""
 _ROW_BITS = 20  # of a row in its block; the rest of a place is the block's position
 _UNKNOWN = -1
 BlockOf = Callable[[int], pa.RecordBatch]
@@ -27,7 +26,7 @@ def filled_fields(fields: Sequence[Field], primary_key: Sequence[str]) -> list[F
 
 def block_schema(fields: Sequence[Field]) -> pa.Schema:
     columns = [(field.name, arrow_type(field.type)) for field in fields]
-    return pa.schema([*columns, (CHECK, pa.uint64()), (OFFSET, pa.int64())])
+    return pa.schema([*columns, (OFFSET, pa.int64())])
 
 
 def place_of(position: int, rows: Longs) -> Longs:
@@ -49,7 +48,7 @@ class FilledPiece:
 
     piece: ChangePiece
     unknown: Longs
-    hashes: npt.NDArray[np.uint64]
+    keys: KeyHashes
     places: Longs
     block: pa.RecordBatch
 
@@ -63,14 +62,14 @@ def fill(
     own rows become the block at `position`.
     """
     acts = np.flatnonzero(piece.actions != Action.NOTHING)
-    hashes, checks = key_hashes([column.take(pa.array(acts)) for column in piece.key.columns])
+    keys = key_hashes([column.take(pa.array(acts)) for column in piece.key.columns])
     is_row = piece.actions[acts] == Action.UPSERT
     places = np.where(is_row, place_of(position, np.arange(len(acts))), GONE)
-    sources = _Sources(piece.offsets[acts], checks, position, block_of)
+    sources = _Sources(piece.offsets[acts], position, block_of)
     unknown: list[int] = []
     from_rows = {name: np.arange(len(acts)) for name in names}
     if piece.unsent is not None:
-        before = kept.before(hashes, places)
+        before = kept.before(keys, places)
         open_rows = piece.unsent[acts] & is_row[:, None]
         columns = [piece.after.schema.get_field_index(name) for name in names]
         for row in np.flatnonzero(open_rows.any(axis=1)).tolist():
@@ -86,19 +85,16 @@ def fill(
         name: _taken(piece.after.column(name).take(pa.array(acts)), sources, name, from_rows[name])
         for name in names
     }
-    block = pa.RecordBatch.from_pydict(
-        {**values, CHECK: pa.array(checks), OFFSET: pa.array(piece.offsets[acts])}
-    )
+    block = pa.RecordBatch.from_pydict({**values, OFFSET: pa.array(piece.offsets[acts])})
     filled = replace(piece, after=_spread(piece.after, values, acts), unsent=None)
-    return FilledPiece(filled, np.array(unknown, np.int64), hashes, places, block)
+    return FilledPiece(filled, np.array(unknown, np.int64), keys, places, block)
 
 
 class _Sources:
     """Rows of other blocks that a piece needs; they count after the piece's own rows."""
 
-    def __init__(self, offsets: Longs, checks: np.ndarray, position: int, of: BlockOf) -> None:
+    def __init__(self, offsets: Longs, position: int, of: BlockOf) -> None:
         self._offsets = offsets
-        self._checks = checks
         self._position = position
         self._block_of = of
         self.rows: list[pa.RecordBatch] = []
@@ -111,9 +107,8 @@ class _Sources:
         if position == self._position:
             return at
         block = self._block_of(position)
-        check, offset = block.column(CHECK)[at].as_py(), block.column(OFFSET)[at].as_py()
-        if check != int(self._checks[row]) or offset >= int(self._offsets[row]):
-            return _UNKNOWN  # of another key, or the topic is being read again
+        if block.column(OFFSET)[at].as_py() >= int(self._offsets[row]):
+            return _UNKNOWN  # the topic is being read again
         self.rows.append(block.slice(at, 1))
         return len(self._offsets) + len(self.rows) - 1
 

@@ -154,7 +154,7 @@ def records(values, keys=None):
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_what_the_converters_write_reads_back(name, data):
     kind, values, write, read, options = CASES[name]
@@ -380,7 +380,7 @@ PIECES += [b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\xff", b"\xc3\xa9"
 PIECES += [b'"op":"c",', b'"after":{},', b"=", b"AA==", b"/", b"_", b"00"]
 
 
-@settings(max_examples=examples(4_000), deadline=None)
+@settings(max_examples=examples(4_000))
 @given(data=st.data())
 def test_damaged_bytes_are_bad_or_what_a_slow_reference_reads(data):
     number = data.draw(st.integers(-5, 5))
@@ -404,7 +404,7 @@ def test_damaged_bytes_are_bad_or_what_a_slow_reference_reads(data):
     assert row == expected
 
 
-@settings(max_examples=examples(1_000), deadline=None)
+@settings(max_examples=examples(1_000))
 @given(values=st.lists(st.none() | st.binary(max_size=40), min_size=1, max_size=5), data=st.data())
 def test_no_bytes_raise(values, data):
     keys = [data.draw(st.none() | st.binary(max_size=20)) for _ in values]
