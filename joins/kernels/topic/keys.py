@@ -286,7 +286,8 @@ def foreign_keys(piece: ChangePiece, acts: Longs, kept: KeptTimes) -> Longs:
     is_foreign = (before != GONE) & (before != own) & (own != 0)
     if not is_foreign.any():
         kept.take(keys, owners)
-    return acts[is_foreign]
+    foreign: Longs = acts[is_foreign]
+    return foreign
 
 
 @dataclass(frozen=True, slots=True)
