@@ -33,13 +33,25 @@ class AppendedFile:
         if not size:
             return
         if not self.path.exists() or self.path.stat().st_size < size:
-            raise CheckpointError(
-                f'file "{self.path}" has fewer than {self._saved:,} keys',
-                hint="Restore the job's directory, or submit the job again.",
-            )
+            raise self._short()
         with self.path.open("rb") as file:
             for first in range(0, self._saved, entries):
                 yield file.read(min(entries, self._saved - first) * self._size)
+
+    def at(self, position: int, count: int) -> bytes:
+        """Saved bytes; CheckpointError if the file has fewer."""
+        with self.path.open("rb") as file:
+            file.seek(position)
+            data = file.read(count)
+        if len(data) < count:
+            raise self._short()
+        return data
+
+    def _short(self) -> CheckpointError:
+        return CheckpointError(
+            f'file "{self.path}" has fewer than {self._saved:,} entries',
+            hint="Restore the job's directory, or submit the job again.",
+        )
 
     def append(self, data: bytes) -> None:
         self._unsaved.append(data)
@@ -121,6 +133,12 @@ class TimeFile:
         before, new = self._times.take(keys, times)
         self._file.append(new)
         return before
+
+    def before(self, keys: KeyHashes, times: Times) -> Times:
+        return self._times.before(keys, times)
+
+    def known(self) -> Iterator[tuple[KeyHashes, Times]]:
+        return self._times.known()
 
     def save(self) -> tuple[int, int]:
         """Make all durable; number of the file and of its entries."""

@@ -226,21 +226,25 @@ class RowTimes:
         `times` are those of the rows, `NO_TIME` for a NULL and `GONE` for a deletion. Also returns
         the bytes that `load` takes.
         """
+        before = self.before(keys, times)
+        newest = _Run.newest(*keys, times)
+        self._runs.append(newest)
+        return before, newest.packed(_KEPT_TIME)
+
+    def before(self, keys: KeyHashes, times: Times) -> Times:
+        """As `take`, and applies nothing."""
         hashes, checks = keys
         order = np.lexsort((checks, hashes))
         by_key = hashes[order], checks[order], times[order]
         first = np.ones(len(order), dtype=np.bool_)
         first[1:] = (by_key[0][1:] != by_key[0][:-1]) | (by_key[1][1:] != by_key[1][:-1])
-        last = np.append(first[1:], True) if len(order) else first
         before = np.empty(len(order), np.int64)
         before[1:] = by_key[2][:-1]
         none = np.full(int(first.sum()), GONE)
         before[first] = self._runs.find(_Run(by_key[0][first], by_key[1][first], none))[1]
-        newest = _Run(*by_key).filter(last)
-        self._runs.append(newest)
         back = np.empty_like(before)
         back[order] = before
-        return back, newest.packed(_KEPT_TIME)
+        return back
 
     def load(self, data: bytes) -> None:
         self._runs.load(data)
@@ -252,12 +256,38 @@ class RowTimes:
             assert run is not None
             yield run.cut(first, first + _MERGED).packed(_KEPT_TIME)
 
+    def known(self) -> Iterator[tuple[KeyHashes, Times]]:
+        """As `parts`, not packed."""
+        for data in self.parts():
+            kept = np.frombuffer(data, _KEPT_TIME)
+            yield (kept["hash"].copy(), kept["check"].copy()), kept["value"].copy()
+
 
 class KeptTimes(Protocol):
     """Newest time of each key."""
 
     def take(self, keys: KeyHashes, times: Times) -> Times:
         """As `RowTimes.take`, without the bytes."""
+
+    def before(self, keys: KeyHashes, times: Times) -> Times:
+        """As `RowTimes.before`."""
+
+
+def foreign_keys(piece: ChangePiece, acts: Longs, kept: KeptTimes) -> Longs:
+    """Positions of the records `acts` whose key has a row in another partition of the table.
+
+    Only without one `kept` receives the changes: of each key the partition that has its row. A
+    tombstone names no partition, and deletes in any.
+    """
+    keys = key_hashes([column.take(pa.array(acts)) for column in piece.key.columns])
+    own = piece.tables[acts]
+    owners = np.where(piece.actions[acts] == Action.DELETE, GONE, own)
+    before = kept.before(keys, owners)
+    is_foreign = (before != GONE) & (before != own) & (own != 0)
+    if not is_foreign.any():
+        kept.take(keys, owners)
+    foreign: Longs = acts[is_foreign]
+    return foreign
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """When rows of a table with versions end: as a state of each key says it, told record by record."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 
 from joins.kernels.index.hash_table import hash_rows
 from joins.kernels.topic import keys
-from joins.kernels.topic.keys import GONE, NO_TIME, DeletionTimes, RowTimes, key_hashes
+from joins.kernels.topic.keys import (
+    GONE,
+    NO_TIME,
+    DeletionTimes,
+    RowTimes,
+    foreign_keys,
+    key_hashes,
+)
 from joins.kernels.topic.pieces import NO_MARK, Action, ChangePiece
 from joins.plan.formats import RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.types import SqlType, TypeName, arrow_type
@@ -35,6 +43,9 @@ class Kept:
         self.log.append(new)
         return before
 
+    def before(self, hashes, times):
+        return self.times.before(hashes, times)
+
 
 def piece_of(changes):
     """Changes (action, key, time) of one partition; a deletion has a time only if it tells it."""
@@ -46,7 +57,7 @@ def piece_of(changes):
     return ChangePiece(
         0,
         np.arange(count),
-        *(nothing,) * 4,
+        *(nothing,) * 5,
         np.full(count, NO_MARK, np.int8),
         np.array(actions, np.int8),
         key,
@@ -166,3 +177,34 @@ def test_deletions_have_the_time_of_their_record_where_that_is_the_column():
 def test_a_part_of_a_piece_has_its_part_of_the_times():
     piece, _ = DeletionTimes("at").of(piece_of([(U, 1, 5), (D, 1, None), (U, 1, 7)]), Kept())
     assert ended(piece.slice(1, 3)) == [5, 7]
+
+
+OWNED = st.tuples(st.sampled_from([Action.UPSERT, Action.DELETE]), KEYS, st.integers(0, 2))
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(st.lists(OWNED, max_size=8), max_size=6))
+def test_a_key_has_rows_in_one_partition_of_its_table_at_a_time(batches):
+    kept, owners = Kept(), {}
+    for batch in batches:
+        if not batch:
+            continue
+        piece = piece_of([(action, key, None) for action, key, _ in batch])
+        # a deletion by 0 is a tombstone, an upsert names its partition
+        tables = [table or int(action is Action.UPSERT) for action, _, table in batch]
+        piece = replace(piece, tables=np.array([table * 2**40 + table for table in tables]))
+        expected = None
+        after = dict(owners)
+        for place, ((action, key, _), table) in enumerate(zip(batch, tables, strict=True)):
+            if table and after.get(key, table) != table:
+                expected = place
+                break
+            after[key] = table
+            if action is Action.DELETE:
+                del after[key]
+        foreign = foreign_keys(piece, np.arange(len(batch)), kept).tolist()
+        if expected is not None:
+            assert min(foreign) == expected
+            continue
+        assert foreign == []
+        owners = after
