@@ -182,7 +182,7 @@ def test_a_part_of_a_piece_has_its_part_of_the_times():
 OWNED = st.tuples(st.sampled_from([Action.UPSERT, Action.DELETE]), KEYS, st.integers(0, 2))
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(st.lists(OWNED, max_size=8), max_size=6))
 def test_a_key_has_rows_in_one_partition_of_its_table_at_a_time(batches):
     kept, owners = Kept(), {}

@@ -82,7 +82,7 @@ def expected_of(changes, known):
     return rows, known
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(batches=BATCHES, dies=st.data())
 def test_a_value_that_was_not_sent_is_that_of_the_row_before(tmp_path_factory, batches, dies):
     path = tmp_path_factory.mktemp("values") / "source.values"
