@@ -14,7 +14,8 @@ from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
 from joins.adapters.mysql.table import CapturedTable
-from joins.durable.checkpoint import DeadRow, DeadRows, read_json, write_json_atomically
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
@@ -34,6 +35,7 @@ class CdcConfig:
         low: the start, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
         most_bytes: of a message of the topic.
+        copied_dead_rows: file of the rows that the copy has left out.
     """
 
     connection: MysqlConnectionConfig
@@ -45,10 +47,11 @@ class CdcConfig:
     partitions: int
     offset_file: Path
     most_bytes: int = MOST_MESSAGE_BYTES
+    copied_dead_rows: Path | None = None
 
     @property
     def dead_rows_file(self) -> Path:
-        return self.offset_file.with_suffix(".dead.json")
+        return self.offset_file.with_suffix(SUFFIX)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -61,10 +64,12 @@ class CdcConfig:
             "partitions": self.partitions,
             "offset_file": str(self.offset_file),
             "most_bytes": self.most_bytes,
+            "copied_dead_rows": str(self.copied_dead_rows) if self.copied_dead_rows else None,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
+        copied = value["copied_dead_rows"]
         return cls(
             connection=MysqlConnectionConfig.from_json(value["connection"]),
             table=CapturedTable.from_json(value["table"]),
@@ -75,6 +80,7 @@ class CdcConfig:
             partitions=value["partitions"],
             offset_file=Path(value["offset_file"]),
             most_bytes=value["most_bytes"],
+            copied_dead_rows=None if copied is None else Path(copied),
         )
 
 
@@ -134,7 +140,9 @@ class ChangelogSender:
         self.records = 0
         self.source_ts_ms = 0
         table = f"{config.table.database}.{config.table.table}"
-        self._dead = DeadRows(config.dead_rows_file, config.generation, config.most_bytes)
+        self._dead = DeadRows(
+            config.dead_rows_file, config.generation, config.most_bytes, config.copied_dead_rows
+        )
         self._producer = ChangelogProducer(
             config.kafka, config.partitions, table, config.most_bytes
         )
@@ -196,16 +204,14 @@ class ChangelogSender:
             partitions=self._config.partitions,
             most_bytes=self._config.most_bytes - RESERVED_BYTES,
         )
-        self._dead.add([DeadRow(key.decode(), size) for key, size in limited.dead])
+        if limited.dead or self._dead.may_change:
+            self._dead.update(limited.written())
         columns = (
             limited.records.column(name).to_pylist() for name in ("key", "value", "partition")
         )
         self._producer.send(zip(*columns, strict=True))
         self.records += len(pending.ops)
         self.source_ts_ms = pending.places[-1][3]
-
-    def dead_rows(self) -> Mapping[str, Any] | None:
-        return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         return self._producer.watermark(high, generation)
