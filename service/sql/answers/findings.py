@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from service.sql.grammar.parser import parse_each
 from service.sql.grammar.syntax import (
@@ -23,7 +24,11 @@ from service.sql.text.dialect import SqlToken, SqlTokenKind
 from service.sql.text.masking import masked
 from service.sql.text.script import Edit, Script, SqlError, not_too_deep
 
-MOST_ROUNDS = 20
+MOST_ROUNDS, LEAST_ROUNDS = 20, 4
+TEXT_OF_ALL_ROUNDS = 256 * 1024
+"""Characters after which no further round begins, because each round plans the whole script."""
+MOST_FAULTS = 100
+"""Faults of a round; further ones follow in the next one, or in the next answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,13 @@ def findings(text: str, catalog: Iterable[CatalogEntry] = ()) -> tuple[Finding, 
     revision = revised(text, catalog, guesses=True)
     clauses = _with_clauses(revision.text)
     script = Script(text)
+    tables = _tables(script)
     every: list[tuple[SqlError, int, Edit | None]] = []
     every += ((change.fault, change.at, change.edit) for change in revision.changes)
     every += [(fault, at, fault.edit) for fault, at in revision.left]
     documents: dict[tuple[int, str], Finding] = {}
     for fault, at, edit in sorted(every, key=lambda each: each[1]):
-        replacement = None if edit is None else _replacement(script, edit, at, clauses)
+        replacement = None if edit is None else _replacement(tables, edit, at, clauses)
         line, column = script.line_and_column(at)
         documents.setdefault(
             (at, fault.bare_message),
@@ -118,13 +124,14 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     """
     entries, changes = tuple(catalog), list[AppliedEdit]()
     moves: list[tuple[int, int, int]] = []
-    for _ in range(MOST_ROUNDS):
-        faults = list(_faults(text, entries))
+    for _ in range(_rounds(text)):
+        faults = list(islice(_faults(text, entries), MOST_FAULTS))
         edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
         if not edits:
             break
+        shown = masked(text)
         for fault, edit in reversed(edits):
-            before = masked(text)[edit.start : edit.end]
+            before = shown[edit.start : edit.end]
             changes.append(AppliedEdit(fault, edit, _first_place(fault.at, moves), before))
         for _, edit in reversed(edits):
             text = text[: edit.start] + edit.text + text[edit.end :]
@@ -133,6 +140,10 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     warnings = () if left else plan_script(text, catalog=entries).warnings
     changes.sort(key=lambda change: change.at)
     return Revision(text, tuple(changes), left, warnings, tuple(moves))
+
+
+def _rounds(text: str) -> int:
+    return max(LEAST_ROUNDS, min(MOST_ROUNDS, TEXT_OF_ALL_ROUNDS // (len(text) + 1)))
 
 
 def _first_place(at: int, moves: Sequence[tuple[int, int, int]]) -> int:
@@ -244,17 +255,22 @@ def _replace_broken(session: ScriptSession, statement: Statement) -> None:
         session.broken.add(statement.name.text)
 
 
+def _tables(script: Script) -> list[CreateTable]:
+    """The tables that a script declares; none if it cannot be read."""
+    try:
+        statements, _ = parse_each(script)
+    except SqlError:
+        return []
+    return [table for table in map(_table_of, statements) if table is not None]
+
+
 def _with_clauses(text: str) -> dict[str, str]:
     """Table → its WITH clause, credentials masked."""
-    try:
-        statements, _ = parse_each(Script(text))
-    except SqlError:
-        return {}
-    shown = masked(text)
+    script = Script(text)
     return {
-        table.name.text: f"WITH {shown[table.options_at : table.options_end]}"
-        for table in map(_table_of, statements)
-        if table is not None and table.options_at
+        table.name.text: f"WITH {script.shown(table.options_at, table.options_end)}"
+        for table in _tables(script)
+        if table.options_at
     }
 
 
@@ -264,12 +280,10 @@ def _table_of(statement: Statement) -> CreateTable | None:
     return statement if isinstance(statement, CreateTable) else None
 
 
-def _replacement(script: Script, edit: Edit, at: int, clauses: dict[str, str]) -> str | None:
-    try:
-        statements, _ = parse_each(script)
-    except SqlError:
-        statements = []
-    for table in map(_table_of, statements):
-        if table is not None and table.at <= at < table.options_end and table.name.text in clauses:
+def _replacement(
+    tables: Sequence[CreateTable], edit: Edit, at: int, clauses: dict[str, str]
+) -> str | None:
+    for table in tables:
+        if table.at <= at < table.options_end and table.name.text in clauses:
             return clauses[table.name.text]
     return masked(edit.text) or None

@@ -145,6 +145,10 @@ CONNECTORS: dict[str, Connector] = {
 }
 
 
+MOST_FAULTS = 100
+"""Faults of a table that one refusal has; further ones follow when these are corrected."""
+
+
 def read_options(script: Script, table: CreateTable) -> tuple[Connector, OptionValues]:
     """The checked options; raises the first fault, which has the others in `more`."""
     nodes = _by_key(script, table)
@@ -158,6 +162,8 @@ def read_options(script: Script, table: CreateTable) -> tuple[Connector, OptionV
         except SqlError as fault:
             faults.append(fault)
             del nodes[key]
+        if len(faults) == MOST_FAULTS:
+            break
     for option in options.values():
         if option.required and option.key not in nodes and option.default is None:
             refused = any(node.key == option.key for node in table.options)

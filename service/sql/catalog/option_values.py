@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from joins.plan.formats import KafkaFormat
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.grammar.syntax import OptionNode
-from service.sql.text.masking import is_credential, masked_comments
+from service.sql.text.masking import masked_comments, may_be_credential
 from service.sql.text.script import Edit, Script, SqlError, suggestion
 
 _UNITS_MS = {
@@ -349,7 +349,7 @@ class InlineSecrets:
         """The credentials in a table's options; references replace them unless values are kept."""
         secrets: list[InlineSecret] = []
         for key, node in values.ignored.items():
-            if is_credential(key):
+            if not values.option(key).choices and may_be_credential(key, node.value):
                 self.hide(node)
         for key, node in values.nodes.items():
             option = values.option(key)

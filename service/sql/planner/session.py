@@ -28,7 +28,7 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.stored import CatalogEntry, StoredNode, whole_script
-from service.sql.text.masking import is_credential
+from service.sql.text.masking import may_be_credential
 from service.sql.text.script import Script, SqlError, suggestion
 
 Home = tuple[str, str]
@@ -268,7 +268,7 @@ class ScriptSession:
             self.settings[key] = value
         elif warning not in self.warnings:
             self.warnings.append(warning)
-        if warning is not None and is_credential(node.option.key):
+        if warning is not None and may_be_credential(node.option.key, node.option.value):
             self.secrets.hide(node.option)
 
     def _set_zone(self, node: SetOption, zone: str) -> None:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from joins.plan.errors import nearest, suggestion
 from service.errors import ServiceError
-from service.sql.text.masking import masked, without_fragments
+from service.sql.text.masking import hidden_fragments, masked, without_fragments
 
 __all__ = ["SqlError", "nearest", "not_too_deep", "printable", "suggestion"]
 
@@ -98,7 +99,7 @@ _MEANT = re.compile(r'Did you mean "(.*)"\?')
 _NAME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\w+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Script:
     """User SQL as submitted. A position is an offset into `text`.
 
@@ -115,21 +116,30 @@ class Script:
     def own_length(self) -> int:
         return len(self.text) - len(self.behind)
 
+    @cached_property
+    def masked(self) -> str:
+        """The text with possible credentials masked; same length."""
+        return masked(self.text)
+
+    @cached_property
+    def _hidden(self) -> tuple[str, ...]:
+        return hidden_fragments(self.text)
+
     def line_and_column(self, at: int) -> tuple[int, int]:
         start = self.text.rfind("\n", 0, at) + 1
         return self.text.count("\n", 0, at) + 1, at - start + 1
 
     def error(self, at: int, message: str, *, hint: str, edit: Edit | None = None) -> SqlError:
         line, column = self.line_and_column(at)
-        masked = without_fragments(message, self.text)
+        shown = without_fragments(message, self._hidden)
         if self.behind and at >= self.own_length:
-            masked, line, column = f"as the catalog declares it, {masked}", 1, 1
+            shown, line, column = f"as the catalog declares it, {shown}", 1, 1
             edit = None
         elif edit is None:
             edit = self._meant(at, hint)
         excerpt = self.excerpt(at)
         return SqlError(
-            masked, hint=hint, line=line, column=column, excerpt=excerpt, at=at, edit=edit
+            shown, hint=hint, line=line, column=column, excerpt=excerpt, at=at, edit=edit
         )
 
     def _meant(self, at: int, hint: str) -> Edit | None:
@@ -141,14 +151,14 @@ class Script:
         return Edit(at, name.end(), quote + meant[1] + quote, sure=False)
 
     def shown(self, start: int, end: int) -> str:
-        return masked(self.text)[start:end]
+        return self.masked[start:end]
 
     def excerpt(self, at: int) -> str:
         """The line of the character at `at`, credentials masked, and a caret below it."""
         _, column = self.line_and_column(at)
         start = at - column + 1
         end = self.text.find("\n", at)
-        line = masked(self.text)[start : len(self.text) if end < 0 else end]
+        line = self.masked[start : len(self.text) if end < 0 else end]
         first = max(0, column - 1 - _EXCERPT_WIDTH // 2)
         shown = printable(line[first : first + _EXCERPT_WIDTH])
         return f"{shown}\n{' ' * (column - 1 - first)}^"
