@@ -2,7 +2,14 @@
 
 import pytest
 
-from service.sql.answers.findings import findings, revised
+from service.sql.answers import findings as module
+from service.sql.answers.findings import (
+    MOST_FAULTS,
+    MOST_ROUNDS,
+    TEXT_OF_ALL_ROUNDS,
+    findings,
+    revised,
+)
 from service.sql.answers.migration import MARK, migrate
 from service.sql.planner.planner import plan_script
 from service.sql.text.script import OUTSIDE
@@ -130,6 +137,22 @@ def test_a_migrated_script_is_migrated_to_itself():
             line for line in once.splitlines() if "NOT CHANGED" in line
         ]
         assert again.changes == ()
+
+
+def test_the_faults_of_a_large_script_are_limited(monkeypatch):
+    rounds = []
+    plan_once = module._faults
+    monkeypatch.setattr(module, "_faults", lambda *parts: rounds.append(1) or plan_once(*parts))
+    text = "".join(f"SET 'sluice.trigger-x{at}' = 'y';\n" for at in range(1_000))
+    found = findings(text)
+    assert len(rounds) <= TEXT_OF_ALL_ROUNDS // len(text)
+    assert MOST_FAULTS <= len(found) <= MOST_FAULTS * (len(rounds) + 1)
+    table = SINK.format("print").replace(
+        "'print'", "'print', " + ", ".join(f"'a{at}' = 'b'" for at in range(500))
+    )
+    assert len(findings(STREAM + table + "INSERT INTO out_ SELECT id, name FROM clicks;")) <= (
+        MOST_FAULTS * MOST_ROUNDS
+    )
 
 
 CASES = sql_cases("error")
