@@ -38,7 +38,7 @@ _LEAST_FRAGMENT = 4
 def may_be_credential(name: str, value: str) -> bool:
     """True if a setting that nothing reads is better not stored with its value."""
     wide = _CREDENTIAL.search(name) or _NEAR_CREDENTIAL.search(name)
-    return wide is not None or next(_hidden(value, _LEXEME), None) is not None
+    return wide is not None or any(each.search(value) for each in (_PAIR, _LOGIN))
 
 
 def masked(text: str) -> str:
