@@ -139,11 +139,12 @@ def migrate(
     warn(migration.warnings)
     for finding in migration.left:
         say_error(f"line {finding.line}, column {finding.column}: {finding.message}", finding.hint)
-    changed = f"{len(migration.changes)} changes"
+    changes, left = len(migration.changes), len(migration.left)
+    changed = f"{changes} change{'' if changes == 1 else 's'}"
     if migration.is_accepted:
         say(f"accepted after {changed}" if migration.changes else "accepted as it is")
         return
-    say(f"{changed}; {len(migration.left)} faults are left")
+    say(f"{changed}; {left} fault{' is' if left == 1 else 's are'} left")
     raise typer.Exit(ExitCode.FAILED)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import psutil
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 
 from joins.adapters.process.forks import words_of
@@ -19,6 +20,7 @@ from service.api.server import ControlPlane
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from service.jobs.submit import submission
 from tests.support.control_plane import stop_jobs
 from tests.support.jvm import QUICK_JVM
 from tests.support.wait import wait_until
@@ -241,14 +243,16 @@ def running_rig(
     """A control plane in this process; its jobs are stopped at the end."""
     settings = rig_settings(directory, kafka, **given)
     with (
+        pytest.MonkeyPatch.context() as patch,
         ControlPlane(settings, runner_command=runner_command) as plane,
-        httpx.Client(base_url=plane.url, timeout=60.0) as client,
+        httpx.Client(base_url=plane.url, timeout=400.0) as client,
     ):
+        patch.setattr(submission, "OUTSIDE_S", 300.0)  # a busy machine answers slowly
         rig = Rig(settings, client, kafka, mariadb)
         try:
             yield rig
         finally:
-            stop_jobs(plane, timeout_s=60.0)
+            stop_jobs(plane, timeout_s=300.0)
 
 
 def cdc_table(

@@ -146,7 +146,7 @@ def test_migrate_writes_the_script_as_it_would_be_accepted(sluice, tmp_path):
     shown = sluice("migrate", "-", text=sql, SLUICE_SERVER=NOWHERE)
     assert shown.returncode == 0, shown.stderr
     assert "-- sluice: " in shown.stdout
-    assert "accepted after 1 changes" in shown.stderr
+    assert "accepted after 1 change" in shown.stderr
     written = sluice("migrate", "-", "--into", str(target), text=sql, SLUICE_SERVER=NOWHERE)
     assert (written.returncode, written.stdout) == (0, "")
     assert target.read_text() == shown.stdout
