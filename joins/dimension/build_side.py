@@ -20,6 +20,7 @@ from joins.adapters.delta.log import DeltaLog, FileActions
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, Ranges
 from joins.dimension.changelog_topic import ChangelogTopic, KnownTopic
+from joins.dimension.freshness import TableFreshness
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
@@ -121,6 +122,7 @@ class BuildHooks:
     on_commit: Callable[[CommittedBatch], None]
     rest: Callable[[], object]
     guards: LoopGuards
+    freshness: TableFreshness
 
 
 def stage_changes(
@@ -207,9 +209,11 @@ class BuildSide:
         FencedError, RecordsExpiredError (uncommitted records are gone), SourceUnavailableError.
         """
         before, topic = self._hooks.state(), self._topic.now
+        answers = self._hooks.freshness.waiting()  # before the look: the ends are behind them
         ends = self._topic.look(self._cluster)
         if ends is None or topic is None or topic != self._topic.now:
             return False  # the source's coordinator makes another topic and reports it
+        self._hooks.freshness.placed(answers, topic.number, ends, before.next_offsets)
         first = {p: max(topic.first, before.next_offsets.get(p, 0)) for p in ends}
         upto = spread(first, ends, self._settings.max_records_per_batch)
         start = {p: first[p] for p in upto}

@@ -24,6 +24,7 @@ from joins.dimension.build_side import (
 )
 from joins.dimension.changelog_topic import ChangelogTopic, first_before
 from joins.dimension.fold import Fold, FoldPolicy, FoldSchedule
+from joins.dimension.freshness import TableFreshness
 from joins.dimension.index_keeper import IndexKeeper
 from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
@@ -32,6 +33,7 @@ from joins.kernels.table_path import TablePath
 from joins.loop import Loop, LoopGuards
 from joins.plan.plan import Dimension, FileSource, TopicSource
 from joins.worker.index_source import Folded, newest_fold
+from watermark.freshness import Proof
 from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)
@@ -95,6 +97,7 @@ class DimensionRuntime:
             is_shared=places.index_is_shared,
         )
         self.counts = DimensionCounts()
+        self.freshness = TableFreshness()
         self._on_watermark = on_watermark
         self.topic = topic  # None if another job creates it
         if topic is not None:
@@ -177,6 +180,12 @@ class DimensionRuntime:
         known = self._state_of(version)
         return None if known is None else known.source_ts_ms or None
 
+    def proof(self, version: int) -> Proof | None:
+        """What the source proves of `version`: its T and position; None without a proof."""
+        known = self._state_of(version)
+        committed = None if known is None else known.next_offsets
+        return self.freshness.at(committed, has_ended=self._has_all())
+
     def replay_watermarks(self) -> None:
         self._tell_watermarks(tuple(self.state.marks))
 
@@ -207,6 +216,7 @@ class DimensionRuntime:
             on_commit=self._committed,
             rest=rest,
             guards=guards,
+            freshness=self.freshness,
         )
 
     def serve_index(self) -> int:
@@ -229,6 +239,7 @@ class DimensionRuntime:
         self._note_activity(batch.state)
         self._warn_of_times(batch.state.events)
         self._trimmable = dict(self.state.next_offsets)
+        self._forget_proofs()
         self._advance(batch.version, batch.state)
         delay_ms = self.counts.delay_ms
         if batch.source_ts_ms:
@@ -238,6 +249,12 @@ class DimensionRuntime:
             self.keeper.prepare(batch.version)
         self._restart_channels(before)
         self._tell_watermarks(batch.marked_partitions)
+
+    def _forget_proofs(self) -> None:
+        ready = self.keeper.ready_version
+        known = None if ready is None else self._state_of(ready)
+        if known is not None:
+            self.freshness.forget_before(known.next_offsets)
 
     def _note_activity(self, state: ChangelogState) -> None:
         known, now_ms = self.state.next_offsets, time.time_ns() // 1_000_000

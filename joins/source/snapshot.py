@@ -90,6 +90,7 @@ class SourceSettings:
     staged: RowFiles
     tasks: int = 2
     rows_per_job: int = 200_000
+    freshness_s: float = 1.0
 
 
 @dataclass(slots=True)
@@ -317,6 +318,7 @@ class SnapshotCoordinator(SourceCoordinator):
             partitions=settings.partitions,
             offset_file=settings.offset_file,
             most_bytes=self._message_bytes(),
+            freshness_s=settings.freshness_s,
         )
         self._process = SourceProcess(
             "joins.adapters.mysql.binlog", config, partial(self._on_event, state.generation)

@@ -34,6 +34,7 @@ class CdcConfig:
         low: the start, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
         most_bytes: of a message of the topic.
+        freshness_s: pause between two questions about the server's time and position.
     """
 
     connection: MysqlConnectionConfig
@@ -45,6 +46,7 @@ class CdcConfig:
     partitions: int
     offset_file: Path
     most_bytes: int = MOST_MESSAGE_BYTES
+    freshness_s: float = 1.0
 
     @property
     def dead_rows_file(self) -> Path:
@@ -61,6 +63,7 @@ class CdcConfig:
             "partitions": self.partitions,
             "offset_file": str(self.offset_file),
             "most_bytes": self.most_bytes,
+            "freshness_s": self.freshness_s,
         }
 
     @classmethod
@@ -75,6 +78,7 @@ class CdcConfig:
             partitions=value["partitions"],
             offset_file=Path(value["offset_file"]),
             most_bytes=value["most_bytes"],
+            freshness_s=value["freshness_s"],
         )
 
 
