@@ -88,6 +88,10 @@ class Acknowledge(Body):
         str, Field(min_length=1, max_length=500, pattern=_TEXT, description="Why; it is kept.")
     ]
     by: By = "unknown"
+    for_s: Annotated[
+        int | None,
+        Field(ge=1, le=86_400, description="Of cause `stale`: for how long records pass."),
+    ] = None
 
 
 class RefusalView(Document):

@@ -18,7 +18,7 @@ from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import InlineSecret, InlineSecrets
-from service.sql.catalog.watermarks import TableWatermark, declared_watermark
+from service.sql.catalog.watermarks import TableWatermark, declared_watermark, max_staleness
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -70,6 +70,7 @@ class Table:
         without_effect: role → options that are set and have no effect there.
         node: the statement, with LIKE and hints applied.
         shared: where a shared table of the catalog is stored; None otherwise.
+        max_staleness_ms: how old the table may be as a dimension; None without a limit.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Table:
     without_effect: Mapping[TableRole, tuple[str, ...]]
     watermark: TableWatermark | None = None
     shared: SharedSource | None = None
+    max_staleness_ms: int | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
@@ -120,6 +122,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         endpoints,
         inline,
         values.without_effect(),
+        max_staleness_ms=max_staleness(values),
     )
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)

@@ -53,7 +53,12 @@ from service.sql.catalog.kafka_tables import (
 from service.sql.catalog.option import HOST, READ, Option, OptionType, TableRole, only_of
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
-from service.sql.catalog.watermarks import AFTER_BACKLOG, USE_PROCESSING_TIME, WATERMARK_OPTIONS
+from service.sql.catalog.watermarks import (
+    AFTER_BACKLOG,
+    STALENESS_OPTION,
+    USE_PROCESSING_TIME,
+    WATERMARK_OPTIONS,
+)
 
 _AT_LEAST_ONCE, _EXACTLY_ONCE = "at-least-once", "exactly-once"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
@@ -268,6 +273,7 @@ _KAFKA_OPTIONS = (
     *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
     *WATERMARK_OPTIONS,
+    STALENESS_OPTION,
     *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
@@ -314,6 +320,7 @@ _UPSERT_OPTIONS = (
         TableRole.DIMENSION,
     ),
     *only_of((option for option in WATERMARK_OPTIONS if option.roles == READ), TableRole.DIMENSION),
+    STALENESS_OPTION,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"

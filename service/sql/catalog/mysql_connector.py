@@ -4,7 +4,7 @@ from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.option import HOST, PEM, Option, OptionType
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.watermarks import IDLE_OPTION
+from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION
 
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
@@ -81,6 +81,7 @@ _OPTIONS = (
         highest=1024,
     ),
     IDLE_OPTION,
+    STALENESS_OPTION,
 )
 
 
