@@ -26,6 +26,7 @@ from joins.kernels.changelog.digest import (
     ChangelogDigest,
     ChangelogEventTime,
     ChangelogState,
+    Position,
     compacted_reads,
 )
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema, decode, now_ms
@@ -79,7 +80,7 @@ class CommittedBatch:
     """What one commit of the changelog makes true.
 
     `marked_partitions` have their watermark record in this commit, which appends `streamed`
-    changes, the newest at `source_ts_ms`, 0 without one.
+    changes, the newest at `source_ts_ms`, 0 without one; `low_water` is the oldest one's position.
     """
 
     version: int
@@ -87,6 +88,7 @@ class CommittedBatch:
     marked_partitions: tuple[int, ...]
     streamed: int
     source_ts_ms: int
+    low_water: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +279,7 @@ def _committed(
         marked_partitions=tuple(sorted(digest.marks)),
         streamed=digest.streamed,
         source_ts_ms=digest.source_ts_ms,
+        low_water=digest.low_water,
     )
 
 

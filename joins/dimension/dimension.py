@@ -26,7 +26,7 @@ from joins.dimension.changelog_topic import ChangelogTopic, first_before
 from joins.dimension.fold import Fold, FoldPolicy, FoldSchedule
 from joins.dimension.freshness import TableFreshness
 from joins.dimension.index_keeper import IndexKeeper
-from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState
+from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState, Position
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.kernels.index.index import IndexSpec
 from joins.kernels.table_path import TablePath
@@ -106,6 +106,7 @@ class DimensionRuntime:
         # one value, as other threads read version and state together
         self._head = (0, ChangelogState())
         self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
+        self._low_water: tuple[tuple[int, Position], ...] = ()  # by version, of its own changes
         self._active_at_ms: dict[int, int] = {}
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
@@ -186,6 +187,16 @@ class DimensionRuntime:
         committed = None if known is None else known.next_offsets
         return self.freshness.at(committed, has_ended=self._has_all())
 
+    def changes(self, after: int, version: int) -> dict[str, list[int] | None]:
+        """(file, pos) of the oldest change that versions behind `after` add, and of the newest."""
+        low = [position for at, position in self._low_water if after < at <= version]
+        known = self._state_of(version)
+        high = max(known.high_water.values(), default=None) if known is not None else None
+        return {
+            "added": list(min(low)[1:3]) if low else None,
+            "through": None if high is None else list(high[1:3]),
+        }
+
     def replay_watermarks(self) -> None:
         self._tell_watermarks(tuple(self.state.marks))
 
@@ -240,6 +251,9 @@ class DimensionRuntime:
         self._warn_of_times(batch.state.events)
         self._trimmable = dict(self.state.next_offsets)
         self._forget_proofs()
+        if batch.low_water is not None:
+            lowest = (batch.version, batch.low_water)
+            self._low_water = (*self._low_water[-_STATES_KEPT:], lowest)
         self._advance(batch.version, batch.state)
         delay_ms = self.counts.delay_ms
         if batch.source_ts_ms:

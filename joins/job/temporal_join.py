@@ -26,6 +26,7 @@ from joins.batch.inserts import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.staleness import StalenessGate
 from joins.dimension.build_side import BuildPace, BuildSettings
+from joins.durable.pins import Pin
 from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
@@ -99,6 +100,7 @@ class TemporalJoin:
         )
         self.progress = self.control.progress
         self._probe: Loop | None = None
+        self._last_versions: Mapping[str, int] = {}  # of the pin before; empty after a start
         self._requests = Requests(
             parts.requests,
             {
@@ -285,7 +287,7 @@ class TemporalJoin:
             staleness=self.staleness,
             limit=self._limit.records,
             restore=self._restore_indexes,
-            on_pin=self.progress.begins,
+            on_pin=self._pinned,
             check=self.control.check,
             on_finish=self._finished,
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
@@ -331,8 +333,17 @@ class TemporalJoin:
 
     def _proofs(self, versions: Mapping[str, int]) -> Mapping[str, Proof]:
         named = {d.dimension.name: d for d in self.parts.dimensions}
-        proofs = {name: named[name].proof(version) for name, version in versions.items()}
-        return {name: proof for name, proof in proofs.items() if proof is not None}
+        found: dict[str, Proof] = {}
+        for name, version in versions.items():
+            proof, last = named[name].proof(version), self._last_versions.get(name)
+            if proof is not None:
+                changes = {} if last is None else named[name].changes(last, version)
+                found[name] = replace(proof, position={**proof.position, **changes})
+        return found
+
+    def _pinned(self, pin: Pin) -> None:
+        self._last_versions = dict(pin.versions)
+        self.progress.begins(pin)
 
     def _restore_proofs(self) -> None:
         """What the newest batch had holds for later versions, too."""

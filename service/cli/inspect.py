@@ -25,6 +25,7 @@ from service.cli.options import (
 )
 from service.cli.output import (
     OutputFormat,
+    clock,
     facts_table,
     instant,
     number,
@@ -283,6 +284,8 @@ def _show_row(explanation: "RowExplanation") -> None:
     for dimension in explanation.dimensions:
         name = f"{dimension.name} AS {dimension.alias}"
         about = f"{name}: {_versions(dimension)}, key {_compact(dimension.key)}"
+        if dimension.as_of_ms is not None:
+            about += f", joined with {dimension.name} as of {clock(dimension.as_of_ms)}"
         show(Text(""), Text(one_line(about, _LINE)))
         for row in tuple(dimension.rows) or ("no row has this key",):
             show(Text("  " + one_line(_compact(row), _LINE)))

@@ -317,6 +317,9 @@ class DimensionLookup(_Open):
     name: str
     alias: str | None = None
     version: int | None = None
+    as_of_ms: Annotated[
+        int | None, Field(description="T of the version, as the source proved it; null if unknown.")
+    ] = None
     key: Any = None
     rows: list[Value] = []
     current_version: Annotated[
