@@ -88,7 +88,7 @@ class Freshness:
 
     def __init__(self) -> None:
         self._proofs: list[Proof] = []
-        self._given: Proof | None = None
+        self._answer: Proof | None = None
 
     def __len__(self) -> int:
         return len(self._proofs)
@@ -110,11 +110,11 @@ class Freshness:
     def at(self, committed: Mapping[int, int]) -> Proof | None:
         """The newest proof that holds for a version with these commits; None without one."""
         count = self._count(committed)
-        found, given = self._proofs[count - 1] if count else None, self._given
-        if given is not None and (found is None or found.time_ms < given.time_ms):
-            return given if given.is_in(committed) else found  # it was thinned out
-        self._given = found
-        return found
+        proof, answer = self._proofs[count - 1] if count else None, self._answer
+        if answer is not None and (proof is None or proof.time_ms < answer.time_ms):
+            return answer if answer.is_in(committed) else proof  # it was thinned out
+        self._answer = proof
+        return proof
 
     def channel(self, channel: int, committed: int) -> Watermark | None:
         """`(T, true)` of one channel; the table's T is the minimum over its channels."""

@@ -208,8 +208,8 @@ def pin_json(pin: Pin) -> dict[str, Any]:
 
 
 def _proof_json(proof: Proof) -> dict[str, Any]:
-    found = proof.as_json()
-    return {name: found[name] for name in _OF_A_PROOF if found[name] is not None}
+    content = proof.as_json()
+    return {name: content[name] for name in _OF_A_PROOF if content[name] is not None}
 
 
 def _proof(value: Mapping[str, Any]) -> Proof:

@@ -333,13 +333,13 @@ class TemporalJoin:
 
     def _proofs(self, versions: Mapping[str, int]) -> Mapping[str, Proof]:
         named = {d.dimension.name: d for d in self.parts.dimensions}
-        found: dict[str, Proof] = {}
+        proofs: dict[str, Proof] = {}
         for name, version in versions.items():
             proof, last = named[name].proof(version), self._last_versions.get(name)
             if proof is not None:
                 changes = {} if last is None else named[name].changes(last, version)
-                found[name] = replace(proof, position={**proof.position, **changes})
-        return found
+                proofs[name] = replace(proof, position={**proof.position, **changes})
+        return proofs
 
     def _pinned(self, pin: Pin) -> None:
         self._last_versions = dict(pin.versions)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.pins import Pin, PinStore
-from joins.plan.positions import Token
+from joins.plan.positions import PositionToken
 from watermark.freshness import Proof
 
 
@@ -29,7 +29,7 @@ class Found:
         }
 
 
-def first_batch(pins: Path, table: str, token: Token, committed: int | None) -> Found:
+def first_batch(pins: Path, table: str, token: PositionToken, committed: int | None) -> Found:
     """The first of the kept batches up to `committed` whose version of `table` has the position.
 
     A pin proves that everything up to its P is there. Its version may have later changes, too:

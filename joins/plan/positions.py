@@ -34,7 +34,7 @@ class TokenKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class PositionToken:
     """A position to wait for; `value` by kind: milliseconds, (file name, pos), or a mapping."""
 
     kind: TokenKind
@@ -76,7 +76,7 @@ class Token:
         return (self.value + 1, 0) if self.kind is TokenKind.VERSION else None
 
 
-def token_of(text: str, now_ms: int) -> Token:
+def token_of(text: str, now_ms: int) -> PositionToken:
     """Read a token; `now` is everything that was committed until `now_ms`. Raises RequestError.
 
     >>> token_of("binlog.000002:17", 0).place, token_of("0-1-7", 0).value
@@ -84,21 +84,21 @@ def token_of(text: str, now_ms: int) -> Token:
     """
     text = text.strip()
     if text == "now":
-        return Token(TokenKind.TIME, now_ms)
+        return PositionToken(TokenKind.TIME, now_ms)
     if match := re.fullmatch(r"at:(\d{1,15})", text, re.ASCII):
-        return Token(TokenKind.TIME, int(match[1]))
+        return PositionToken(TokenKind.TIME, int(match[1]))
     if match := _BINLOG.fullmatch(text):
-        return Token(TokenKind.BINLOG, (match[1], int(match[2])))
+        return PositionToken(TokenKind.BINLOG, (match[1], int(match[2])))
     if re.fullmatch(r"\d{1,18}", text, re.ASCII):
-        return Token(TokenKind.VERSION, int(text))
+        return PositionToken(TokenKind.VERSION, int(text))
     parts = [part.strip() for part in text.split(",")] if 0 < len(text) <= _MOST_TEXT else []
     if parts and all(_MARIADB_GTID.fullmatch(part) for part in parts):
-        return Token(TokenKind.MARIADB_GTID, _mariadb_gtids(text))
+        return PositionToken(TokenKind.MARIADB_GTID, _mariadb_gtids(text))
     if parts and all(_MYSQL_GTID.fullmatch(part) for part in parts):
-        return Token(TokenKind.MYSQL_GTID, _mysql_gtids(text))
+        return PositionToken(TokenKind.MYSQL_GTID, _mysql_gtids(text))
     if parts and all(_OFFSET.fullmatch(part) for part in parts):
         pairs = (part.split(":") for part in parts)
-        return Token(TokenKind.OFFSETS, {int(p): int(offset) for p, offset in pairs})
+        return PositionToken(TokenKind.OFFSETS, {int(p): int(offset) for p, offset in pairs})
     raise RequestError(f'"{text[:100]}" is no position', hint=f"Write {_FORMS}.")
 
 
@@ -108,25 +108,25 @@ def _file(name: str) -> int:
 
 def _mariadb_gtids(text: str) -> dict[int, int]:
     """Domain → sequence number: numbers of a domain grow, whatever server wrote them."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         if _MARIADB_GTID.fullmatch(part):
             domain, _, number = (int(each) for each in part.split("-"))
-            found[domain] = max(number, found.get(domain, -1))
-    return found
+            numbers[domain] = max(number, numbers.get(domain, -1))
+    return numbers
 
 
 def _mysql_gtids(text: str) -> dict[str, list[tuple[int, int]]]:
     """Source → intervals, adjacent ones merged."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    numbers: dict[str, list[tuple[int, int]]] = {}
     for part in (each.strip() for each in text.split(",")):
         match = _MYSQL_GTID.fullmatch(part)
         if match is not None:
-            own = found.setdefault(match[1].lower(), [])
+            own = numbers.setdefault(match[1].lower(), [])
             for interval in match[2].strip(":").split(":"):
                 first, _, last = interval.partition("-")
                 own.append((int(first), int(last or first)))
-    return {source: _merged(intervals) for source, intervals in found.items()}
+    return {source: _merged(intervals) for source, intervals in numbers.items()}
 
 
 def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -181,8 +181,8 @@ def acknowledge(  # noqa: PLR0913 (options of a command)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Decide how a stalled job continues. The decision and the loss are recorded."""
-    asked = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
-    decision = asked if lasts is None else {**asked, "for_s": seconds_of(lasts)}
+    basis = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
+    decision = basis if lasts is None else {**basis, "for_s": seconds_of(lasts)}
     with open_client(server) as client:
         acknowledgement = client.job(job).acknowledge(
             decision, idempotency_key=key, timeout_s=timeout

@@ -97,7 +97,7 @@ class FeedSession:
         self._records = 0
         self._source_ts_ms = 0
         self._reported_at_s = 0.0
-        self._asked = Freshness()
+        self._proofs = Freshness()
         self._asked_at_s = float("-inf")
         self._told_ms = 0
 
@@ -135,12 +135,12 @@ class FeedSession:
         newest = self._state.version
         while self._entry_path(newest + 1).exists():
             newest += 1
-        self._asked.add(Proof(asked_ms, {"version": newest}, {0: newest}))
+        self._proofs.add(Proof(asked_ms, {"version": newest}, {0: newest}))
 
     def _prove(self) -> None:
         """Tell the newest answer whose version is sent."""
-        proof = self._asked.at({0: self._state.version})
-        self._asked.forget_before({0: self._state.version})
+        proof = self._proofs.at({0: self._state.version})
+        self._proofs.forget_before({0: self._state.version})
         if proof is not None and proof.time_ms > self._told_ms:
             self._told_ms = proof.time_ms
             self._protocol.tell_proof(proof)

@@ -57,7 +57,7 @@ class PositionClock:
         self._config = config
         self._every_s = every_s
         self._lock = threading.Lock()
-        self._asked = Freshness()
+        self._proofs = Freshness()
         self._stopping = threading.Event()
         self._told_ms = 0
         self.has_news = False
@@ -71,12 +71,12 @@ class PositionClock:
         """The newest answer up to this position, None if there is no newer one than before."""
         committed = {0: at(file, pos)}
         with self._lock:
-            proof = self._asked.at(committed)
-            self._asked.forget_before(committed)
+            proof = self._proofs.at(committed)
+            self._proofs.forget_before(committed)
             if proof is None or proof.time_ms <= self._told_ms:
                 return None
             self._told_ms = proof.time_ms
-            self.has_news = len(self._asked) > 1
+            self.has_news = len(self._proofs) > 1
             return proof
 
     def _run(self) -> None:
@@ -92,6 +92,6 @@ class PositionClock:
                 proof = ask(connection, mariadb=mariadb)
                 if proof is not None:
                     with self._lock:
-                        self._asked.add(proof)
+                        self._proofs.add(proof)
                         self.has_news = True
                 self._stopping.wait(self._every_s)

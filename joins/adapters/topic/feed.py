@@ -169,7 +169,7 @@ class TopicFeedSession:
         asked_ms = self._clock.due()  # before the ends, which have everything up to then
         ends = self._ends()
         if asked_ms is not None:
-            self._clock.asked(asked_ms, ends)
+            self._clock.answered(asked_ms, ends)
         pieces = self._fetch(ends)
         if pieces:
             self._process(producer, Window(pieces))

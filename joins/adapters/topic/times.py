@@ -66,8 +66,8 @@ def heartbeat_ms(value: bytes | None) -> int | None:
         return None
     if isinstance(content, dict) and isinstance(content.get("payload"), dict):
         content = content["payload"]
-    found = content.get("ts_ms") if isinstance(content, dict) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    time_ms = content.get("ts_ms") if isinstance(content, dict) else None
+    return time_ms if isinstance(time_ms, int) and not isinstance(time_ms, bool) else None
 
 
 class TopicTimes:
@@ -85,7 +85,7 @@ class TopicTimes:
         self._connect = connect
         self._heartbeats = self._find_heartbeats()
         self._passed_on = PassedOnTimes()
-        self._asked = Freshness()
+        self._proofs = Freshness()
         self._asked_at_s = float("-inf")
         self._told_ms = 0
         self._connect_at_s = float("-inf")
@@ -138,16 +138,16 @@ class TopicTimes:
         if source_ms is not None and (self._changed_ms is None or source_ms > self._changed_ms):
             self._changed_ms = source_ms
 
-    def asked(self, time_ms: int, ends: Mapping[int, int]) -> None:
+    def answered(self, time_ms: int, ends: Mapping[int, int]) -> None:
         kind = ProofKind.POSITION if self._evidence is None else ProofKind.CONNECTOR
         offsets = {str(partition): end for partition, end in sorted(ends.items())}
         source_ms = None if self._evidence is None else time_ms
-        self._asked.add(Proof(time_ms, {"offsets": offsets}, ends, kind, source_ms))
+        self._proofs.add(Proof(time_ms, {"offsets": offsets}, ends, kind, source_ms))
 
     def reached(self, done: Mapping[int, int]) -> Proof | None:
         """The newest answer whose ends are sent, None if there is no newer one than before."""
-        proof = self._asked.at(done)
-        self._asked.forget_before(done)
+        proof = self._proofs.at(done)
+        self._proofs.forget_before(done)
         if proof is None or proof.time_ms <= self._told_ms:
             return None
         self._told_ms = proof.time_ms

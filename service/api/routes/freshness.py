@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from joins.lookback.tokens import Found, first_batch
 from joins.plan.errors import UnknownDimensionError
 from joins.plan.positions import TokenKind, token_of
-from service.api.http.access import VIEWER
+from service.api.http.access import OPERATOR
 from service.api.services import Injected, JobId
 from service.jobs.store.plan_codec import load
 from service.jobs.store.runner_files import read_status
@@ -16,7 +16,7 @@ from service.schemas.freshness import PositionReached, PositionWait
 
 _POLL_S = 0.1
 _seats = threading.BoundedSemaphore(8)  # server threads that may wait for batches
-router = APIRouter(prefix="/v1/jobs", tags=["freshness"], dependencies=[VIEWER])
+router = APIRouter(prefix="/v1/jobs", tags=["freshness"], dependencies=[OPERATOR])
 
 
 @router.post("/{job_id}/freshness/wait", summary="Wait until a position is in the result")
@@ -45,10 +45,10 @@ def wait_for_position(job_id: JobId, body: PositionWait, services: Injected) -> 
     seated = _seats.acquire(blocking=False)
     try:
         deadline = time.monotonic() + (body.timeout_s if seated else 0.0)
-        found = look()
-        while found.batch is None and time.monotonic() < deadline:
+        answer = look()
+        while answer.batch is None and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-            found = look()
+            answer = look()
     finally:
         if seated:
             _seats.release()
@@ -56,17 +56,17 @@ def wait_for_position(job_id: JobId, body: PositionWait, services: Injected) -> 
         job_id=job_id,
         table=body.table,
         token=name,
-        text=_text(body.table, found),
-        **found.as_json(),
+        text=_text(body.table, answer),
+        **answer.as_json(),
     )
 
 
-def _text(table: str, found: Found) -> str:
-    if found.batch is not None:
-        return f'batch {found.batch} is the first whose version of "{table}" has the position'
-    if found.newest_batch is None:
+def _text(table: str, answer: Found) -> str:
+    if answer.batch is not None:
+        return f'batch {answer.batch} is the first whose version of "{table}" has the position'
+    if answer.newest_batch is None:
         return "no batch is committed yet"
-    if found.proof is None:
-        return f'batch {found.newest_batch} has no proven position of "{table}" yet'
-    where = dict(found.proof.position)
-    return f'batch {found.newest_batch}, the newest, has "{table}" at {where}'
+    if answer.proof is None:
+        return f'batch {answer.newest_batch} has no proven position of "{table}" yet'
+    where = dict(answer.proof.position)
+    return f'batch {answer.newest_batch}, the newest, has "{table}" at {where}'
