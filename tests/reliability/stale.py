@@ -28,6 +28,7 @@ from tests.support.wait import wait_until
 
 BOUND_MS = 6_000
 _KEY = 1
+_OPENS_S = 400.0
 _EVERY_S = 0.2
 _RELEASED_WITHIN_S = 30.0
 _OPTION = f"'join.max-staleness'='{BOUND_MS} ms'"
@@ -189,16 +190,16 @@ def run_case(lab: Lab, rig: Rig, source: str, kind: str) -> dict[str, Any]:
     with table_of(source, rig) as table:
         load = Load(table.change, servers, topic)
         with rig.job(enrich_by(rig, table.ddl, topic, path)) as job, load.running():
-            job.wait_joining()
-            job.wait_output(path, 20)
+            job.wait_state("JOINING", deadline_s=_OPENS_S)
+            job.wait_output(path, 20, deadline_s=_OPENS_S)
             before = len(rig.rows(path))
             with outage(kind, source, job, rig):
-                status = job.wait_for(lambda s: s["holding"], "the gate holds", deadline_s=90)
+                status = job.wait_for(lambda s: s["holding"], "the gate holds", deadline_s=240)
                 held, reason = status["holding"], status["reason"]
                 lab.say(f"{source} {kind}: {held['text']}")
                 time.sleep(BOUND_MS / 1000)  # what waits is more than the bound
             went_on_s = time.monotonic()
-            job.wait_for(lambda s: not s["holding"], "it lets go", deadline_s=120)
+            job.wait_for(lambda s: not s["holding"], "it lets go", deadline_s=240)
             released_s = time.monotonic() - went_on_s
             sent = load.sent
             wait_until(lambda: len(rig.rows(path)) >= sent, deadline_s=120, what="all are joined")

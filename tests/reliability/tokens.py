@@ -19,6 +19,7 @@ from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
 _KEY = 1
+_OPENS_S = 400.0
 _KINDS = ("binlog", "gtid", "now")
 _WITHIN_S = 60.0
 
@@ -95,8 +96,8 @@ def run(lab: Lab) -> dict[str, Any]:
         rig.job(enrich_sql(rig, schema, topic, path)) as job,
         clicking(servers, topic),
     ):
-        job.wait_joining()
-        job.wait_output(path, 1)
+        job.wait_state("JOINING", deadline_s=_OPENS_S)
+        job.wait_output(path, 1, deadline_s=_OPENS_S)
         for number in range(1, count + 1):
             token = write(rig, schema, number)
             named.append((number, token, waited(rig, job, token)))
