@@ -77,7 +77,7 @@ OptionalPhase = Annotated[
     Goal | None,
     typer.Argument(
         help="load, join (the gate is open), paused, stopped or finished.",
-        metavar="[PHASE]",
+        metavar="PHASE",
         parser=read_goal,
         autocompletion=_complete,
     ),
