@@ -47,7 +47,8 @@ class PositionToken:
         if self.kind is TokenKind.BINLOG:
             if "file" not in position:
                 return False
-            return (_file(position["file"]), position["pos"]) >= self.place
+            name, pos = self.value
+            return (_file(position["file"]), int(position["pos"])) >= (_file(name), pos)
         if self.kind is TokenKind.VERSION:
             return bool(position.get("version", -1) >= self.value)
         if self.kind is TokenKind.OFFSETS:
