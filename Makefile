@@ -2,6 +2,7 @@
 # so that the last line on standard output is the program's own.
 ARGS ?=
 WORKERS ?= 4
+CORES := $(shell getconf _NPROCESSORS_ONLN)
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 SOURCES := service joins watermark tests docs
@@ -23,9 +24,12 @@ demo: setup ## The whole system on an embedded broker and database
 	@$(RUN) service.cli demo $(ARGS)
 
 # So many files at a time, more than there are cores: tests wait. They share one broker and one
-# database (tests/support/shared_services.py); WORKERS=0 runs them one after the other. What starts
-# servers comes first (tests/conftest.py), so that no worker is left with it alone.
+# database (tests/support/shared_services.py); WORKERS=0 runs them one after the other. What takes
+# longest comes first (tests/durations.json, written with ARGS=--record-durations), so that no
+# worker is left with it alone.
 PYTEST = $(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+# Property tests try 5 % of their examples in `make test`, or as many as this says.
+EXAMPLES = SHARE_OF_EXAMPLES=$${SHARE_OF_EXAMPLES:-$(1)}
 
 # Only tests and `sluice up --with postgres` need Connect and PostgreSQL: not part of the set-up.
 DEBEZIUM = $(RUN) service.embedded.provide --debezium
@@ -36,10 +40,12 @@ test: setup ## Every promise once, on real servers, or the tests that ARGS selec
 
 test-all: setup ## Also matrices, experiments at small scale, browsers: what CI runs
 	@$(DEBEZIUM)
-	@SHARE_OF_EXAMPLES=$${SHARE_OF_EXAMPLES:-33} $(PYTEST) -m '' $(ARGS)
+	@$(call EXAMPLES,20) $(PYTEST) -m '' $(ARGS)
 
-test-quick: setup ## The tests that start no server and no other process
-	@$(PYTEST) -m 'not servers and not experiment and not matrix' $(ARGS)
+# These tests wait for nothing.
+test-quick: WORKERS = $(CORES)
+test-quick: setup ## The tests that start no server and no other process, and take little time
+	@$(call EXAMPLES,2) $(PYTEST) -m 'not servers and not slow and not experiment and not matrix' $(ARGS)
 
 check: setup ## Format, lint, types, layers, addresses; the same as in CI
 	$(BIN)/ruff format --check $(SOURCES)

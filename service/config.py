@@ -396,6 +396,14 @@ class Settings(BaseSettings):
         "Runners end and start again with their control plane; always so with PostgreSQL.",
         "true or false",
     )
+    runner_orphan_s: float = _setting(
+        86_400.0,
+        "A runner ends when no control plane has been there for this long; the next control plane "
+        "starts it again.",
+        "60 to 31536000",
+        ge=60,
+        le=31_536_000,
+    )
     failpoints: str = _setting(
         "",
         "Planted faults, for tests only.",

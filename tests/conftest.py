@@ -8,13 +8,15 @@ import os
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
@@ -26,13 +28,12 @@ from service.embedded.java import Java, find_java, provide_class_archive
 from service.embedded.postgres import PostgreSql
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
+from tests.support.durations import Durations, Recorder, function_of, lane_of, unit
 from tests.support.services import home_that_installs_once
-from tests.support.shared_services import Place, SharedServices, ask, shared
+from tests.support.shared_services import SHARED, Place, SharedServices, ask, shared
 from tests.support.used_time import used_cpu_s
 
 PROCESSES = "processes"
-_LAST = 9
-_ONE_BY_ONE = ("test_small_scale.py",)  # their tests go to any worker
 # Tests that share a Spark go to one worker: another one would start and warm a JVM for them, too.
 _RUNNERS = "runners"
 _JVMS = {
@@ -56,29 +57,59 @@ _places = pytest.StashKey[Callable[[str], Place]]()
 _answering = pytest.StashKey[tuple[str, int, str]]()
 _began_s = time.monotonic()
 Server = TypeVar("Server", bound=EmbeddedServer)
+# No test asserts a time: an example that takes long says that the machine is busy.
+settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sluice")
 
 
-@pytest.hookimpl(tryfirst=True)  # before marks are selected
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs servers or other processes; what takes longest runs first."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--record-durations",
+        action="store_true",
+        help="write what the files of this run took into tests/durations.json",
+    )
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Mark what needs servers or other processes, and what is slow; the longest file runs first."""
+    durations = Durations()
     for item in items:
         if PROCESSES in getattr(item, "fixturenames", ()):
             item.add_marker("servers")
-    ranks = dict[Path, int]()
+        elif function_of(item.nodeid) in durations.slow:
+            item.add_marker("slow")
+    yield  # the lane is selected by its marks
+    guesses = dict[tuple[str, str, str], float]()
     for item in items:
-        ranks[item.path] = min(_rank(item), ranks.get(item.path, _LAST))
-    items.sort(key=lambda item: ranks[item.path])
+        part = _scope(config, item.nodeid), unit(item.nodeid), _lane(item)
+        guesses[part] = max(_guess_s(item), guesses.get(part, 0.0))
+    seconds = defaultdict[str, float](float)
+    for (scope, name, lane), guess_s in guesses.items():
+        took_s = durations.seconds(name, lane)
+        seconds[scope] += guess_s if took_s is None else took_s
+    items.sort(key=lambda item: -seconds[_scope(config, item.nodeid)])
 
 
-def _rank(item: pytest.Item) -> int:
-    file = item.nodeid.partition("::")[0]
-    is_first = (
-        item.path.name in _ONE_BY_ONE,
-        item.get_closest_marker("experiment"),
-        any(file.startswith(part) for part in _JVMS),
-        item.get_closest_marker("servers"),
-    )
-    return next((rank for rank, holds in enumerate(is_first) if holds), _LAST)
+def _lane(item: pytest.Item) -> str:
+    return lane_of({mark.name for mark in item.iter_markers()})
+
+
+def _guess_s(item: pytest.Item) -> float:
+    """Seconds of a file that no run has recorded."""
+    if item.get_closest_marker("experiment"):
+        return 120.0
+    return 20.0 if item.get_closest_marker("servers") else 0.0
+
+
+def _scope(config: pytest.Config, nodeid: str) -> str:
+    """What goes to one worker: the tests of a file, and those that share its JVM."""
+    own = unit(nodeid)
+    jvm = next((jvm for part, jvm in _JVMS.items() if own.startswith(part)), own)
+    has_journeys = "not experiment" not in config.option.markexpr
+    return own if jvm == _RUNNERS and has_journeys else jvm
 
 
 @pytest.hookimpl(wrapper=True)
@@ -97,6 +128,8 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = config._tmp_path_factory.getbasetemp() / "services"  # type: ignore[attr-defined]
     services = SharedServices(directory, partial(_say, config))
     config.add_cleanup(services.kill)
+    if config.getoption("record_durations"):
+        config.pluginmanager.register(Recorder(Durations()))
     config.stash[_places] = services.place
     if config.getoption("numprocesses", None):
         config.stash[_answering] = services.answer()
@@ -110,24 +143,14 @@ def _say(config: pytest.Config, line: str) -> None:
         reporter.write_line(line)
 
 
-class _ByFile(LoadFileScheduling):
-    """The tests of a file go to one worker, and so do those that share its JVM."""
-
+class _ByScope(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        if file.rpartition("/")[2] in _ONE_BY_ONE:
-            return nodeid
-        jvm = next((jvm for part, jvm in _JVMS.items() if file.startswith(part)), file)
-        return file if jvm == _RUNNERS and self._has_journeys else jvm
-
-    @property
-    def _has_journeys(self) -> bool:
-        return "not experiment" not in self.config.option.markexpr
+        return _scope(self.config, nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile | None:
-    return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByScope | None:
+    return _ByScope(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -145,17 +168,31 @@ def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
         terminalreporter.write_line(f"{took_s:.0f} s of wall, {used_cpu_s():.0f} s of CPU")
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # outside of the test's timeout
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Know which test runs, and whether it may start processes."""
+    """Know which test runs, and whether it may start processes; have its shared servers run."""
     _older_threads.clear()
     _older_threads.update(t.ident or 0 for t in threading.enumerate())
     _older_threads.discard(threading.get_ident())
+    for name in _shared_servers(item):
+        with suppress(Exception):  # the fixture raises it
+            item.config.stash[_places](name)
     _quick[:] = [] if item.get_closest_marker("servers") else [item.nodeid]
     try:
         return (yield)
     finally:
         _quick.clear()
+
+
+def _shared_servers(item: pytest.Item) -> list[str]:
+    """Those that fixtures of this file stand for; a test file may have its own of that name."""
+    info = getattr(item, "_fixtureinfo", None)
+    fixtures = {} if info is None else info.name2fixturedefs
+    return [name for name in SHARED & fixtures.keys() if _is_ours(fixtures[name][-1])]
+
+
+def _is_ours(fixture: pytest.FixtureDef[Any]) -> bool:
+    return bool(fixture.func.__module__ == __name__)
 
 
 def _refuse_processes(event: str, arguments: tuple[Any, ...]) -> None:

@@ -381,10 +381,14 @@ def test_decisions_that_are_cited_exist() -> None:
 
 
 def imported(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
-    names += [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-    return {name.split(".")[0] for name in names}
+    """The clients that a module imports."""
+    text = path.read_text(encoding="utf-8")
+    if not any(client in text for client in CLIENTS):
+        return set()
+    nodes = list(ast.walk(ast.parse(text)))
+    names = [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names]
+    names += [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
+    return {name.split(".")[0] for name in names} & CLIENTS
 
 
 def test_only_adapters_import_clients_of_other_systems() -> None:
@@ -392,7 +396,7 @@ def test_only_adapters_import_clients_of_other_systems() -> None:
         str(path.relative_to(ROOT))
         for package in ("watermark", "joins", "service")
         for path in files(package)
-        if imported(path) & CLIENTS and ROOT / "joins/adapters" not in path.parents
+        if imported(path) and ROOT / "joins/adapters" not in path.parents
     ]
     assert set(others) <= PLAYS_THE_OUTSIDE
 

@@ -177,11 +177,11 @@ class ForeignSnapshot:
         snapshot in the midst of a stream may have several positions.)
         """
         facts = self._facts
-        if run.mark is Mark.FIRST and facts.first is not None:
-            if run.position and facts.first.position:
-                is_newer = run.source_ms >= facts.first.source_ms
-                return is_newer and run.position != facts.first.position
-            return run.source_ms > facts.first.source_ms
+        first = facts.firsts.get(run.table) if run.mark is Mark.FIRST else None
+        if first is not None:
+            if run.position and first.position:
+                return run.source_ms >= first.source_ms and run.position != first.position
+            return run.source_ms > first.source_ms
         if run.position and run.position in facts.positions:
             return False
         if facts.sources is not None and run.source_ms <= facts.sources.newest_ms:

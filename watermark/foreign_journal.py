@@ -214,6 +214,7 @@ class SnapshotFacts:
         rows: times in Kafka of the snapshot's rows, None before the first one.
         sources: their times in the database; set together with `rows`.
         changes: times in Kafka of changes.
+        firsts: by partition of the table (`RecordRun.table`) its first row of the snapshot.
         newest_other_ms: time in Kafka of the newest record of another table.
         last_ms: time in Kafka of the newest row that is marked as the last one.
         positions: where rows were read → the oldest time in Kafka of such a row.
@@ -230,7 +231,7 @@ class SnapshotFacts:
     rows: TimeSpan | None = None
     sources: TimeSpan | None = None
     changes: TimeSpan | None = None
-    first: FirstRow | None = None
+    firsts: Mapping[int, FirstRow] = field(default_factory=dict)
     newest_other_ms: int | None = None
     last_ms: int | None = None
     positions: Mapping[int, int] = field(default_factory=dict)
@@ -257,14 +258,16 @@ class SnapshotFacts:
         at_ms, positions = self.positions.get(run.position), self.positions
         if at_ms is None or run.first_ms < at_ms:
             positions = {**positions, run.position: run.first_ms}
-        first, is_last = self.first, run.mark is Mark.LAST
+        firsts, is_last = self.firsts, run.mark is Mark.LAST
         if run.mark is Mark.FIRST:
-            first = FirstRow(greatest(first and first.source_ms, run.source_ms), run.position)
+            first = firsts.get(run.table)
+            newest_ms = greatest(first and first.source_ms, run.source_ms)
+            firsts = {**firsts, run.table: FirstRow(newest_ms, run.position)}
         return replace(
             self,
             rows=_widened(self.rows, run.first_ms, run.last_ms),
             sources=_widened(self.sources, run.oldest_source_ms, run.source_ms),
-            first=first,
+            firsts=firsts,
             last_ms=greatest(self.last_ms, run.last_ms) if is_last else self.last_ms,
             positions=positions,
             ended=self.ended | run.partitions if is_last else self.ended,
@@ -276,7 +279,7 @@ class SnapshotFacts:
             self,
             rows=self.rows and TimeSpan(run.first_ms, self.rows.newest_ms),
             changes=None,
-            first=None,
+            firsts={},
             last_ms=None,
             positions={},
             ended=frozenset(),
@@ -373,8 +376,7 @@ class SnapshotJournal:
             "oldest_change_ms": facts.changes and facts.changes.oldest_ms,
             "newest_change_ms": facts.changes and facts.changes.newest_ms,
             "newest_other_ms": facts.newest_other_ms,
-            "first_source_ms": facts.first and facts.first.source_ms,
-            "first_position": 0 if facts.first is None else facts.first.position,
+            "firsts": sorted([table, *first] for table, first in facts.firsts.items()),
             "last_ms": facts.last_ms,
             "positions": sorted(facts.positions.items()),
             "ended": sorted(facts.ended),
@@ -398,12 +400,12 @@ class SnapshotJournal:
     def of_json(cls, value: Mapping[str, Any]) -> Self:
         """Read `as_json`; the state follows from the fields. Raises StateFormatError."""
         with reading_state("a foreign snapshot"):
-            first_ms, done = value["first_source_ms"], value["complete"]
+            done = value["complete"]
             facts = SnapshotFacts(
                 rows=_span(value["began_ms"], value["newest_row_ms"]),
                 sources=_span(value["oldest_source_ms"], value["newest_source_ms"]),
                 changes=_span(value["oldest_change_ms"], value["newest_change_ms"]),
-                first=None if first_ms is None else FirstRow(first_ms, value["first_position"]),
+                firsts=_firsts(value),
                 newest_other_ms=value["newest_other_ms"],
                 last_ms=value["last_ms"],
                 positions=_numbers(value["positions"]),
@@ -439,6 +441,13 @@ class SnapshotJournal:
 
 def _span(oldest_ms: int | None, newest_ms: int | None) -> TimeSpan | None:
     return None if oldest_ms is None or newest_ms is None else TimeSpan(oldest_ms, newest_ms)
+
+
+def _firsts(value: Mapping[str, Any]) -> dict[int, FirstRow]:
+    if "firsts" in value:
+        return {int(table): FirstRow(*first) for table, *first in value["firsts"]}
+    source_ms = value["first_source_ms"]  # as written before a table had partitions
+    return {} if source_ms is None else {0: FirstRow(source_ms, value["first_position"])}
 
 
 def _numbers(pairs: Any) -> dict[int, int]:  # noqa: ANN401

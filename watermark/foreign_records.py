@@ -33,6 +33,7 @@ class RecordRun:
             oldest.
         position: number of the position in the database's log where rows of a snapshot were read; 0
             if unknown. Rows read at one position are the same in every snapshot.
+        table: number of the partition of the table, of `FIRST` rows; 0 unless records name several.
     """
 
     mark: Mark
@@ -42,6 +43,7 @@ class RecordRun:
     source_ms: int
     oldest_source_ms: int
     position: int = 0
+    table: int = 0
 
 
 @checked

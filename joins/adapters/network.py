@@ -27,28 +27,68 @@ def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str
 
 
 class Deadline:
-    """The end of a piece of work with foreign servers; `cut` ends pending waits.
+    """Limits the waits of a piece of work for foreign servers: each server has its own time.
 
-    A silent server keeps each client waiting for its full timeout, and a slow one for ever. Within
-    `within` all waits end at the same moment.
+    A silent server keeps each client waiting for its full timeout, and a slow one for ever. The
+    time of a server begins when it is first asked, so that a server pays neither for those before
+    it nor for what this machine does meanwhile. All of them have `_SERVERS` times the same.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._at_s = time.monotonic() + seconds
+        self._end_s = time.monotonic() + _SERVERS * seconds
         self._lock = threading.Lock()
-        self._closers: list[Callable[[], None]] = []
-        self._is_over = False
+        self._of_server: dict[str, _ServerTime] = {}
 
     def left_s(self, server: str) -> float:
         """Seconds left to wait for `server`; SourceUnavailableError if none."""
-        left_s = self._at_s - time.monotonic()
-        if self._is_over or left_s <= 0:
+        with self._lock:
+            own = self._of_server.get(server)
+            if own is None:
+                seconds = min(self._seconds, self._end_s - time.monotonic())
+                own = self._of_server[server] = _ServerTime(seconds)
+        left_s = own.left_s
+        if left_s > 0:
+            return left_s
+        if own.seconds <= 0:
             raise SourceUnavailableError(
-                f'"{server}" was not asked: the servers asked before it took {self._seconds:g} s',
-                hint="See that each server answers; one that is silent holds up the others.",
+                f'"{server}" was not asked: the servers asked before it took '
+                f"{_SERVERS * self._seconds:g} s",
+                hint="See that each server answers; those that are silent hold up the others.",
             )
-        return left_s
+        raise SourceUnavailableError(
+            f'"{server}" was not asked again: it took {own.seconds:g} s before',
+            hint="See that it answers in time, and try again.",
+        )
+
+    def on_end(self, server: str, close: Callable[[], None]) -> None:
+        """Call `close` at the end of the time of `server`, which was asked before."""
+        self._of_server[server].on_end(close)
+
+    def close(self) -> None:
+        """End the work without cutting anything."""
+        with self._lock:
+            for own in self._of_server.values():
+                own.timer.cancel()
+
+
+_SERVERS = 3.0
+
+
+class _ServerTime:
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._at_s = time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._closers: list[Callable[[], None]] = []
+        self._is_over = seconds <= 0
+        self.timer = threading.Timer(max(0.0, seconds), self._cut)
+        self.timer.daemon = True
+        self.timer.start()
+
+    @property
+    def left_s(self) -> float:
+        return 0.0 if self._is_over else self._at_s - time.monotonic()
 
     def on_end(self, close: Callable[[], None]) -> None:
         with self._lock:
@@ -57,7 +97,7 @@ class Deadline:
                 return
         close()
 
-    def cut(self) -> None:
+    def _cut(self) -> None:
         with self._lock:
             self._is_over = True
             closers, self._closers = self._closers, []
@@ -73,18 +113,15 @@ def current_deadline() -> Deadline | None:
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Limit this thread's work with servers in the block to these seconds in total."""
+def within(seconds: float) -> Iterator[Deadline]:
+    """Limit this thread's work in the block to these seconds for each server."""
     deadline = Deadline(seconds)
-    timer = threading.Timer(seconds, deadline.cut)
-    timer.daemon = True
     before = _current.set(deadline)
-    timer.start()
     try:
-        yield
+        yield deadline
     finally:
         _current.reset(before)
-        timer.cancel()
+        deadline.close()
 
 
 class HttpClient(httpx.Client):
@@ -120,5 +157,5 @@ class HttpClient(httpx.Client):
         if deadline is not None:
             left_s = deadline.left_s(self._server)
             request.extensions["timeout"] = httpx.Timeout(min(left_s, self._patience_s)).as_dict()
-            deadline.on_end(self.close)  # an answer may come a byte at a time
+            deadline.on_end(self._server, self.close)  # an answer may come a byte at a time
         return super().send(request, **options)

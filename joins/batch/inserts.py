@@ -78,6 +78,11 @@ class Inserts:
     def committed_counts(self, pin: Pin) -> Counts | None:
         return counts_of_all(self.committed(pin))
 
+    def accept(self) -> None:
+        """Write to the outputs as they are now."""
+        for insert in self._all:
+            insert.writer.accept()
+
     def stage(self, work_of: WorkOf, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
         """Raises as the writers do."""
         reports = tuple(

@@ -19,6 +19,7 @@ from joins.durable.requests import Fault, Request, Stalls, reason_of, record_of
 from joins.plan.errors import (
     LogsDisagreeError,
     NothingToAcknowledgeError,
+    OutputTopicChangedError,
     RequestError,
     SinkError,
     TopicMissingError,
@@ -43,6 +44,7 @@ class ControlParts:
         available: versions by dimension → for each the oldest readable version that is not older.
         event: the tables of a job with event batches.
         outputs: the Delta outputs of a job with several; one may lack a batch that another has.
+        accept_outputs: lets batches write to the topics of the outputs as they are now.
     """
 
     checkpoint: Checkpoint
@@ -54,6 +56,7 @@ class ControlParts:
     available: Callable[[Mapping[str, int]], Mapping[str, int]]
     event: EventTables | None = None
     outputs: Sequence[DeltaLog] = ()
+    accept_outputs: Callable[[], None] = lambda: None
 
 
 class ProbeControl:
@@ -226,6 +229,8 @@ class ProbeControl:
             self.lives.begin(life)
             self.progress.read_topics(self.lives.current.topics)
             self._abandon(life)
+            if isinstance(error, OutputTopicChangedError):
+                self._parts.accept_outputs()
             self._guard.begin(life, view)
         self._parts.stalls.clear(_PART)
         _log.warning("fault acknowledged", **dict(life.acknowledgement or {}))

@@ -8,7 +8,7 @@ store first.
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -314,49 +314,3 @@ class Checkpoint:
 
     def write_phase(self, value: Mapping[str, Any]) -> None:
         write_json_atomically(self.directory / "phase.json", value)
-
-
-_NEWEST = 100
-
-
-@dataclass(frozen=True, slots=True)
-class DeadRow:
-    """A row whose record is larger than a message may be; `key` is a JSON object."""
-
-    key: str
-    size_bytes: int
-
-
-class DeadRows:
-    """Rows that one writer could not send in one generation of a copy, durable; for one thread."""
-
-    def __init__(self, path: Path, generation: int, most_bytes: int) -> None:
-        self._path, self._generation, self._most_bytes = path, generation, most_bytes
-        value = read_json(path)
-        self._is_kept = value is not None and value["generation"] == generation
-        self._count = value["count"] if value is not None and self._is_kept else 0
-        kept = value["newest"] if value is not None and self._is_kept else []
-        self._newest = [DeadRow(**row) for row in kept]
-
-    def add(self, rows: list[DeadRow]) -> None:
-        if not rows:
-            return
-        self._count += len(rows)
-        self._newest = [*self._newest, *rows][-_NEWEST:]
-        newest = [asdict(row) for row in self._newest]
-        value = {"generation": self._generation, "count": self._count, "newest": newest}
-        write_json_atomically(self._path, value)
-
-    def warning(self, table: str) -> Mapping[str, Any] | None:
-        if not self._count:
-            return None
-        last = self._newest[-1]
-        rows = "row is" if self._count == 1 else "rows are"
-        return {
-            "type": "rows-too-large",
-            "message": f'{self._count} {rows} missing in the copy of table "{table}", the last one '
-            f"with key {last.key}: {last.size_bytes} bytes, a message of the changelog topic has "
-            f"{self._most_bytes} at the most",
-            "hint": f"Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES above {last.size_bytes + (1 << 17)} "
-            "and submit the job again, or declare fewer columns.",
-        }

@@ -87,6 +87,7 @@ class TemporalJoin:
                 available=self._available_versions,
                 event=None if parts.event is None else parts.event.tables,
                 outputs=_outputs_of_several(parts),
+                accept_outputs=parts.inserts.accept,
             )
         )
         self.staleness = StalenessGate(

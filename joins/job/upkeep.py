@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
@@ -162,6 +163,22 @@ class JobLogs:
     states: Sequence[DeltaLog] = ()
 
 
+class UpkeepStep(NamedTuple):
+    """One kind of upkeep; `not_beside` are parts that must not run meanwhile."""
+
+    part: str
+    work: Callable[[], object]
+    not_beside: tuple[str, ...] = ()
+
+
+def fold_part(table: str) -> str:
+    return f"fold {table}"
+
+
+def current_part(table: str) -> str:
+    return f"upkeep {table} current"
+
+
 class Maintenance:
     """All tables of one job; one caller at a time."""
 
@@ -195,8 +212,8 @@ class Maintenance:
         leased: Mapping[str, int],
         states: Sequence[StateLease] = (),
         oldest_batch: int | None = None,
-    ) -> Iterator[tuple[str, Callable[[], None]]]:
-        """The steps by name; each may fail without stopping the others.
+    ) -> Iterator[UpkeepStep]:
+        """The steps; each may fail without stopping the others.
 
         Args:
             leased: dimension → the oldest version that must stay readable.
@@ -205,15 +222,18 @@ class Maintenance:
         """
         for dimension in self._dimensions:
             name = dimension.dimension.name
-            yield f"upkeep {name}", partial(self._changelog, dimension, leased.get(name))
-            yield f"upkeep {name} current", self._currents[name].run
+            yield UpkeepStep(
+                f"upkeep {name}", partial(self._changelog, dimension, leased.get(name))
+            )
+            current = self._currents[name].run
+            yield UpkeepStep(current_part(name), current, (fold_part(name),))
         for at, state in enumerate(self._states):
             step = partial(state.run, states[at] if states else None)
-            yield f"upkeep state {at}", step
+            yield UpkeepStep(f"upkeep state {at}", step)
         for at, output in enumerate(self._outputs):
-            yield f"upkeep output {at}", output.run
+            yield UpkeepStep(f"upkeep output {at}", output.run)
         for letters in self._letters:
-            yield "upkeep dead letters", partial(letters.run_behind, oldest_batch)
+            yield UpkeepStep("upkeep dead letters", partial(letters.run_behind, oldest_batch))
 
     def _changelog(self, dimension: DimensionRuntime, leased: int | None) -> None:
         folded = folded_version(dimension.current)
@@ -228,7 +248,6 @@ def _key(runtime: DimensionRuntime) -> DimensionKey:
 
 
 _TRIM_EVERY_S = 20.0
-Steps = list[tuple[str, Callable[[], object]]]
 
 
 class JobUpkeep:
@@ -282,7 +301,7 @@ class JobUpkeep:
             for dimension in self._parts.dimensions:
                 name = dimension.dimension.name
                 fold = partial(dimension.fold, self._parts.spark, settings.fold)
-                attempt(f"fold {name}", fold, not_beside=[f"upkeep {name} current"])
+                attempt(fold_part(name), fold, not_beside=[current_part(name)])
             if time.monotonic() - trimmed_at >= min(_TRIM_EVERY_S, settings.maintenance_interval_s):
                 attempt("trim", self._trim)
                 attempt("prune", self._prune)
@@ -292,18 +311,17 @@ class JobUpkeep:
                 maintained_at = time.monotonic()
 
     def _keep_up(self) -> None:
-        plans: list[Steps] = []
+        plans: list[list[UpkeepStep]] = []
         self._attempts.run("plan of the upkeep", lambda: plans.append([*self._steps()]))
-        for part, work in (step for steps in plans for step in steps):
-            name = part.removeprefix("upkeep ").removesuffix(" current")
-            self._attempts.run(part, work, not_beside=[f"fold {name}"] if "current" in part else ())
+        for step in (step for steps in plans for step in steps):
+            self._attempts.run(step.part, step.work, not_beside=step.not_beside)
 
-    def _steps(self) -> Iterator[tuple[str, Callable[[], object]]]:
+    def _steps(self) -> Iterator[UpkeepStep]:
         pins, kept = self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
         leased = self._leased(pins, kept)
         for dimension in self._parts.dimensions:
             name = dimension.dimension.name
-            yield f"lease {name}", partial(dimension.keep, leased.get(name))
+            yield UpkeepStep(f"lease {name}", partial(dimension.keep, leased.get(name)))
         oldest = oldest_kept(pins, kept)
         batch = None if oldest is None else oldest.batch
         yield from self._maintenance.steps(leased, self._state_leases(), batch)

@@ -9,7 +9,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from joins.adapters.delta.log import DeltaLog
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
 from joins.adapters.kafka.records import KafkaRecords
 from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS
@@ -26,7 +26,7 @@ from joins.plan.errors import (
     RecordsExpiredError,
     SinkError,
 )
-from joins.plan.stream_topics import index_of
+from joins.plan.stream_topics import StreamTopic, index_of
 from joins.worker.probe_task import IndexPlace
 
 Changes = Mapping[str, str | None]
@@ -102,8 +102,11 @@ class PastRecords:
         """RecordsExpiredError if a topic is gone, or another one has its name."""
         expected = self._history.life_of(pin.batch).topics
         read = [expected.topics[i] for i in sorted({*map(index_of, pin.end_offsets)})]
-        described = self._cluster.describe_all([topic.name for topic in read])
-        for topic in read:
+        self._described(read, f" of batch {pin.batch}")
+
+    def _described(self, topics: Sequence[StreamTopic], of: str = "") -> list[TopicDescription]:
+        described = self._cluster.describe_all([topic.name for topic in topics])
+        for topic in topics:
             there = described.get(topic.name)
             if there is None or there.topic_id != topic.topic_id:
                 state = (
@@ -112,19 +115,22 @@ class PastRecords:
                     else f"has id {there.topic_id}, expected {topic.topic_id}"
                 )
                 raise RecordsExpiredError(
-                    f'topic "{topic.name}" of batch {pin.batch} {state}',
-                    hint="The records of this batch cannot be read again.",
+                    f'topic "{topic.name}"{of} {state}',
+                    hint="The records of this batch cannot be read again."
+                    if of
+                    else "Its records cannot be read again.",
                 )
+        return [described[topic.name] for topic in topics]
 
     def ends(self, number: int) -> tuple[dict[int, int], dict[int, int]]:
         """(oldest offsets, offsets after the newest readable record) of a partition's topic."""
-        index, name = index_of(number), self.topics.topic_of(number).name
-        begin, end = self._cluster.beginning_offsets(name), self._cluster.end_offsets(name)
+        index, (topic,) = index_of(number), self._described([self.topics.topic_of(number)])
+        begin, end = self._cluster.beginning_offsets(topic), self._cluster.end_offsets(topic)
         return self.topics.at(index, begin), self.topics.at(index, end)
 
     def high_watermarks(self, number: int) -> dict[int, int]:
-        name = self.topics.topic_of(number).name
-        return self.topics.at(index_of(number), dict(self._cluster.high_watermarks(name)))
+        (topic,) = self._described([self.topics.topic_of(number)])
+        return self.topics.at(index_of(number), dict(self._cluster.high_watermarks(topic)))
 
     def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
         """(partition → available range, ranges that retention has removed) of a batch."""
@@ -147,7 +153,7 @@ class PastRecords:
         return ranges, tuple(gone)
 
     def read(self, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-        return self._records.batches(self.topics.without_ids(), ranges, self._columns)
+        return self._records.batches(self.topics, ranges, self._columns)
 
 
 _BATCH_ROWS = 131_072

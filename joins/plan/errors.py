@@ -19,6 +19,7 @@
 | `PartitionsMissingError` | a partition that was there is not there any more |
 | `OffsetsWentBackError` | a partition ends before an offset that was seen |
 | `RecordsLostError` | unread records were removed from the stream's topic |
+| `OutputTopicChangedError` | an output's topic is another one, or has lost records |
 | `LogsDisagreeError` | the pins lack batches that are committed |
 | `PinnedVersionExpiredError` | a pinned version of a dimension cannot be read any more |
 | `RequestError` | a request of the control plane cannot be carried out |
@@ -183,6 +184,10 @@ class OffsetsWentBackError(GuardError, fault="offsets-went-back"):
 
 class RecordsLostError(GuardError, fault="records-lost"):
     """Retention or a deletion has removed records that were not joined yet."""
+
+
+class OutputTopicChangedError(GuardError, fault="output-topic-changed"):
+    """An output's topic was created again, or ends before rows that were sent."""
 
 
 class LogsDisagreeError(GuardError, fault="logs-disagree"):

@@ -125,9 +125,6 @@ class StreamTopics:
         pairs = tuple(offsets)
         return tuple((i * SPAN + p, o) for i in range(len(self)) for p, o in pairs)
 
-    def without_ids(self) -> "StreamTopics":
-        return StreamTopics(tuple(map(StreamTopic, self.names)))
-
     # Numbers
     # ------------------------------------------------------------------------------------------
 

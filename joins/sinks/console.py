@@ -88,6 +88,9 @@ class ConsoleSinkWriter:
         if self._left is not None:
             self._left -= len(lines)
 
+    def accept(self) -> None:
+        """Does nothing: a stream of text is never another one."""
+
     def committed_counts(self, pin: Pin) -> None:
         """None: nothing is durable; the batch runs again."""
 

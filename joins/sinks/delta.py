@@ -43,6 +43,9 @@ class DeltaSinkWriter:
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         self._log.commit(pin.batch, epoch, report.files.get(OUTPUT, ()), metadata)
 
+    def accept(self) -> None:
+        """Does nothing: the log of the table counts its batches."""
+
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         last = self._log.batches.last_batch()
         if last is None or last < pin.batch:
@@ -116,6 +119,9 @@ class SparkDeltaSinkWriter:
             append = SparkAppend(rows, report.counts.get("joined", 0), metadata)
             self._log.append(pin.batch, epoch, append)
 
+    def accept(self) -> None:
+        """Does nothing: the log of the table counts its batches."""
+
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         return DeltaSinkWriter(self._log).committed_counts(pin)
 
@@ -145,6 +151,9 @@ class DeltaOutputWriter:
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         self._writer.commit(report, pin, epoch)
+
+    def accept(self) -> None:
+        """Does nothing: the log of the table counts its batches."""
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         return self._columnar.committed_counts(pin)
@@ -210,6 +219,9 @@ class MergeSinkWriter:
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         self._output.merge(pin.batch, epoch, MergeSource(self._staged.paths(report), metadata))
         self._staged.clear(epoch)
+
+    def accept(self) -> None:
+        """Does nothing: the log of the table counts its batches."""
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         return DeltaSinkWriter(self._output.log).committed_counts(pin)

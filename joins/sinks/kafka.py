@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.batch_producer import BatchProducer, topic_id_of
 from joins.adapters.kafka.client import compressed
 from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
 from joins.adapters.registry import shared_registry
@@ -22,7 +22,12 @@ from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of, w
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
 from joins.kernels.records.layout import true_partitions
-from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
+from joins.plan.errors import (
+    OutputTopicChangedError,
+    SinkError,
+    SourceError,
+    SourceUnavailableError,
+)
 from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
@@ -160,6 +165,59 @@ def _body_encoding(
     return BodyEncoding(RecordEncoding.of(sink, output), places, sink.kafka.compression)
 
 
+class OutputTopic:
+    """The topic of an output, known by Kafka's UUID and by the ends of what was sent to it.
+
+    The file `progress` has both beside the newest batch.
+    """
+
+    def __init__(self, name: str, producer: BatchProducer, progress: Path) -> None:
+        self._name = name
+        self._producer = producer
+        self._progress = progress
+        noted = read_json(progress) or {}
+        self._id: str = noted.get("topic_id", "")
+        producer.ends = {int(p): end for p, end in noted.get("ends", {}).items()}
+
+    def checked_id(self) -> str:
+        """Kafka's UUID of the topic; OutputTopicChangedError if rows were sent to another one."""
+        there = topic_id_of(self._producer, self._name)
+        if self._id and there != self._id:
+            raise OutputTopicChangedError(
+                f'output topic "{self._name}" has id {there}, expected {self._id}: it was deleted '
+                "and created again, and lacks the rows that were sent before",
+                hint=_ACCEPT,
+            )
+        return there
+
+    def check_ends(self) -> None:
+        """OutputTopicChangedError if a partition ended before rows that were sent earlier."""
+        if self._producer.went_back is not None:
+            partition, offset, end = self._producer.went_back
+            raise OutputTopicChangedError(
+                f'partition {partition} of output topic "{self._name}" ended at offset {offset}, '
+                f"expected {end} or more: its broker has lost rows that were sent before",
+                hint=_ACCEPT,
+            )
+
+    def write(self, note: Mapping[str, Any]) -> None:
+        self._id = note["topic_id"]
+        write_json_atomically(self._progress, {**note, "ends": self._producer.ends})
+
+    def accept(self) -> None:
+        self._id, self._producer.ends, self._producer.went_back = "", {}, None
+        noted = read_json(self._progress)
+        if noted is not None:
+            del noted["format_version"]
+            write_json_atomically(self._progress, {**noted, "topic_id": "", "ends": {}})
+
+
+_ACCEPT = (
+    "Restore its rows, or submit the job again for all of them; acknowledge it to go on with the "
+    "topic as it is."
+)
+
+
 class KafkaSinkWriter:
     """Sends each batch and then records it as done in the file `progress`.
 
@@ -176,6 +234,7 @@ class KafkaSinkWriter:
         self._sink = sink
         self._producer = producer or BatchProducer(sink.kafka)
         self._progress = progress
+        self._topic = OutputTopic(sink.kafka.topic, self._producer, progress)
         self._staged = staged
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
@@ -185,12 +244,20 @@ class KafkaSinkWriter:
         return self._staged.run(work, task, pin, RowEncoding(BODIES, encode))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Send and await all records; after a SinkError some may be written."""
+        """Send and await all records; after a SinkError some may be written.
+
+        Raises OutputTopicChangedError for another topic of that name, or one that has lost rows.
+        """
+        topic_id = self._topic.checked_id()
         self._producer.send_files(self._staged.paths(report))
+        self._topic.check_ends()
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         self.sent(note)
         self._staged.clear(epoch)
-        write_json_atomically(self._progress, note)
+        self._topic.write({**note, "topic_id": topic_id})
+
+    def accept(self) -> None:
+        self._topic.accept()
 
     def sent(self, note: Mapping[str, Any]) -> None:
         """Called when all records of the batch are acknowledged, before the batch is recorded."""
@@ -249,12 +316,16 @@ class TransactionalSinkWriter(KafkaSinkWriter):
 
 
 class KafkaLetterWriter:
-    """Sends the rows of replayed dead letters; after a crash it sends the same bytes again."""
+    """Sends the rows of replayed dead letters; after a crash it sends the same bytes again.
 
-    def __init__(self, sink: KafkaSink, output: tuple[OutputColumn, ...]) -> None:
+    `progress` is the file of the batches' writer.
+    """
+
+    def __init__(self, sink: KafkaSink, output: tuple[OutputColumn, ...], progress: Path) -> None:
         self._sink = sink
         self._producer = BatchProducer(sink.kafka)
         self._output = output
+        self._progress = progress
 
     def committed(self, number: int) -> None:
         """None: the topic does not record replays, so the replay runs again."""
@@ -267,6 +338,7 @@ class KafkaLetterWriter:
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
         """Send the rows in order and await all; after a SinkError some may be written."""
+        OutputTopic(self._sink.kafka.topic, self._producer, self._progress).checked_id()
         encode = _body_encoding(self._sink, self._producer, self._output, number)
         try:
             self._producer.send(encode(batch, pin) for batch, pin in parts)

@@ -28,6 +28,10 @@ class BatchWriter(Protocol):
         """Make the output of `pin` visible; repeating a committed batch changes nothing."""
         ...
 
+    def accept(self) -> None:
+        """Write to the output as it is now, after an operator has acknowledged its change."""
+        ...
+
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Counts of the batch of `pin` if its output is already complete, else None."""
         ...

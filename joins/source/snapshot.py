@@ -39,7 +39,8 @@ from joins.adapters.mysql.source import check_source, choose_server_id, estimate
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
-from joins.durable.checkpoint import DeadRow, DeadRows, read_json, write_json_atomically
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.dead_rows import SUFFIX, DeadRows, warning_of
 from joins.durable.requests import Stalls
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import cause_of
@@ -319,6 +320,7 @@ class SnapshotCoordinator(SourceCoordinator):
             offset_file=settings.offset_file,
             most_bytes=self._message_bytes(),
             freshness_s=settings.freshness_s,
+            copied_dead_rows=self._dead_rows_file,
         )
         self._process = SourceProcess(
             "joins.adapters.mysql.binlog", config, partial(self._on_event, state.generation)
@@ -384,7 +386,7 @@ class SnapshotCoordinator(SourceCoordinator):
 
     @property
     def _dead_rows_file(self) -> Path:
-        return self._settings.state_file.with_suffix(".dead.json")
+        return self._settings.state_file.with_suffix(SUFFIX)
 
     def _message_bytes(self) -> int:
         if self._most_bytes is None:
@@ -393,11 +395,11 @@ class SnapshotCoordinator(SourceCoordinator):
 
     def warnings(self) -> list[Mapping[str, Any]]:
         state = self.state
-        if state is None or self._most_bytes is None:
+        if state is None:
             return []
-        name = f"{state.table.database}.{state.table.table}"
-        copied = DeadRows(self._dead_rows_file, state.generation, self._most_bytes).warning(name)
-        return [each for each in (copied, self.progress.get("dead_rows")) if each is not None]
+        files = (self._dead_rows_file, self._settings.offset_file.with_suffix(SUFFIX))
+        warning = warning_of(f"{state.table.database}.{state.table.table}", files, state.generation)
+        return [] if warning is None else [warning]
 
     def _reader(self, state: SourceState) -> ChunkReader:
         settings = self._settings
@@ -416,7 +418,7 @@ class SnapshotCoordinator(SourceCoordinator):
     def _send_group(self, chunks: Sequence[Chunk], report: BatchReport) -> None:
         state = self._require_state()
         dead = DeadRows(self._dead_rows_file, state.generation, self._message_bytes())
-        dead.add([DeadRow(*row) for detail in report.details for row in detail[DEAD_ROWS]])
+        dead.update((key, size) for detail in report.details for key, size in detail[DEAD_ROWS])
         self._producer.send_files(self._staged.paths(report))
         self._staged.remove(report)
         state, through = self._require_state(), chunks[-1].through

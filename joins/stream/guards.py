@@ -21,6 +21,7 @@ from joins.plan.errors import (
     GuardError,
     LogsDisagreeError,
     OffsetsWentBackError,
+    OutputTopicChangedError,
     PartitionsMissingError,
     PinnedVersionExpiredError,
     RecordsExpiredError,
@@ -44,6 +45,7 @@ _ORDER: tuple[type[SluiceError], ...] = (
     RecordsLostError,
     LogsDisagreeError,
     PinnedVersionExpiredError,
+    OutputTopicChangedError,
 )
 _CLEARS_ITSELF = (TopicMissingError, PartitionsMissingError)
 _DURABLE = {

@@ -75,6 +75,12 @@ def _show_letters(page: "DeadLetterPage") -> None:
         texts = (one_line(letter.reason, _SHOWN), one_line(_value(letter), _SHOWN))
         rows.add_row(str(letter.batch), place, *counts, *texts)
     show(rows)
+    if page.rows:
+        missing = table("TABLE", "KEY", "BYTES", "REASON")
+        for row in page.rows:
+            key, reason = one_line(row.key, _SHOWN), one_line(row.reason, _SHOWN)
+            missing.add_row(one_line(row.table), key, number(row.bytes), reason)
+        show(Text("Rows that dimensions lack:"), missing)
     say_more(page.next_cursor)
 
 

@@ -27,6 +27,7 @@ from joins.kernels.local_files import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
+from service.jobs.presence import ControlPlaneAbsence
 from service.jobs.status import error_of, notes_on, of_job, report_of
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
@@ -43,17 +44,14 @@ _PARENT_LOOK_S = 0.5
 _log = structlog.get_logger(__name__)
 
 
-class ParentWatch:
-    """Ends this process when its control plane is gone; the job gets `grace_s` to stop.
+class ControlPlaneWatch:
+    """Ends this process when its control plane is gone; the job gets `grace_s` to stop."""
 
-    `parent` is handed over: a late getppid() could return init.
-    """
-
-    def __init__(self, parent: int, *, grace_s: float) -> None:
-        self._parent = parent
+    def __init__(self, is_gone: Callable[[], bool], *, grace_s: float) -> None:
+        self._is_gone = is_gone
         self._grace_s = grace_s
         self._stop: Callable[[], None] | None = None
-        self._thread = threading.Thread(target=self._watch, name="parent", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="control plane", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -62,10 +60,10 @@ class ParentWatch:
         self._stop = stop
 
     def _watch(self) -> None:
-        while os.getppid() == self._parent:
+        while not self._is_gone():
             time.sleep(_PARENT_LOOK_S)
         stop = self._stop
-        _log.warning("control plane is gone", pid=self._parent, job_runs=stop is not None)
+        _log.warning("control plane is gone", job_runs=stop is not None)
         if stop is not None:
             stop()
             time.sleep(self._grace_s)
@@ -161,7 +159,7 @@ def run(job_dir: Path, driver: Path | None = None) -> int:
     try:
         settings = Settings.of_runner(job_dir)
         configure_logs(settings.log_level)
-        watch = None if driver is not None else _watch_parent(job_dir, settings)
+        watch = _watch_control_plane(job_dir, settings, has_host=driver is not None)
         with open_job(layout, settings, driver) as opened:
             write_runner_pid(job_dir)
             return _run_opened(opened, StatusFile(layout), watch)
@@ -170,15 +168,23 @@ def run(job_dir: Path, driver: Path | None = None) -> int:
         return EXIT_NOT_OWNER
 
 
-def _watch_parent(job_dir: Path, settings: Settings) -> ParentWatch | None:
-    if not settings.stop_with_parent:
-        return None
-    watch = ParentWatch(control_plane_pid(job_dir) or os.getppid(), grace_s=settings.stop_timeout_s)
+def _watch_control_plane(
+    job_dir: Path, settings: Settings, *, has_host: bool
+) -> ControlPlaneWatch | None:
+    if settings.stop_with_parent:
+        if has_host:
+            return None
+        # It is handed over: a late getppid() could return init.
+        parent = control_plane_pid(job_dir) or os.getppid()
+        watch = ControlPlaneWatch(lambda: os.getppid() != parent, grace_s=settings.stop_timeout_s)
+    else:
+        absence = ControlPlaneAbsence(settings.data_dir, settings.runner_orphan_s)
+        watch = ControlPlaneWatch(absence.is_over_limit, grace_s=settings.stop_timeout_s)
     watch.start()
     return watch
 
 
-def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) -> int:
+def _run_opened(opened: OpenJob, status: StatusFile, watch: ControlPlaneWatch | None) -> int:
     status.note("STARTING", "the runner starts Spark and looks at the sources")
     join: TemporalJoin | None = None
     try:

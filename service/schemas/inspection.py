@@ -146,10 +146,23 @@ class DeadLetterView(Document):
     value_base64: Annotated[str | None, Field(description="The value, if it is not.")] = None
 
 
+class LeftOutRowView(Document):
+    """A row of a dimension that no message of its changelog topic can hold."""
+
+    table: str
+    key: Annotated[str, Field(description="The columns of the primary key, as a JSON object.")]
+    bytes: Annotated[int, Field(description="Of the declared columns.")]
+    reason: str
+
+
 class DeadLetterPage(Document):
     """Dead letters in the order of batch, partition and offset."""
 
     items: list[DeadLetterView]
+    rows: Annotated[
+        list[LeftOutRowView],
+        Field(description="On the first page: the rows that dimensions lack, the newest 1,000."),
+    ] = []
     next_cursor: str | None
 
 

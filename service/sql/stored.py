@@ -94,7 +94,7 @@ def _used(text: str, entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
     """The entries that a text may name, directly or through others, in the order of `entries`."""
     known = {entry.name: entry for entry in entries}
     used: dict[str, CatalogEntry] = {}
-    texts = [text]
+    texts = [text] if known else []  # to read a script takes as long as to parse it
     while texts:
         for name in names_in(texts.pop()) & known.keys():
             if name not in used:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -150,10 +151,14 @@ class InsertSink:
             return self._kafka_writer(sink, staged, failpoints), ()
         return _console_writer(sink, log), ()
 
+    @property
+    def _noted(self) -> Path:
+        return self.job.checkpoint.directory / sent_note(self.number)
+
     def _kafka_writer(
         self, sink: KafkaSink, staged: RowFiles, failpoints: Failpoints
     ) -> KafkaSinkWriter:
-        noted = self.job.checkpoint.directory / sent_note(self.number)
+        noted = self._noted
         if sink.transactional_id_prefix is None:
             return KafkaSinkWriter(sink, noted, staged)
         own = f"{sink.transactional_id_prefix}-{self.job.meta.incarnation}-{self.number}"
@@ -168,7 +173,7 @@ class InsertSink:
             output.commit_epoch(self.job.meta.epoch)
             return DeltaOutputLetterWriter(output, spark)
         if isinstance(sink, KafkaSink):
-            return KafkaLetterWriter(sink, kernel.output)
+            return KafkaLetterWriter(sink, kernel.output, self._noted)
         identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
         return ConsoleLetterWriter(log, identifier, kernel.output)
 

@@ -13,6 +13,7 @@ from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.kafka.topic_writer import TopicWriter, Written
 from joins.adapters.registry import SchemaRegistry
 from joins.kernels.debezium.inspect import TopicReport, inspect_topic
+from joins.kernels.expressions.casts import whole_batch
 from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError
@@ -53,7 +54,7 @@ def _sample(kafka: KafkaOptions, records: int) -> pa.RecordBatch:
     whole = pa.Table.from_batches(batches).sort_by(
         [("partition", "ascending"), ("offset", "ascending")]
     )
-    return whole.combine_chunks().to_batches()[0]
+    return whole_batch(whole.to_batches())
 
 
 def _filled(ranges: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:

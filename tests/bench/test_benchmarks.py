@@ -363,7 +363,6 @@ def test_maintenance_is_measured_on_real_tables(
 
 
 @pytest.mark.experiment
-@pytest.mark.timeout(600)
 def test_join_runs_the_reference_and_a_real_job_on_the_same_records(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, java: Java
 ) -> None:

@@ -14,7 +14,7 @@ from tests.support.shop import USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import add_partitions, create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.experiment
 BATCH = "SET 'execution.runtime-mode' = 'batch';"
 
 

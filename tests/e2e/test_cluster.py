@@ -39,7 +39,7 @@ from tests.support.standalone import (
 from tests.support.topics import consume_json, create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.experiment
 WORKER = "joins.worker.daemon"
 PARTITIONS, MACHINES, PART = 3, 3, 4_000
 MINUTE_S, AWAY_S = 60, 60

@@ -10,7 +10,7 @@ from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 
 
 def enrich_sql(rig: Rig, topic: str, group: str, path: str, users: str) -> str:

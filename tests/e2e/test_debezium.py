@@ -22,7 +22,6 @@ from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, end_offsets, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(400)
 MARIADB, POSTGRES = "mariadb", "postgres"
 USERS = "CREATE TABLE users (id BIGINT PRIMARY KEY, name VARCHAR(40))"
 FILL = {

@@ -12,7 +12,7 @@ from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.experiment
 MAKER_TYPE = "ROW<name STRING, prices MAP<STRING, DECIMAL(6, 2)>>"
 PRODUCT_DDL = (
     f"id BIGINT, title STRING, maker {MAKER_TYPE}, tags ARRAY<STRING>, "

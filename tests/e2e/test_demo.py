@@ -17,7 +17,6 @@ from service.jobs.store.layout import noted_pid
 from tests.support.rig import descendants, is_alive
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(300)
 JVM = "pyspark-shell"
 
 

@@ -13,7 +13,7 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.experiment
 BACKLOG = 400_000
 BATCH_BYTES = 120 << 10
 HUGE = {**click(1, BACKLOG), "padding": "x" * (4 * BATCH_BYTES)}

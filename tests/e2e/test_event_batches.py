@@ -16,7 +16,6 @@ from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = pytest.mark.timeout(850)
 RATES = (
     "CREATE TABLE rates (currency VARCHAR(3) PRIMARY KEY, rate INT, since DATETIME(3))",
     "INSERT INTO rates VALUES ('USD', 1, '2024-01-01 10:00:00'), ('EUR', 7, '2024-01-01 10:00:00')",

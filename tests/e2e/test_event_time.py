@@ -20,7 +20,6 @@ from tests.support.topics import consume, consume_json, create_topic, produce, u
 from tests.watermark.seed import VECTORS, millis
 from watermark.model import MAX_TIMESTAMP
 
-pytestmark = pytest.mark.timeout(850)
 REST = pytest.mark.experiment
 Row = dict[str, Any]
 _KAFKA = "'connector'='kafka', 'format'='json'"

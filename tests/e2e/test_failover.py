@@ -35,7 +35,7 @@ from tests.support.store_databases import new_store_url
 from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.experiment
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,6 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = pytest.mark.timeout(400)
-
 REFUSED_TABLE = "users_of_the_refused"
 Edit = Callable[[str], str]
 REFUSED: dict[str, tuple[Edit, str, str]] = {

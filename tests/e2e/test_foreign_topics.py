@@ -11,7 +11,7 @@ from tests.support.rig import Rig, RunningJob, kafka_table
 from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.experiment
 DDL = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
 
 

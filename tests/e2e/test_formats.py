@@ -7,7 +7,6 @@ from typing import Any
 
 import fastavro
 import httpx
-import pytest
 
 from service.embedded.connect import ApicurioRegistry
 from service.jobs.inspect.past import open_replayer
@@ -16,7 +15,6 @@ from tests.support.rig import Rig, RunningJob
 from tests.support.topics import consume, create_topic, end_offsets, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(600)
 OF_NAMES = {
     "type": "record",
     "name": "Named",

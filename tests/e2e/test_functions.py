@@ -22,7 +22,6 @@ from tests.support.flink_cases import Verdict, cases, columns_of, outcome
 from tests.support.rig import Rig, kafka_table
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = pytest.mark.timeout(400)
 SESSION, MACHINE = "Asia/Shanghai", "America/New_York"
 CALL = re.compile(r"([A-Za-z_]\w*)`?\s*\(")
 NOT_OF_ITS_OWN = frozenset({"CASE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP"}) | {

@@ -14,7 +14,7 @@ from tests.support.topics import (
     unique_name,
 )
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 
 
 def test_a_streams_new_partitions_are_read_and_a_dimensions_stall_it(rig: Rig) -> None:

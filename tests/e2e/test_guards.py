@@ -17,7 +17,7 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import add_partitions, create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.experiment
 
 
 @pytest.mark.parametrize("action", ["kill", "raise"])

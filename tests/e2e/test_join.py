@@ -21,8 +21,6 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, end_offsets, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(400)
-
 
 def test_records_sent_during_a_slow_snapshot_are_all_joined_after_it_and_none_before(
     rig: Rig,

@@ -18,7 +18,7 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 CDC = "joins.adapters.mysql.binlog"
 WORKER = "joins.worker.daemon"
 

@@ -15,7 +15,7 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 BINLOG, DAEMON = "joins.adapters.mysql.binlog", "joins.worker.daemon"
 OLDER: dict[str, str] = {}
 

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import pytest
-
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.plan.plan import KafkaOptions
 from tests.support.rig import Rig
@@ -13,8 +11,6 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, delete_topics, end_offsets, produce, unique_name
 from tests.support.wait import wait_until
-
-pytestmark = pytest.mark.timeout(500)
 
 CASES = {"deleted": None, "fewer": -1, "as_many": 0, "more": 1}
 

@@ -11,7 +11,7 @@ from service.embedded.database import MariaDb
 from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.experiment
 FAULTS = ("C8=kill@2",)  # experiment `event-time` has the other points
 
 

@@ -15,7 +15,7 @@ from tests.support.shop import CLICKS_DDL, click
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 ROWS = 3_000
 USERS = (
     "CREATE TABLE users (id BIGINT PRIMARY KEY, name VARCHAR(40), price DECIMAL(9,2), seen "

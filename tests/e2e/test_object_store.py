@@ -18,7 +18,6 @@ from tests.support.rig import Rig, kafka_table, running_rig
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(600)
 ITEMS = pa.schema([("id", pa.int64()), ("title", pa.string())])
 
 

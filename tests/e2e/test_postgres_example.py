@@ -27,7 +27,6 @@ def held(rig):
 
 
 @pytest.mark.experiment
-@pytest.mark.timeout(400)
 def test_the_example_gives_what_its_page_says_before_and_after_a_change(rig, shop):
     servers, prepare = rig.kafka.bootstrap_servers, prepare_program()
     run_commands(FIRST, CAPTURED, servers)

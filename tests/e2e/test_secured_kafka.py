@@ -17,7 +17,7 @@ from tests.support.shop import CLICKS_DDL, click
 from tests.support.tokens import CLIENT_SECRET, TokenEndpoint, token_endpoint
 from tests.support.topics import create_topic, produce
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 
 
 def options(properties: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 PARTITIONS = {"a": 1, "b": 3}
 CORRECTED = 1_000
 

@@ -2,14 +2,11 @@
 
 import json
 
-import pytest
-
 from tests.support.rig import Rig, cdc_table, kafka_table
 from tests.support.shop import USERS, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import consume, create_topic, produce, unique_name
 
-pytestmark = pytest.mark.timeout(400)
 CARTS = "id BIGINT, tags ARRAY<STRING>, items ARRAY<ROW<sku STRING, size INT>>, p AS PROCTIME()"
 FILLED = [
     {"id": 1, "tags": ["a", "b"], "items": [{"sku": "x", "size": 3}]},

@@ -16,7 +16,7 @@ from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 
 
 class Stream:

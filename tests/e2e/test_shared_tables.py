@@ -16,7 +16,7 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 ROWS = 20_000
 DUMPS = "SELECT COUNT(*) FROM information_schema.processlist WHERE COMMAND = 'Binlog Dump'"
 

@@ -10,7 +10,7 @@ from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 
 
 def look_back(rig: Rig, job: RunningJob, topic: str, path: str) -> None:

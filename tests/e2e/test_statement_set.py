@@ -13,7 +13,7 @@ from tests.support.shop import USERS, USERS_DDL, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.experiment
 CLICKS = "user_id BIGINT, item_id BIGINT, note STRING, p AS PROCTIME()"
 UNPARSED, NO_NUMBER = 8, 9
 RECORDS: list[dict[str, Any]] = [

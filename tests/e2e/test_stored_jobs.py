@@ -22,7 +22,7 @@ from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 TITLES_DDL = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
 
 

@@ -20,7 +20,7 @@ from tests.support.foreign_topics import Connector
 from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
 from tests.support.topics import create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.experiment
 CURRENCIES = ("USD", "EUR", "JPY", "XAU")
 USERS = (1, 2, 3, 4)
 STAGE_MS = 120_000

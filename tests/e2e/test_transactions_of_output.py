@@ -14,7 +14,7 @@ from tests.support.shop import USERS, USERS_DDL, click, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import consume, create_topic, produce
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
+pytestmark = pytest.mark.experiment
 FAULTS = "C15=kill#0;C16=kill#1;C15=raise#2;C16=raise#3;C6=kill#4"
 BATCHES, RECORDS = 6, 50
 

@@ -76,7 +76,6 @@ def typed(home, pages):
 
 
 @pytest.mark.experiment
-@pytest.mark.timeout(MOST_S)
 @pytest.mark.usefixtures("processes")
 def test_the_commands_of_the_tutorial_do_what_it_says(home):
     said = typed(home, PAGES)
@@ -87,7 +86,6 @@ def test_the_commands_of_the_tutorial_do_what_it_says(home):
 
 
 @pytest.mark.experiment
-@pytest.mark.timeout(MOST_S)
 @pytest.mark.usefixtures("processes")
 def test_whoever_has_debezium_types_the_commands_of_its_page(home):
     said = typed(home, [DEBEZIUM])

@@ -12,7 +12,7 @@ from service.embedded.database import MariaDb
 from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
 from tests.support.topics import consume, create_topic, produce, unique_name
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 USERS = 5
 ORDERS = "order_id BIGINT, user_id BIGINT, p AS PROCTIME()"
 REFUNDS = "user_id STRING, amount INT, `from` STRING METADATA FROM 'topic' VIRTUAL, p AS PROCTIME()"

@@ -11,7 +11,7 @@ import pytest
 from service.version import program_version
 from tests.support.control_plane import ROOT
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.experiment
 
 
 def run(*command: str | Path, cwd: Path, **more: str) -> str:

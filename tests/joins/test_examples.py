@@ -19,7 +19,6 @@ from tests.support.examples import CAPTURED, DIRECTORY, SCRIPTS, prepare_program
 from tests.support.run_here import JobHere, jobs_here
 from tests.support.sql import run_sql
 
-pytestmark = pytest.mark.timeout(300)
 EXAMPLES = [path for path in SCRIPTS if path != CAPTURED]
 BATCH = "SET 'execution.runtime-mode' = 'batch';\n"
 ENDLESS, ENDS = "'rows-per-second' = '20'", "'rows-per-second' = '1000', 'number-of-rows' = '400'"

@@ -39,7 +39,7 @@ IMPOSSIBLE = {
 }
 _GROUPS = (("C2", "C4", "C6", "C8"), ("C3", "C5", "C7", "C9"), ("C1", "C10", "C11", "C12"))
 _BUILD = ("C11", "C12")
-_BATCH_S = 120.0
+_BATCH_S = 600.0
 
 
 @dataclass(frozen=True)

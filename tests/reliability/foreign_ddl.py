@@ -270,7 +270,7 @@ class Place:
     def _end_source(self) -> None:
         self._told.stopped.set()
         if self._thread is not None:
-            self._thread.join(timeout=60)
+            self._thread.join(timeout=300)
             self._thread = None
 
     def _settled(self) -> dict[str, Any] | None:
@@ -291,7 +291,7 @@ class Place:
         return None
 
     def _read_through(self, offset: int) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while self._consumer.position(self._part) <= offset:
             assert time.monotonic() < deadline, "the topic's records do not come"
             for batch in self._consumer.poll(timeout_ms=200).values():

@@ -44,7 +44,7 @@ _STEP_CHUNKS = 8  # of one Spark job, the unit of resuming
 _HALTED_FROM = 0.93
 _COLUMNS = ("user_id", "gender", "name")
 _PARTITIONS = 4
-_EACH_S = 120.0
+_EACH_S = 600.0
 _PROBES = 50
 
 

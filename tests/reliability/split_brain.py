@@ -37,7 +37,7 @@ SAME_NODE, TWO_NODES, PAUSED = "same node", "two nodes", "paused"
 _PAUSED_AT = ("C7", "C9", "C6", "C3", "C8", "C2", "C12", "C4", "C11", "C7")
 _ROOT = Path(__file__).resolve().parents[2]
 _BURST = 200
-_CASE_S = 120.0
+_CASE_S = 600.0
 _NODE = "NODE_OF_EXPERIMENT"
 
 

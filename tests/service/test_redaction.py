@@ -68,7 +68,7 @@ WRITTEN = {
 }
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(values, st.sampled_from(sorted(WRITTEN)))
 def test_a_secret_is_replaced_however_it_is_written(value, form):
     secret = Secret(value, "\N{SNOWMAN}")
@@ -77,7 +77,7 @@ def test_a_secret_is_replaced_however_it_is_written(value, form):
     assert secret not in shown
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(long_values, st.integers(16, 20))
 def test_of_a_secret_that_is_cut_short_nothing_is_left(value, kept):
     secret = Secret(value, "\N{SNOWMAN}")

@@ -76,12 +76,12 @@ class CdcProcess:
 
     def stop(self) -> int:
         self._say({"stop": True})
-        return self._process.wait(timeout=20)
+        return self._process.wait(timeout=120)
 
     def end_input(self) -> int:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        return self._process.wait(timeout=20)
+        return self._process.wait(timeout=120)
 
     def exit_code(self) -> int:
         return self._process.wait(timeout=30)

@@ -103,7 +103,7 @@ def control_plane(data_dir: Path, **values: object) -> Iterator[ControlPlane]:
         try:
             yield plane
         finally:
-            stop_jobs(plane, timeout_s=20)
+            stop_jobs(plane, timeout_s=100)
 
 
 class ControlPlaneProgram:
@@ -131,7 +131,7 @@ class ControlPlaneProgram:
     def end(self) -> None:
         if self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=120)
 
 
 def end_runners(data_dir: Path) -> None:

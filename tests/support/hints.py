@@ -49,12 +49,14 @@ def _of_package(root: Path, package: str) -> Iterator[Site]:
         if "hint=" not in text:
             continue
         tree = ast.parse(text)
-        constants = _assigned(tree.body)
+        name = str(path.relative_to(root))
+        assigned = cache(lambda scope: _assigned(scope.body))
         for function, call, value in _hinted(tree, None):
             if not _is_handed_on(function, value):
-                known = constants | (_assigned(function.body) if function is not None else {})
+                known: dict[str, list[ast.expr]] = {}
+                if not isinstance(value, ast.Constant | ast.JoinedStr):
+                    known = assigned(tree) | (assigned(function) if function is not None else {})
                 hints = tuple(dict.fromkeys(_texts(value, known)))
-                name = str(path.relative_to(root))
                 yield Site(name, call.lineno, call.end_lineno or call.lineno, hints)
 
 

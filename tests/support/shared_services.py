@@ -173,3 +173,4 @@ _MADE: dict[str, Callable[[SharedServices, Path], EmbeddedServer]] = {
     "connect": _connect,
     "registry": _registry,
 }
+SHARED = frozenset(_MADE)

@@ -125,7 +125,7 @@ def _offsets(
 
 
 def consume(
-    bootstrap_servers: str, topic: str, *, count: int | None = None, deadline_s: float = 30.0
+    bootstrap_servers: str, topic: str, *, count: int | None = None, deadline_s: float = 150.0
 ) -> list[Any]:
     """The records of `topic` from its beginning: the first `count`, or all that there are now.
 

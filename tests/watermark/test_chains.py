@@ -2,7 +2,7 @@
 
 import pickle
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -218,7 +218,5 @@ class ChainMachine(RuleBasedStateMachine):
 ChainMachine.TestCase.settings = settings(
     max_examples=examples(60),
     stateful_step_count=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestChains = ChainMachine.TestCase

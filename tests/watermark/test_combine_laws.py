@@ -32,7 +32,7 @@ STEP = st.tuples(
 
 
 @BOTH
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(steps=st.lists(STEP, max_size=40))
 @covers("B44", "B45", "B46", "B47", "B48", "B51", "E24")
 def test_any_input_gives_what_the_rule_from_scratch_gives(make, steps):
@@ -49,7 +49,7 @@ def test_any_input_gives_what_the_rule_from_scratch_gives(make, steps):
 
 
 @BOTH
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(
     steps=st.lists(
         st.tuples(
@@ -110,7 +110,7 @@ def _never_goes_back(elements):
 
 
 @BOTH
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     finals=st.lists(
         st.one_of(st.integers(-10, 10).map(Watermark), st.just(PROCESSING_TIME)),
@@ -134,7 +134,7 @@ def test_the_order_of_channels_is_irrelevant_to_the_final_value(make, finals, se
 
 
 @BOTH
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     steps=st.lists(
         st.tuples(

@@ -120,7 +120,7 @@ def given_to(snapshot, name, value, now_ms):
     return answer
 
 
-@settings(max_examples=examples(20_000), deadline=None)
+@settings(max_examples=examples(20_000))
 @given(RULES, st.lists(INPUTS, max_size=25), st.sets(st.integers(0, 24)))
 def test_a_restart_at_any_step_of_any_history_changes_no_answer(rules, history, restarts):
     first = SnapshotJournal.first(1, {0: 0, 1: 2})

@@ -121,7 +121,7 @@ def test_many_deleted_times_do_not_stay_in_memory():
     assert queue.next_ms() == 5
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["add", "discard", "pop"]), st.integers(0, 9), st.integers(0, 2)),

@@ -103,7 +103,7 @@ def step_both(harness, model, number, step):
     return caused + harness.processing_time(), expected
 
 
-@settings(max_examples=examples(250), deadline=None)
+@settings(max_examples=examples(250))
 @given(models=MODELS, steps=STEPS)
 @covers("A17", "A18", "B24", "B25", "C06", "C18", "D02", "D08", "D09", "D10", "D12", "E28", "E29")
 def test_the_operator_gives_what_the_definition_of_windows_gives(models, steps):
@@ -117,7 +117,7 @@ def test_the_operator_gives_what_the_definition_of_windows_gives(models, steps):
         assert [each.value[1] for each in harness.side(LATE)] == model.late
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(models=MODELS, steps=STEPS)
 @covers("E17", "E19")
 def test_results_that_a_watermark_fires_are_not_late_downstream(models, steps):
@@ -137,7 +137,7 @@ def test_results_that_a_watermark_fires_are_not_late_downstream(models, steps):
     assert len(harness.operator.timers.event) == 0
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     interval_ms=st.integers(1, 20),
     gap_ms=st.integers(1, 9),
@@ -241,7 +241,7 @@ def play(harness, steps, cut=None):
     return harness.output
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     make=st.sampled_from(sorted(OPERATORS)).map(OPERATORS.__getitem__),
     steps=STEPS,

@@ -46,6 +46,7 @@ from joins.kernels.changelog.envelope import (
     now_ms,
 )
 from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
+from joins.kernels.expressions.casts import whole_batch
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import (
     DefinitionError,
@@ -411,8 +412,14 @@ def _rows(table: SourceTable, files: tuple[DataFile, ...]) -> Iterator[pa.Record
 
 
 def _joined(table: SourceTable, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    whole = pa.Table.from_batches([empty_rows(table.columns), *batches]).combine_chunks()
-    return whole.to_batches()[0] if whole.num_rows else empty_rows(table.columns)
+    try:
+        return whole_batch([empty_rows(table.columns), *batches])
+    except pa.ArrowInvalid as exc:  # more than 2 GiB of texts in one column
+        raise SnapshotNeededError(
+            f'version {table.version} of delta table "{table.path}" rewrote files with more text '
+            f"than can be compared: {exc}",
+            hint=_NOT_COMPARED,
+        ) from exc
 
 
 def _check_size(table: SourceTable, files: CommitFiles) -> None:
@@ -421,9 +428,14 @@ def _check_size(table: SourceTable, files: CommitFiles) -> None:
         raise SnapshotNeededError(
             f'version {table.version} of delta table "{table.path}" rewrote files with {count:,} '
             f"rows, more than the {MAX_COMPARED_ROWS:,} that are compared",
-            hint="The table is copied again by itself; its change data feed "
-            "(delta.enableChangeDataFeed) makes such commits cheap.",
+            hint=_NOT_COMPARED,
         )
+
+
+_NOT_COMPARED = (
+    "The table is copied again by itself; its change data feed (delta.enableChangeDataFeed) makes "
+    "such commits cheap."
+)
 
 
 def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:

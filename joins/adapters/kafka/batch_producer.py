@@ -13,6 +13,7 @@ from kafka import errors as kafka_errors
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from joins.adapters.kafka.client import KafkaClient, failure, passing, require_success
+from joins.adapters.kafka.cluster import described
 from joins.adapters.kafka.options import client_options
 from joins.kernels.records.layout import BatchHeader, BatchOrigin, record_batch
 from joins.plan.causes import detail_of
@@ -66,6 +67,10 @@ class BatchProducer:
         self._client: KafkaClient | None = None
         self._producer: ProducerIdentity | None = None
         self._body_bytes: int | None = None
+        self.ends: dict[int, int] = {}
+        """Partition → end after the records that were sent; the caller may know it from before."""
+        self.went_back: tuple[int, int, int] | None = None
+        """Partition, offset of records and the end that it had before; None while none has."""
 
     def partitions(self) -> int:
         """Number of the topic's partitions, cached for minutes."""
@@ -147,9 +152,14 @@ class BatchProducer:
             except kafka_errors.KafkaError as exc:
                 failed = passing(exc)
                 continue
-            for partition in taken:
+            for partition, first in taken.items():
                 heard_at = time.monotonic()
-                producer.acknowledge(partition, queues[partition].popleft()[0])
+                records = queues[partition].popleft()[0]
+                producer.acknowledge(partition, records)
+                if first >= 0:
+                    if first < self.ends.get(partition, 0):
+                        self.went_back = partition, first, self.ends[partition]
+                    self.ends[partition] = first + records
                 if not queues[partition]:
                     del queues[partition]
 
@@ -171,18 +181,18 @@ class BatchProducer:
         client: KafkaClient,
         producer: ProducerIdentity,
         heads: Mapping[int, Mapping[int, Any]],
-    ) -> tuple[list[int], kafka_errors.KafkaError | None]:
-        """One request to each broker: the partitions that accepted, and an error of the others."""
+    ) -> tuple[dict[int, int], kafka_errors.KafkaError | None]:
+        """One request to each broker: partition → its first offset (-1: unknown), an error."""
         answers: list[Awaitable[Any]] = []
         for node, batches in heads.items():
             answers.append(client.ask(self._request(producer, batches), node))
-        taken: list[int] = []
+        taken: dict[int, int] = {}
         failed = None if heads else kafka_errors.LeaderNotAvailableError(self._kafka.topic)
         for answer in answers:
             try:
                 for one in (await answer).responses[0].partition_responses:
                     if one.error_code in _TAKEN:
-                        taken.append(one.index)
+                        taken[one.index] = one.base_offset
                     else:
                         what = f"partition {one.index}: {one.error_message}"
                         failed = failure(one.error_code, what)
@@ -211,6 +221,15 @@ class BatchProducer:
             topic_data=[topic_type(name=self._kafka.topic, partition_data=data)],
             max_version=_PRODUCE_VERSION,
         )
+
+
+def topic_id_of(producer: BatchProducer, topic: str) -> str:
+    """Kafka's UUID of the topic as text, "" if the brokers have none; SinkError without one."""
+    with producer.connected() as client:
+        there = described(client, [topic]).get(topic)
+        if there is None:
+            raise kafka_errors.InvalidTopicError(f'topic "{topic}" does not exist')
+        return there.topic_id
 
 
 _TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)

@@ -120,7 +120,7 @@ class KafkaCluster:
             deadline.left_s(servers)
         client = self._kept or self._client()
         if deadline is not None:
-            deadline.on_end(client.cut)
+            deadline.on_end(servers, client.cut)
         self._kept = client if self._keep_open else None
         try:
             yield client

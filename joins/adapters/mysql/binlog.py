@@ -249,7 +249,6 @@ class BinlogSession:
                 "acknowledged": self._as_json(self._acknowledged),
                 "records": sender.records,
                 "source_ts_ms": sender.source_ts_ms,
-                "dead_rows": sender.dead_rows(),
             },
         )
 

@@ -283,7 +283,7 @@ def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
     if deadline is not None:
         patience_s = deadline.left_s(config.server)
         connection.connect_timeout = min(_CONNECT_TIMEOUT_S, patience_s)
-        deadline.on_end(connection.cut)
+        deadline.on_end(config.server, connection.cut)
     connection._read_timeout = connection._write_timeout = connection.connect_timeout
     connection.connect()  # the handshake of TLS has the timeout of writes
     connection._read_timeout = patience_s

@@ -14,7 +14,8 @@ from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
 from joins.adapters.mysql.table import CapturedTable
-from joins.durable.checkpoint import DeadRow, DeadRows, read_json, write_json_atomically
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
@@ -35,6 +36,7 @@ class CdcConfig:
         generation: of the snapshot that the records belong to.
         most_bytes: of a message of the topic.
         freshness_s: pause between two questions about the server's time and position.
+        copied_dead_rows: file of the rows that the copy has left out.
     """
 
     connection: MysqlConnectionConfig
@@ -47,10 +49,11 @@ class CdcConfig:
     offset_file: Path
     most_bytes: int = MOST_MESSAGE_BYTES
     freshness_s: float = 1.0
+    copied_dead_rows: Path | None = None
 
     @property
     def dead_rows_file(self) -> Path:
-        return self.offset_file.with_suffix(".dead.json")
+        return self.offset_file.with_suffix(SUFFIX)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -64,10 +67,12 @@ class CdcConfig:
             "offset_file": str(self.offset_file),
             "most_bytes": self.most_bytes,
             "freshness_s": self.freshness_s,
+            "copied_dead_rows": str(self.copied_dead_rows) if self.copied_dead_rows else None,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
+        copied = value["copied_dead_rows"]
         return cls(
             connection=MysqlConnectionConfig.from_json(value["connection"]),
             table=CapturedTable.from_json(value["table"]),
@@ -79,6 +84,7 @@ class CdcConfig:
             offset_file=Path(value["offset_file"]),
             most_bytes=value["most_bytes"],
             freshness_s=value["freshness_s"],
+            copied_dead_rows=None if copied is None else Path(copied),
         )
 
 
@@ -138,7 +144,9 @@ class ChangelogSender:
         self.records = 0
         self.source_ts_ms = 0
         table = f"{config.table.database}.{config.table.table}"
-        self._dead = DeadRows(config.dead_rows_file, config.generation, config.most_bytes)
+        self._dead = DeadRows(
+            config.dead_rows_file, config.generation, config.most_bytes, config.copied_dead_rows
+        )
         self._producer = ChangelogProducer(
             config.kafka, config.partitions, table, config.most_bytes
         )
@@ -200,16 +208,14 @@ class ChangelogSender:
             partitions=self._config.partitions,
             most_bytes=self._config.most_bytes - RESERVED_BYTES,
         )
-        self._dead.add([DeadRow(key.decode(), size) for key, size in limited.dead])
+        if limited.dead or self._dead.may_change:
+            self._dead.update(limited.written())
         columns = (
             limited.records.column(name).to_pylist() for name in ("key", "value", "partition")
         )
         self._producer.send(zip(*columns, strict=True))
         self.records += len(pending.ops)
         self.source_ts_ms = pending.places[-1][3]
-
-    def dead_rows(self) -> Mapping[str, Any] | None:
-        return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         return self._producer.watermark(high, generation)

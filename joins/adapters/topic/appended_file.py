@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from joins.durable.stored import stored_files
-from joins.kernels.index.hash_table import Hashes
 from joins.kernels.topic.keys import KEY_BYTES, TIME_BYTES, KeyHashes, KnownKeys, RowTimes, Times
 from joins.plan.errors import CheckpointError
 
@@ -34,13 +33,25 @@ class AppendedFile:
         if not size:
             return
         if not self.path.exists() or self.path.stat().st_size < size:
-            raise CheckpointError(
-                f'file "{self.path}" has fewer than {self._saved:,} keys',
-                hint="Restore the job's directory, or submit the job again.",
-            )
+            raise self._short()
         with self.path.open("rb") as file:
             for first in range(0, self._saved, entries):
                 yield file.read(min(entries, self._saved - first) * self._size)
+
+    def at(self, position: int, count: int) -> bytes:
+        """Saved bytes; CheckpointError if the file has fewer."""
+        with self.path.open("rb") as file:
+            file.seek(position)
+            data = file.read(count)
+        if len(data) < count:
+            raise self._short()
+        return data
+
+    def _short(self) -> CheckpointError:
+        return CheckpointError(
+            f'file "{self.path}" has fewer than {self._saved:,} entries',
+            hint="Restore the job's directory, or submit the job again.",
+        )
 
     def append(self, data: bytes) -> None:
         self._unsaved.append(data)
@@ -114,15 +125,20 @@ class TimeFile:
         self._file = self._numbered(count)
         self._numbered(0, self._number - 1).remove()
         self._old: AppendedFile | None = None
-        self._times = RowTimes()
-        data = self._file.load()
-        if data:
-            self._times.load(data)
+        self._times = RowTimes(path.parent)
+        for part in self._file.parts(_PART):
+            self._times.load(part)
 
-    def take(self, hashes: Hashes, times: Times) -> Times:
-        before, new = self._times.take(hashes, times)
+    def take(self, keys: KeyHashes, times: Times) -> Times:
+        before, new = self._times.take(keys, times)
         self._file.append(new)
         return before
+
+    def before(self, keys: KeyHashes, times: Times) -> Times:
+        return self._times.before(keys, times)
+
+    def known(self) -> Iterator[tuple[KeyHashes, Times]]:
+        return self._times.known()
 
     def save(self) -> tuple[int, int]:
         """Make all durable; number of the file and of its entries."""
@@ -133,8 +149,10 @@ class TimeFile:
         if count > 2 * len(self._times) + self._spare:
             self._old, self._number = self._file, self._number + 1
             self._file = self._numbered(0)
-            self._file.append(self._times.all())
-            count = self._file.save()
+            count = 0
+            for part in self._times.parts():
+                self._file.append(part)
+                count = self._file.save()
         return self._number, count
 
     def _numbered(self, count: int, number: int | None = None) -> AppendedFile:

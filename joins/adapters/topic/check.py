@@ -13,7 +13,7 @@ from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.options import client_options
 from joins.adapters.registry import SchemaRegistry, check_registries
-from joins.kernels.debezium.options import ConnectType
+from joins.kernels.debezium.options import CapturedName, ConnectType
 from joins.kernels.formats.avro_schema import Program
 from joins.kernels.formats.decoders import RecordColumns
 from joins.plan.causes import detail_of
@@ -192,8 +192,9 @@ class _RecordCheck:
             self._check_columns(record, row, self._fields)
 
     def _is_ours(self, source: object) -> bool:
-        table = self._options.get("source.table")
-        return table is None or (isinstance(source, dict) and source.get("table") == table)
+        captured = CapturedName.of(self._options)
+        name = source.get("table") if isinstance(source, dict) else None
+        return captured is None or (isinstance(name, str) and captured.has(name))
 
     def _check_flat(self, record: NewestRecord, row: Mapping[str, Any]) -> None:
         has_marks = any(name in row for name in _SNAPSHOT_FIELDS)

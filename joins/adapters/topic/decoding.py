@@ -25,6 +25,7 @@ from joins.kernels.debezium.options import (
     DecimalHandling,
     SpecialValues,
     TimePrecision,
+    UnsentValues,
     ValueLayout,
 )
 from joins.kernels.debezium.raw import RawValues
@@ -54,7 +55,8 @@ class NoticeTopic:
     """Reads the topic of all connectors' notifications and returns those about one table.
 
     `read` is an earlier `read_to`: the id of the topic of notifications, and its next offsets.
-    `schemas` are for a connector that writes Avro, in its notifications, too.
+    `schemas` are for a connector that writes Avro, in its notifications, too. `partitions` are
+    those of the table, if it has some.
     """
 
     def __init__(
@@ -63,7 +65,9 @@ class NoticeTopic:
         topic: str,
         read: tuple[str, Sequence[tuple[int, int]]],
         schemas: SchemaRegistry | None = None,
+        partitions: CapturedName | None = None,
     ) -> None:
+        self._partitions = partitions
         self._kafka = kafka
         self._topic = topic
         self._topic_id, offsets = read
@@ -115,7 +119,7 @@ class NoticeTopic:
             for key, value in zip(*columns, strict=True):
                 read = read_notification(key, value)
                 if isinstance(read, SnapshotNotification):
-                    notice = notice_of(read, self._topic, table)
+                    notice = notice_of(read, self._topic, table, self._partitions)
                     if notice is not None:
                         yield notice
 
@@ -128,11 +132,17 @@ class NoticeTopic:
         return [one if text is None else text for one, text in zip(own, read, strict=True)]
 
 
-def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None) -> Notice | None:
+def notice_of(
+    read: SnapshotNotification,
+    topic: str,
+    table: ForeignTable | None,
+    partitions: CapturedName | None = None,
+) -> Notice | None:
     """The notification's content about the table in `topic`; None if it is about others.
 
     The records' data decides. Only what they lack is taken from the topic's name, which begins with
-    the connector's unless a transformation renames it.
+    the connector's unless a transformation renames it. That one of the `partitions` of a table was
+    scanned does not show that all were.
     """
     if read.family is not SnapshotFamily.INITIAL or read.timestamp_ms is None:
         return None
@@ -143,6 +153,10 @@ def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None
     is_scan = read.event is SnapshotEvent.TABLE_SCAN_COMPLETED and read.connector is not None
     if not is_scan or read.table is None:
         return None
+    if partitions is not None:
+        has_failed = read.status not in (None, ScanStatus.SUCCEEDED, ScanStatus.EMPTY)
+        is_ours = partitions.has(read.table.rpartition(".")[2])
+        return Notice(NoticeKind.SCAN_FAILED, read.timestamp_ms) if has_failed and is_ours else None
     if not _is_of(read.table, f"{read.connector}.", topic, table):
         return None
     if read.status in (None, ScanStatus.SUCCEEDED, ScanStatus.EMPTY):
@@ -224,14 +238,14 @@ def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
         binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
         bit_columns=frozenset(filter(None, options.get("bit.columns", "").split(";"))),
         unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
+        unsent_values=UnsentValues(options.get("unsent.values", made.unsent_values)),
         special_values=SpecialValues(options.get("special.values", made.special_values)),
         null_if_missing=options.get("fail-on-missing-field", "true") == "false",
-        table=_captured(options),
+        table=CapturedName.of(options),
     )
 
 
-def _captured(options: Mapping[str, str]) -> CapturedName | None:
-    table = options.get("source.table")
-    if table is None:
-        return None
-    return CapturedName(table, options.get("source.schema"), options.get("source.db"))
+def partitions_of(options: Mapping[str, str]) -> CapturedName | None:
+    """The tables that are partitions of the dimension's table; None for a table without."""
+    captured = CapturedName.of(options)
+    return captured if captured is not None and captured.is_pattern else None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,10 @@ from joins.adapters.process.sessions import SourceProtocol, run_process, run_ses
 from joins.adapters.topic.appended_file import AppendedFile, KeyFile, TimeFile
 from joins.adapters.topic.decoding import (
     NoticeTopic,
+    debezium_options,
     decoder_of,
     is_named_after,
+    partitions_of,
     schemas_of,
     warm_up,
 )
@@ -38,12 +41,14 @@ from joins.adapters.topic.feed_state import (
     read_journal,
     write_journal,
 )
+from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.adapters.topic.times import TopicTimes
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
-from joins.kernels.topic.keys import DeletionTimes, key_hashes
+from joins.kernels.debezium.options import UnsentValues
+from joins.kernels.topic.keys import DeletionTimes, foreign_keys, key_hashes
 from joins.kernels.topic.pieces import (
     Action,
     ChangePiece,
@@ -56,6 +61,7 @@ from joins.kernels.topic.pieces import (
     pieces_of,
     snapshot_rows,
 )
+from joins.kernels.topic.unsent import filled_fields
 from joins.plan.errors import (
     ForeignRecordError,
     RecordsExpiredError,
@@ -63,7 +69,7 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from joins.plan.formats import SOURCE_TIMESTAMP
+from joins.plan.formats import OF_CHANGES, SOURCE_TIMESTAMP
 from joins.plan.plan import BoundedMode, declared_fields
 from joins.plan.stream_topics import StreamTopics
 from watermark.foreign import ForeignSnapshot, Missing, SnapshotRules, Waiting
@@ -104,6 +110,7 @@ class TopicFeedSession:
         self._schemas = schemas_of(config.source)
         self._is_placed = declared_fields(config.fields) != config.fields
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
+        self._partitions = partitions_of(dict(config.source.value.options))
         self._deletions = _deletions_of(config)
         markers = config.state_file.parent / "failpoints"
         self._hit = Failpoints(config.failpoints, markers).hit
@@ -203,7 +210,9 @@ class TopicFeedSession:
             is_compacted=is_compacted,
             opens_when_skipped=source.evidence.opens_when_skipped,
             replaces=source.evidence.replaces,
-            counts=source.evidence.notifications_topic is not None and source.evidence.replaces,
+            counts=source.evidence.notifications_topic is not None
+            and source.evidence.replaces
+            and self._partitions is None,
         )
 
     def _begin(self) -> None:
@@ -224,8 +233,10 @@ class TopicFeedSession:
             journal = SnapshotJournal.first(kept.generation + 1, begins)
             self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
             self._done, self._table = begins, None
+            AppendedFile(self._by_one_hash(kept)[-1], 1, 0).remove()
             self._times = self._find_times((0, 0))
-            self._find_keys(0, 0)
+            self._values = self._find_values((0, 0), (0, 0))
+            self._find_keys(0, 0, (0, 0))
             nothing: tuple[str, Offsets] = ("", ())
             self._commit(
                 FeedStep.BEGIN, topic_id=self._topic_id, ends=ends, needed=None, notices=nothing
@@ -234,7 +245,8 @@ class TopicFeedSession:
             self._snapshot = ForeignSnapshot(partitions, self._rules, kept.snapshot)
             self._done, self._table = dict(kept.position.offsets), kept.table
             self._times = self._find_times(kept.times)
-            self._find_keys(kept.counted, kept.placed)
+            self._values = self._find_values(kept.values, kept.value_places)
+            self._find_keys(kept.counted, kept.placed, kept.owners)
         self._remove_keys(self._snapshot.generation - 1)  # a kill may have left them
 
     def _find_ends(self) -> Offsets | None:
@@ -255,9 +267,11 @@ class TopicFeedSession:
             there = self._cluster.offsets_at(self._topic, source.bounded_timestamp_ms)
         return tuple(sorted(there.items()))
 
-    def _find_keys(self, counted: int, placed: int) -> None:
+    def _find_keys(self, counted: int, placed: int, owners: tuple[int, int]) -> None:
         file = self._config.state_file
         number = self._snapshot.generation
+        owned = file.with_suffix(f".owners-{number}")
+        self._owners = None if self._partitions is None else TimeFile(owned, owners)
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
         self._placed = KeyFile(file.with_suffix(f".place-keys-{number}"), placed)
 
@@ -265,11 +279,22 @@ class TopicFeedSession:
         file = self._config.state_file
         for name in (f".row-keys-{generation}", f".place-keys-{generation}"):
             AppendedFile(file.with_suffix(name), 1, 0).remove()
+        for path in file.parent.glob(f"{file.stem}.owners-{generation}-*"):
+            AppendedFile(path, 1, 0).remove()
 
     def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
         if self._deletions is None or not self._deletions.needs_rows:
             return None
-        return TimeFile(self._config.state_file.with_suffix(".times"), kept)
+        return TimeFile(self._config.state_file.with_suffix(".row-times"), kept)
+
+    def _find_values(self, kept: tuple[int, int], places: tuple[int, int]) -> ValueFile | None:
+        config = self._config
+        options = debezium_options(dict(config.source.value.options))
+        is_filled = options.unsent_values is UnsentValues.LAST_VERSION
+        if config.source.value.name not in OF_CHANGES or not is_filled:
+            return None
+        fields = filled_fields(config.fields, config.primary_key)
+        return ValueFile(config.state_file.with_suffix(".values"), fields, kept, places)
 
     def _check_partitions(self, there: int) -> None:
         if there != self._config.partitions:
@@ -280,10 +305,18 @@ class TopicFeedSession:
                 "filled from the start with as many partitions.",
             )
 
+    def _by_one_hash(self, kept: FeedJournal) -> tuple[Path, ...]:
+        """Files of keys that an earlier version has kept."""
+        names = (
+            f".rows-{kept.generation}",
+            f".places-{kept.generation}",
+            f".times-{kept.times[0]}",
+        )
+        return tuple(map(self._config.state_file.with_suffix, names))
+
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
         self._check_id(kept.position.topic_id)
-        files = (f".rows-{kept.generation}", f".places-{kept.generation}")
-        if any(self._config.state_file.with_suffix(each).exists() for each in files):
+        if any(file.exists() for file in self._by_one_hash(kept)):
             raise SnapshotNeededError(
                 f'keys of topic "{self._topic}" are kept by hashes that two keys may share',
                 hint=_READ_ANEW,
@@ -312,7 +345,8 @@ class TopicFeedSession:
         if source.evidence is None or source.evidence.notifications_topic is None:
             return None
         kafka = replace(source.kafka, topic=source.evidence.notifications_topic)
-        return NoticeTopic(kafka, self._topic, self._journal.notices, self._schemas)
+        read = self._journal.notices
+        return NoticeTopic(kafka, self._topic, read, self._schemas, self._partitions)
 
     def _find_connect(self) -> ConnectOffsets | None:
         evidence = self._config.source.evidence
@@ -382,7 +416,7 @@ class TopicFeedSession:
         changes = self._decoder.decode(records)
         self._check_bad(records, changes)
         self._check_table(records, changes)
-        for piece in pieces_of(records, changes):
+        for piece in pieces_of(records, changes, has_partitions=self._partitions is not None):
             self._order.add(piece)
             self._read[piece.partition] = int(piece.offsets[-1]) + 1
 
@@ -404,13 +438,16 @@ class TopicFeedSession:
         """Require that all records are of one table, and with evidence of one connector."""
         options = f"{self._config.source.value.name}."
         for table in changes.tables():
+            if self._partitions is not None:
+                table = replace(table, schema=self._partitions.schema, table=self._partitions.table)
             known = self._table or table
             if replace(table, connector=known.connector) != known:
                 raise self._other(
                     records,
                     ("table", table.name, known.name),
                     hint=f"Name the table in a new job: '{options}source.table', and if need be "
-                    f"'{options}source.schema' or '{options}source.db'.",
+                    f"'{options}source.schema' or '{options}source.db'. If they are partitions of "
+                    f"one table, '{options}source.table-pattern' reads all of them.",
                 )
             names = {each.connector for each in (table, known) if each.connector is not None}
             if len(names) > 1 and self._config.source.evidence is not None:
@@ -490,7 +527,7 @@ class TopicFeedSession:
             first = self._cluster.offsets_at(self._topic, new.at_ms)
             back = {p: min(offset, self._done[p]) for p, offset in first.items()}
         self._snapshot.begin_generation(new)
-        self._find_keys(0, 0)
+        self._find_keys(0, 0, (0, 0))
         self._is_marked = False
         self._done |= back
         self._commit(FeedStep.SUPERSEDE)
@@ -509,7 +546,7 @@ class TopicFeedSession:
                 if count:
                     part = piece.slice(0, count)
                     self._check_places(part, labels[:count])
-                    part = self._with_times(part)
+                    part = self._with_times(self._with_values(part))
                     parts.append((part, labels[:count]))
                 if sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
                     self._write(producer, parts)
@@ -546,6 +583,8 @@ class TopicFeedSession:
             rows = piece.key.filter(pa.array(is_row))
             self._counted.add(key_hashes(rows.columns), 0)
             self._snapshot.counted(len(self._counted))
+        if self._owners is not None and acts.any():
+            self._check_owners(piece, acts, self._owners)
         if self._config.partitions == 1 or self._is_placed or not acts.any():
             return
         rows = piece.key.filter(pa.array(acts))
@@ -554,6 +593,46 @@ class TopicFeedSession:
             place = np.flatnonzero(acts)[row]
             self._require_skipped(piece.partition, int(piece.offsets[place]), int(known[row]))
             piece.actions[place] = Action.NOTHING
+
+    def _check_owners(self, piece: ChangePiece, acts: np.ndarray, owners: TimeFile) -> None:
+        """Require that no key has rows in two partitions of the table at once."""
+        while True:
+            places = np.flatnonzero(acts & (piece.actions != Action.NOTHING))
+            foreign = foreign_keys(piece, places, owners).tolist()
+            if not foreign:
+                return
+            for place in foreign:
+                at = (piece.partition, int(piece.offsets[place]))
+                if at not in self._decisions.skipped(self._topic_id):
+                    raise ForeignRecordError(
+                        f'record {at[0]}/{at[1]} of topic "{self._topic}" has a key of which '
+                        "another partition of the table has a row",
+                        hint="Declare a PRIMARY KEY that is unique in all partitions, and let "
+                        "'source.table-pattern' match partitions only, not their parent, in a "
+                        "new job. Acknowledged, the record is left out.",
+                        place=at,
+                    )
+                piece.actions[place] = Action.NOTHING
+
+    def _with_values(self, piece: ChangePiece) -> ChangePiece:
+        if self._values is None:
+            return piece
+        while True:
+            filled = self._values.fill(piece)
+            if not len(filled.unknown):
+                self._values.keep(filled)
+                return filled.piece
+            for place in filled.unknown.tolist():
+                at = (piece.partition, int(piece.offsets[place]))
+                if at not in self._decisions.skipped(self._topic_id):
+                    raise ForeignRecordError(
+                        f'record {at[0]}/{at[1]} of topic "{self._topic}" lacks a value that the '
+                        "database did not send, and there is no version of its row to take it from",
+                        hint="Let the connector take a new snapshot, or set REPLICA IDENTITY FULL "
+                        "for the table; acknowledged, the record is left out.",
+                        place=at,
+                    )
+                piece.actions[place] = Action.NOTHING
 
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
         if self._deletions is None:
@@ -652,6 +731,7 @@ class TopicFeedSession:
         self._kept_at_s = time.monotonic()
         if self._notices is not None:
             changes["notices"] = self._notices.read_to
+        values, places = ((0, 0), (0, 0)) if self._values is None else self._values.save()
         self._journal = self._journal.after(
             step,
             offsets=dict(self._done),
@@ -660,6 +740,9 @@ class TopicFeedSession:
             counted=self._counted.save(),
             placed=self._placed.save(),
             times=(0, 0) if self._times is None else self._times.save(),
+            values=values,
+            value_places=places,
+            owners=(0, 0) if self._owners is None else self._owners.save(),
             **changes,
         )
         write_journal(self._config.state_file, self._journal)

@@ -105,6 +105,9 @@ class FeedJournal:
         counted: entries in the file of this generation's snapshot rows.
         placed: entries in the file of the partitions of keys.
         times: number of the file of each key's newest time, and of its entries.
+        owners: the same of this generation's partition of each key, of a table with several.
+        values: number of the file of large values, and of its bytes.
+        value_places: as `times`, of where each key's newest values are.
         needed: why an abandoned topic must be read again from its beginning.
     """
 
@@ -116,6 +119,9 @@ class FeedJournal:
     counted: int = 0
     placed: int = 0
     times: tuple[int, int] = (0, 0)
+    owners: tuple[int, int] = (0, 0)
+    values: tuple[int, int] = (0, 0)
+    value_places: tuple[int, int] = (0, 0)
     needed: str | None = None
 
     @property
@@ -167,6 +173,9 @@ class FeedJournal:
             "counted": self.counted,
             "placed": self.placed,
             "times": self.times,
+            "owners": self.owners,
+            "values": self.values,
+            "value_places": self.value_places,
             "needed": self.needed,
         }
 
@@ -177,7 +186,13 @@ def read_journal(path: Path) -> FeedJournal:
     if value is None:
         return FeedJournal()
     snapshot = SnapshotJournal.of_json(value["snapshot"])
-    table, times = value["table"], value.get("times", (0, 0))
+    table = value["table"]
+    times, owners, values, places = (
+        (int(pair[0]), int(pair[1]))
+        for pair in (
+            value.get(name, (0, 0)) for name in ("times", "owners", "values", "value_places")
+        )
+    )
     phase = FeedPhase.COPYING if snapshot.complete is None else FeedPhase.WHOLE
     if value["needed"] is not None:
         phase = FeedPhase.ABANDONED
@@ -195,7 +210,10 @@ def read_journal(path: Path) -> FeedJournal:
         (value.get("notice_topic_id", ""), _pairs(value["notice_offsets"])),
         value["counted"],
         value["placed"],
-        (int(times[0]), int(times[1])),
+        times,
+        owners,
+        values,
+        places,
         value["needed"],
     )
 

@@ -33,8 +33,11 @@ def rowtimes(column: pa.Array) -> Times:
 
 
 def millis(column: pa.Array) -> Times:
-    """Milliseconds of a rowtime column without NULL."""
-    times: Times = rowtimes(column) // _MICROS
+    """Milliseconds of a rowtime column of any unit, NULL as 0; the fraction is cut off."""
+    filled = pc.fill_null(column.cast(pa.timestamp(column.type.unit)).cast(pa.int64()), 0)
+    ticks = np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
+    of_unit = {"s": 1, "ms": 1, "us": _MICROS, "ns": _MICROS * 1_000}[column.type.unit]
+    times: Times = ticks * 1_000 if column.type.unit == "s" else ticks // of_unit
     return times
 
 

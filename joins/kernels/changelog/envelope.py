@@ -5,7 +5,7 @@ Snapshot and binlog share `encode_records`: equal rows have equal bytes (contrac
 
 import time
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -154,10 +154,20 @@ def encode_records(
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """Records whose values fit a limit; `dead` has key and bytes of each row that did not fit."""
+    """Records whose values fit a limit; `dead` has key and bytes of each row that did not fit.
+
+    `places` are the records that delete such rows; a copy has none.
+    """
 
     records: pa.RecordBatch
     dead: tuple[tuple[bytes, int], ...]
+    places: tuple[int, ...] = ()
+
+    def written(self) -> Iterator[tuple[str, int | None]]:
+        """Key of each record, in order, with the bytes of a row that was left out."""
+        sizes = dict(zip(self.places, (size for _, size in self.dead), strict=True))
+        for row, key in enumerate(self.records.column("key").to_pylist()):
+            yield key.decode(), sizes.get(row)
 
 
 def encode_limited(
@@ -181,7 +191,8 @@ def encode_limited(
     assert changes.after is not None, "what a row was before is short now"
     sizes = pc.binary_length(records.column("value")).to_pylist()
     keys = records.column("key").to_pylist()
-    left_out = tuple((keys[row], sizes[row]) for row in np.flatnonzero(dead).tolist())
+    places = tuple(np.flatnonzero(dead).tolist())
+    left_out = tuple((keys[row], sizes[row]) for row in places)
     mask, after = pa.array(dead), _shortened(changes.after, dead, primary_key)
     columns = [
         pc.if_else(mask, new, new if before is None else before.column(name))
@@ -195,7 +206,7 @@ def encode_limited(
         before=pa.RecordBatch.from_arrays(columns, schema=after.schema),
         after=after,
     )
-    return Limited(encode_records(gone, primary_key, partitions=partitions), left_out)
+    return Limited(encode_records(gone, primary_key, partitions=partitions), left_out, places)
 
 
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:

@@ -83,6 +83,8 @@ class ChangeRows:
         source_ts_ms: `source.ts_ms`, when the database changed the row.
         position: log position at which a snapshot row was read (`source.lsn`, or `file` and `pos`),
             equal for all rows of one snapshot.
+        unsent: values of `after` that the database did not send, one column a declared one; None if
+            there are none.
         connector, database, schema, table: `source.name`, `db`, `schema`, `table`.
         bad: records of `RecordKind.BAD` in order, each once.
     """
@@ -99,6 +101,7 @@ class ChangeRows:
     schema: pa.StringArray
     table: pa.StringArray
     bad: tuple[BadRecord, ...]
+    unsent: Mask | None = None
 
     def tables(self) -> list[ForeignTable]:
         """Tables that records name, except those of `RecordKind.OTHER_TABLE`."""

@@ -97,6 +97,8 @@ _MODES = {
 }
 _MILLIS_DIGITS = 3  # of a precision that is still counted in milliseconds
 _NO_READER: Readers = {}
+MAY_BE_UNSENT = frozenset({TypeName.STRING, TypeName.BYTES, TypeName.ARRAY, TypeName.MAP})
+"""Types of columns that may be large, whose unchanged values a database may leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +380,7 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     to = arrow_type(kind)
     plain: Readers = {
         tokens.INTEGER: readers.integers(to),
+        tokens.FRACTION: readers.whole_numbers(to),
         tokens.BOOLEAN: readers.booleans_as_integers(to),
     }
     if connect is None or str(connect) in _INTEGERS | {"boolean"}:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from joins.kernels.compiled import one_at_a_time
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.changes import ChangeRows, Faults, RecordFault, RecordKind
-from joins.kernels.debezium.columns import UNKNOWN, ColumnReader
+from joins.kernels.debezium.columns import MAY_BE_UNSENT, UNKNOWN, ColumnReader
 from joins.kernels.debezium.envelopes import (
     CODES,
     KINDS,
@@ -20,7 +20,13 @@ from joins.kernels.debezium.envelopes import (
     envelopes,
     flat_rows,
 )
-from joins.kernels.debezium.options import BITS, ConnectType, DebeziumOptions, ValueLayout
+from joins.kernels.debezium.options import (
+    BITS,
+    ConnectType,
+    DebeziumOptions,
+    UnsentValues,
+    ValueLayout,
+)
 from joins.kernels.debezium.raw import (
     JsonPayloads,
     Members,
@@ -81,13 +87,15 @@ class RowPlace:
 class RowReader:
     """Reads rows of records in groups of one schema; unreadable records go to `faults`.
 
-    `schemas` has the number of each record's schema, `type_of` looks up its type.
+    `schemas` has the number of each record's schema, `type_of` looks up its type. `unsent` receives
+    the records without a column's value; None makes them faults.
     """
 
     columns: ColumnReader
     schemas: Rows
     type_of: Callable[[int], ConnectType | None]
     faults: Faults
+    unsent: dict[str, list[int]] | None = None
 
     def read(
         self, objects: RawValues, chosen: Mask, place: RowPlace, *, is_bare: bool = False
@@ -143,7 +151,12 @@ class RowReader:
         if not self.columns.options.null_if_missing:
             for at in np.flatnonzero((values.lasts == ABSENT) & self.faults.sound[rows]).tolist():
                 self.faults.add(fault, int(rows[at]), f'there is no column "{item.name}"')
-        for at in np.flatnonzero(self.columns.unavailable(values, item.type)).tolist():
+        unsent = self.columns.unavailable(values, item.type)
+        is_open = self.unsent is not None and item.type.name in MAY_BE_UNSENT
+        if self.unsent is not None and is_open and unsent.any():
+            self.unsent.setdefault(item.name, []).extend(rows[unsent].tolist())
+            values = RawValues(values.firsts, np.where(unsent, ABSENT, values.lasts), values.kept)
+        for at in np.flatnonzero(unsent & (not is_open)).tolist():
             said = f'column "{item.name}": the database did not send it'
             self.faults.add(RecordFault.UNAVAILABLE, int(rows[at]), said)
         checked = self.columns.read(values, item.type, connect)
@@ -193,7 +206,10 @@ class DebeziumDecoder:
         else:
             changes = flat_rows(payloads, options.field_prefix, options.table, faults)
         rows = RowReader(self._reader, payloads.schemas, self._values.type_of, faults)
-        after = self._after_rows(changes, rows)
+        unsent: dict[str, list[int]] | None = None
+        if options.unsent_values is UnsentValues.LAST_VERSION:
+            unsent = {}
+        after = self._after_rows(changes, replace(rows, unsent=unsent))
         key = self._key_columns(self._read_keys(keys, changes, faults), after, changes, rows)
         before = None
         if self._before.fields:
@@ -217,7 +233,16 @@ class DebeziumDecoder:
             schema=changes.source.schema,
             table=changes.source.table,
             bad=faults.records(),
+            unsent=self._unsent(unsent or {}, len(codes)),
         )
+
+    def _unsent(self, rows: Mapping[str, Sequence[int]], count: int) -> Mask | None:
+        if not rows:
+            return None
+        unsent = np.zeros((count, len(self._after.fields)), np.bool_)
+        for at, item in enumerate(self._after.fields):
+            unsent[list(rows.get(item.name, ())), at] = True
+        return unsent
 
     def _member(self, name: str) -> str:
         return name if self._options.layout is ValueLayout.ENVELOPE else ""
@@ -226,7 +251,8 @@ class DebeziumDecoder:
         after = rows.read(changes.after, np.isin(changes.codes, WITH_ROW), self._after)
         for column, values in zip(self._after.fields, after.columns, strict=True):
             if not column.nullable and values.null_count:
-                for row in after.rows[mask_of(values.is_null())].tolist():
+                is_open = np.isin(after.rows, (rows.unsent or {}).get(column.name, ()))
+                for row in after.rows[mask_of(values.is_null()) & ~is_open].tolist():
                     said = f'column "{column.name}": it is NULL, and declared NOT NULL'
                     rows.faults.add(RecordFault.COLUMN, row, said)
         return after

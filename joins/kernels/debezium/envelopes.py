@@ -31,6 +31,7 @@ WITH_ROW = [CODES[kind] for kind in (RecordKind.READ, RecordKind.CREATE, RecordK
 _SOURCE = ("snapshot", "ts_ms", "name", "db", "schema", "table")
 _TABLE = ("db", "schema", "table")
 _POSITION = ("lsn", "file", "pos")
+_ONE_IS_EMPTY = "it empties one partition of the table, whose rows are not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +172,22 @@ def _boolean_words(values: RawValues) -> Checked:
 def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faults: Faults) -> None:
     if table is None:
         return
-    pairs = (
+    names = source.table.unique().drop_null().to_pylist()
+    ours = pa.array([name for name in names if table.has(name)], pa.string())
+    columns = (
         ("table", source.table, table.table),
         ("schema", source.schema, table.schema),
         ("database", source.database, table.database),
     )
     other = CODES[RecordKind.OTHER_TABLE]
     has_table = codes != CODES[RecordKind.TOMBSTONE]
-    for word, column, name in pairs:
+    for word, column, name in columns:
         if name is not None:
             silent = has_table & mask_of(column.is_null()) & (codes != other)
             faults.where(RecordFault.LAYOUT, silent, f"it does not name its {word}")
-            codes[mask_of(pc.not_equal(column, name))] = other
+            values = ours if word == "table" else pa.array([name])
+            is_named = column.is_valid()
+            codes[mask_of(pc.and_(is_named, pc.invert(pc.is_in(column, values))))] = other
+    if table.is_pattern:
+        is_truncate = codes == CODES[RecordKind.TRUNCATE]
+        faults.where(RecordFault.LAYOUT, is_truncate, _ONE_IS_EMPTY)

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import orjson
 
+from joins.kernels.strings.regular import compiled
+
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_SCALE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 SOURCE_TYPE = "__debezium.source.column.type"
@@ -88,6 +90,13 @@ class SpecialValues(StrEnum):
     LAST_DAY = "last-day"
 
 
+class UnsentValues(StrEnum):
+    """Handling of a value that was not sent: the record is bad, or it is left open."""
+
+    FAIL = "fail"
+    LAST_VERSION = "last-version"
+
+
 class ValueLayout(StrEnum):
     """Values of a topic are envelopes, or rows as ExtractNewRecordState makes them."""
 
@@ -137,11 +146,32 @@ class BinaryHandling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CapturedName:
-    """The table whose records are read; None parts match any."""
+    """The table whose records are read; None parts match any.
+
+    With `is_pattern` its name is a regular expression of whole names, and the tables that match are
+    the partitions of one table.
+    """
 
     table: str
     schema: str | None = None
     database: str | None = None
+    is_pattern: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Self | None:
+        """The table that the options of a format name, None without one."""
+        table, pattern = options.get("source.table"), options.get("source.table-pattern")
+        name = table if pattern is None else pattern
+        if name is None:
+            return None
+        schema, database = options.get("source.schema"), options.get("source.db")
+        return cls(name, schema, database, is_pattern=pattern is not None)
+
+    def has(self, table: str) -> bool:
+        if not self.is_pattern:
+            return table == self.table
+        expression = compiled(self.table)
+        return expression is not None and expression.fullmatch(table) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +190,7 @@ class DebeziumOptions:
         bit_columns: BIT(n) columns of the database: without a schema they look like BYTES, but are
             always base64.
         unavailable_value: placeholder of a large value that was not changed.
+        unsent_values: handling of this placeholder.
         special_values: handling of infinite times, and of NaN and infinity for a DECIMAL.
         field_prefix: of metadata in a flat record (`__op`, `__deleted`).
         null_if_missing: a missing declared column is NULL, else the record is bad.
@@ -175,6 +206,7 @@ class DebeziumOptions:
     binary_handling: BinaryHandling = BinaryHandling.BYTES
     bit_columns: frozenset[str] = frozenset()
     unavailable_value: str = UNAVAILABLE_VALUE
+    unsent_values: UnsentValues = UnsentValues.FAIL
     special_values: SpecialValues = SpecialValues.FAIL
     field_prefix: str = "__"
     null_if_missing: bool = False

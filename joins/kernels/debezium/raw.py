@@ -5,6 +5,7 @@ begin with the same schema: its bytes are compared, not read again.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
@@ -25,6 +26,7 @@ Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint8]
 
 _SHOWN_BYTES = 60
+_HALF = re.compile("[\ud800-\udfff]")
 NO_SCHEMA = -1
 _WRAPPED = ("schema", "payload")
 _MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
@@ -33,10 +35,13 @@ _MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
 def normal(value: bytes) -> bytes:
     """Equal JSON for the compiled pass: names have no escapes, numbers keep their digits.
 
-    Raises ValueError with the reason for invalid JSON or an object with duplicate names.
+    A text with half of a surrogate pair, NaN and Infinity become numbers that no type holds: they
+    only count where the value is read. Raises ValueError with the reason for invalid JSON or an
+    object with duplicate names.
     """
     try:
-        return _written(_DECODER.decode(value.decode("utf-8"))).encode("utf-8")
+        text = value.decode(json.detect_encoding(value))
+        return _written(_DECODER.decode(text)).encode("utf-8")
     except UnicodeDecodeError:
         raise ValueError("the value is not UTF-8") from None
     except UnicodeEncodeError:
@@ -54,8 +59,17 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return members
 
 
+_UNFIT = {
+    "half of a surrogate pair": "1e9999000001",
+    "NaN": "1e9999000002",
+    "Infinity": "1e9999000003",
+    "-Infinity": "1e9999000004",
+}
+_SHOWN = {number.encode(): text for text, number in _UNFIT.items()}
+
+
 def _constant(text: str) -> object:
-    raise ValueError(f"{text} is no JSON")
+    return WrittenNumber(_UNFIT[text])
 
 
 _DECODER = json.JSONDecoder(
@@ -63,6 +77,7 @@ _DECODER = json.JSONDecoder(
     parse_int=WrittenNumber,
     parse_float=WrittenNumber,
     parse_constant=_constant,
+    strict=False,  # strings may have control characters
 )
 
 
@@ -74,6 +89,8 @@ def _written(value: object) -> str:
         return f"{{{','.join(members)}}}"
     if isinstance(value, list):
         return f"[{','.join(map(_written, value))}]"
+    if isinstance(value, str) and _HALF.search(value):
+        return _UNFIT["half of a surrogate pair"]
     return _text(value)
 
 
@@ -118,6 +135,8 @@ class RawValues:
 
     def shown(self, row: int) -> str:
         text = self.at(row)
+        if text in _SHOWN:
+            return _SHOWN[text]
         cut = "…" if len(text) > _SHOWN_BYTES else ""
         return text[:_SHOWN_BYTES].decode("utf-8", "replace") + cut
 

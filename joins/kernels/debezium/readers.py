@@ -30,6 +30,7 @@ Readers = Mapping[int, Reader]
 _EXACT_DIGITS = 15  # that a double always keeps
 _NAMED_FLOATS = {b'"NaN"': np.nan, b'"Infinity"': np.inf, b'"-Infinity"': -np.inf}
 _HEX = re.compile("(?:[0-9a-f]{2})*")
+_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?")
 _INT64_DIGITS = 18  # so many always fit
 _WHOLE = SqlType(TypeName.DECIMAL, 38)
 
@@ -74,6 +75,30 @@ def integers(to: pa.DataType, least: int | None = None) -> Reader:
         return ranged(numbers, fits, values.lasts >= 0, to)
 
     return read
+
+
+def whole_numbers(to: pa.DataType) -> Reader:
+    """Integers that are written with a point or an exponent: `1.0`, `1e3`."""
+
+    def read(values: RawValues) -> Checked:
+        whole = [None if text is None else _whole(text) for text in values.copied().to_pylist()]
+        numbers = np.array([number or 0 for number in whole], np.int64)
+        fits = np.array([number is not None for number in whole], np.bool_)
+        return ranged(numbers, fits, values.lasts >= 0, to)
+
+    return read
+
+
+def _whole(text: bytes) -> int | None:
+    if not _NUMBER.fullmatch(text):  # a key may be anything
+        return None
+    number = Decimal(text.decode())
+    if not number:
+        return 0
+    if not 0 <= number.adjusted() < _INT64_DIGITS + 1:
+        return None
+    is_whole = number == number.to_integral_value()
+    return int(number) if is_whole and -(1 << 63) <= number < 1 << 63 else None
 
 
 def ranged(numbers: Rows, fits: Mask, valid: Mask, to: pa.DataType) -> Checked:

@@ -149,7 +149,7 @@ def _by_parts(
             parts = {
                 name: int(column[row]) for name, (column, is_there) in present if is_there[row]
             }
-            if any(members[n].lasts[row] >= 0 and n not in parts for n in names):
+            if not parts or any(members[n].lasts[row] >= 0 and n not in parts for n in names):
                 continue
             try:
                 number = made(parts)

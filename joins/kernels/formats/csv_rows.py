@@ -37,6 +37,7 @@ from joins.kernels.formats.csv_scan import (
     unescape,
 )
 from joins.kernels.formats.parsed import BadRow, CsvDialect, ParsedRows, batch_of
+from joins.kernels.json.each import decimal_of
 from joins.kernels.texts import bytes_of, text_array, texts_at
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, arrow_type
@@ -109,7 +110,14 @@ def _floating(text: pa.StringArray, to: pa.DataType) -> Checked:
 def _decimal(text: pa.StringArray, to: pa.DataType) -> Checked:
     read = from_text(text, pa.decimal256(76, 38))
     fitting = try_each(read.values, lambda part: part.cast(to), to)
-    return Checked(fitting.values, read.failed | fitting.failed)
+    failed = read.failed | fitting.failed
+    if not failed.any():
+        return fitting
+    values, rounded = fitting.values.to_pylist(), decimal_of(to)
+    for row in np.flatnonzero(failed).tolist():
+        values[row] = rounded(text[row].as_py())
+        failed[row] = values[row] is None
+    return Checked(pa.array(values, to), failed)
 
 
 def _split(text: pa.StringArray, elements: str) -> tuple[pa.StringArray, np.ndarray]:

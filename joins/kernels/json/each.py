@@ -400,25 +400,33 @@ def _floats(kind: pa.DataType) -> _Reader:
     return read
 
 
-def _decimals(kind: pa.DataType) -> _Reader:
-    expected = f"a DECIMAL({kind.precision}, {kind.scale})"
+def decimal_of(kind: pa.DataType) -> Callable[[str], Decimal | None]:
+    """The number in a text, rounded half up to the scale of `kind`; None if it does not fit."""
     unit = Decimal(1).scaleb(-kind.scale)
     bound = Decimal(10) ** (kind.precision - kind.scale)
 
-    def read(value: object, place: str) -> Decimal:
-        text = _trimmed(value, place)
+    def read(text: str) -> Decimal | None:
         try:
             number = Decimal(text) if _DECIMAL.fullmatch(text) else None
         except InvalidOperation:
             number = None
+        if number is None or (number and number.adjusted() >= kind.precision - kind.scale):
+            return None
+        rounded = number.quantize(unit, ROUND_HALF_UP, _CONTEXT)
+        return rounded if abs(rounded) < bound else None
+
+    return read
+
+
+def _decimals(kind: pa.DataType) -> _Reader:
+    expected = f"a DECIMAL({kind.precision}, {kind.scale})"
+    rounded = decimal_of(kind)
+
+    def read(value: object, place: str) -> Decimal:
+        number = rounded(_trimmed(value, place))
         if number is None:
             raise _unfit(value, place, expected)
-        if number and number.adjusted() >= kind.precision - kind.scale:
-            raise _unfit(value, place, expected)
-        rounded = number.quantize(unit, ROUND_HALF_UP, _CONTEXT)
-        if abs(rounded) >= bound:
-            raise _unfit(value, place, expected)
-        return rounded
+        return number
 
     return read
 

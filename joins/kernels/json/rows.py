@@ -23,7 +23,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, sound, time_from_text
+from joins.kernels.expressions.casts import (
+    Checked,
+    Mask,
+    from_text,
+    mask_of,
+    sound,
+    time_from_text,
+    whole_batch,
+)
 from joins.kernels.expressions.nested import mapped, parts_of
 from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of
 from joins.kernels.json.each import OF_TEXT, STRICT, JsonRules, read_each
@@ -82,10 +90,8 @@ class _RowCollector:
     reasons: dict[int, str] = field(default_factory=dict)
 
     def finish(self) -> ParsedRows:
-        table = pa.Table.from_batches(self.batches, self.schema).combine_chunks()
-        batches = table.to_batches()
-        if batches:
-            batch = batches[0]
+        if self.batches:
+            batch = whole_batch(self.batches)
         else:
             nothing = [pa.nulls(0, item.type) for item in self.schema]
             batch = pa.RecordBatch.from_arrays(nothing, schema=self.schema)

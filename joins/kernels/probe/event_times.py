@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joins.kernels.calendar.ticks import millis
 from joins.kernels.expressions.casts import Mask, integers, mask_of
 from joins.kernels.expressions.evaluate import evaluate_rows
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, TIME, TIMESTAMP, VALUE, WATERMARK
@@ -99,8 +100,7 @@ def _kill_future(
 
 def _milliseconds(instants: pa.Array) -> tuple[Rows, Mask]:
     missing = mask_of(instants.is_null())
-    micros = integers(instants.cast(pa.timestamp("us")).cast(pa.int64()))
-    return micros // _MICROS, missing
+    return millis(instants), missing
 
 
 class Rises:

@@ -6,10 +6,10 @@ takes the deleted row from the state of its key (`ChangelogNormalize`).
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,90 +27,19 @@ GONE = np.iinfo(np.int64).min
 """There is no row of the key."""
 NO_TIME = GONE + 1
 """Its row has no time: the column is NULL."""
-_KEPT_TIME = np.dtype([("hash", np.uint64), ("time", np.int64)])
-TIME_BYTES = _KEPT_TIME.itemsize
-"""Of a key in the bytes that `RowTimes.take` returns."""
 Numbers = npt.NDArray[np.int32]
 KeyHashes = tuple[Hashes, Hashes]
 """Two independent hashes of each key: that two of 10^9 keys share both has odds of 1 to 10^20."""
-_KEPT = np.dtype([("hash", np.uint64), ("check", np.uint64), ("number", np.int32)])
+_HASHES = [("hash", np.uint64), ("check", np.uint64)]
+_KEPT = np.dtype([*_HASHES, ("value", np.int32)])
 KEY_BYTES = _KEPT.itemsize
 """Of a key in the bytes that `KnownKeys.add` returns."""
+_KEPT_TIME = np.dtype([*_HASHES, ("value", np.int64)])
+TIME_BYTES = _KEPT_TIME.itemsize
+"""Of a key in the bytes that `RowTimes.take` returns."""
 _CHECK = 0xD6E8FEB86659FD93
 _IN_MEMORY = 1 << 20
 _MERGED = 1 << 18  # keys of each run that a merge has in memory
-
-
-class RowTimes:
-    """Newest time per 64-bit key hash, in sorted runs, of which the newest counts.
-
-    Two keys with the same hash count as one. 16 bytes a key, deleted ones too.
-    """
-
-    def __init__(self) -> None:
-        self._runs: list[tuple[Hashes, Times]] = []
-
-    def __len__(self) -> int:
-        return sum(len(hashes) for hashes, _ in self._runs)
-
-    def take(self, hashes: Hashes, times: Times) -> tuple[Times, bytes]:
-        """Applies changes in their order; returns the time before each, `GONE` without a row.
-
-        `times` are those of the rows, `NO_TIME` for a NULL and `GONE` for a deletion. Also returns
-        the bytes that `load` takes.
-        """
-        order = np.argsort(hashes, kind="stable")
-        keys, of_key = hashes[order], times[order]
-        first = np.ones(len(keys), dtype=np.bool_)
-        first[1:] = keys[1:] != keys[:-1]
-        last = np.append(first[1:], True) if len(keys) else first
-        before = np.empty(len(keys), np.int64)
-        before[1:] = of_key[:-1]
-        before[first] = self._known(keys[first])
-        self._append(keys[last], of_key[last])
-        back = np.empty_like(before)
-        back[order] = before
-        return back, _packed_times(keys[last], of_key[last])
-
-    def load(self, data: bytes) -> None:
-        kept = np.frombuffer(data, _KEPT_TIME)
-        self._append(*_newest(kept["hash"], kept["time"]))
-
-    def all(self) -> bytes:
-        parts = [np.concatenate(each) for each in zip(*self._runs, strict=True)]
-        return _packed_times(*_newest(*parts)) if parts else b""
-
-    def _known(self, hashes: Hashes) -> Times:
-        known = np.full(len(hashes), GONE)
-        for run, times in self._runs:
-            places = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
-            is_there = run[places] == hashes
-            known[is_there] = times[places[is_there]]
-        return known
-
-    def _append(self, hashes: Hashes, times: Times) -> None:
-        if not len(hashes):
-            return
-        runs = self._runs
-        runs.append((hashes, times))
-        while len(runs) > 1 and len(runs[-2][0]) <= 2 * len(runs[-1][0]):
-            later, earlier = runs.pop(), runs.pop()
-            keys = np.concatenate([earlier[0], later[0]])
-            runs.append(_newest(keys, np.concatenate([earlier[1], later[1]])))
-
-
-def _newest(hashes: Hashes, times: Times) -> tuple[Hashes, Times]:
-    order = np.argsort(hashes, kind="stable")
-    hashes, times = hashes[order], times[order]
-    last = np.ones(len(hashes), dtype=np.bool_)
-    last[:-1] = hashes[1:] != hashes[:-1]
-    return hashes[last], times[last]
-
-
-def _packed_times(hashes: Hashes, times: Times) -> bytes:
-    kept = np.empty(len(hashes), _KEPT_TIME)
-    kept["hash"], kept["time"] = hashes, times
-    return kept.tobytes()
 
 
 def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
@@ -119,19 +48,30 @@ def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
+    """Entries sorted by their first hash; a pair of hashes occurs once."""
+
     hashes: Hashes
     checks: Hashes
-    numbers: Numbers
+    values: npt.NDArray[Any]
+
+    @classmethod
+    def newest(cls, hashes: Hashes, checks: Hashes, values: npt.NDArray[Any]) -> "_Run":
+        """A run of the last of equal entries."""
+        order = np.lexsort((checks, hashes))
+        hashes, checks = hashes[order], checks[order]
+        is_last = np.ones(len(order), dtype=np.bool_)
+        is_last[:-1] = (hashes[1:] != hashes[:-1]) | (checks[1:] != checks[:-1])
+        return cls(hashes[is_last], checks[is_last], values[order[is_last]])
 
     def __len__(self) -> int:
         return len(self.hashes)
 
     def cut(self, first: int, end: int) -> "_Run":
-        return _Run(self.hashes[first:end], self.checks[first:end], self.numbers[first:end])
+        return _Run(self.hashes[first:end], self.checks[first:end], self.values[first:end])
 
-    def find(self, keys: "_Run") -> tuple[npt.NDArray[np.bool_], Numbers]:
+    def find(self, keys: "_Run") -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
         is_there = np.zeros(len(keys), dtype=np.bool_)
-        numbers = keys.numbers.copy()
+        values = keys.values.copy()
         places = np.searchsorted(self.hashes, keys.hashes)
         rows = np.arange(len(keys))
         while len(rows):  # once, but where keys share the first hash
@@ -139,29 +79,117 @@ class _Run:
             rows = rows[self.hashes[places[rows]] == keys.hashes[rows]]
             same = self.checks[places[rows]] == keys.checks[rows]
             is_there[rows[same]] = True
-            numbers[rows[same]] = self.numbers[places[rows[same]]]
+            values[rows[same]] = self.values[places[rows[same]]]
             rows = rows[~same]
             places[rows] += 1
-        return is_there, numbers
+        return is_there, values
 
     def filter(self, which: npt.NDArray[np.bool_]) -> "_Run":
-        return _Run(self.hashes[which], self.checks[which], self.numbers[which])
+        return _Run(self.hashes[which], self.checks[which], self.values[which])
+
+    def packed(self, kind: np.dtype[Any]) -> bytes:
+        kept = np.empty(len(self), kind)
+        kept["hash"], kept["check"], kept["value"] = self.hashes, self.checks, self.values
+        return kept.tobytes()
 
 
-class KnownKeys:
-    """Keys with the number of their first record, in runs sorted by the first hash.
+class _Runs:
+    """A value of each key, in runs, of which the newest counts.
 
     Runs up to `in_memory` keys are in memory. Larger ones are in mapped files without a name, below
     `directory`: the kernel loads the pages that a lookup needs and drops them under pressure.
     """
 
-    def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
+    def __init__(self, kind: np.dtype[Any], directory: Path, in_memory: int) -> None:
+        self._kind = kind
         self._directory = directory
         self._in_memory = in_memory
-        self._runs: list[_Run] = []
+        self.all: list[_Run] = []
 
     def __len__(self) -> int:
-        return sum(map(len, self._runs))
+        return sum(map(len, self.all))
+
+    def find(self, keys: _Run) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
+        """Which keys have a value, and the values; those of `keys` where there are none."""
+        is_known, values = np.zeros(len(keys), dtype=np.bool_), keys.values.copy()
+        for run in self.all:
+            is_there, of_run = run.find(keys)
+            values[is_there] = of_run[is_there]
+            is_known |= is_there
+        return is_known, values
+
+    def load(self, data: bytes) -> None:
+        kept = np.frombuffer(data, self._kind)
+        self.append(_Run.newest(kept["hash"], kept["check"], kept["value"]))
+
+    def append(self, run: _Run) -> None:
+        if not len(run):
+            return
+        runs = self.all
+        runs.append(run)
+        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
+            later, earlier = runs.pop(), runs.pop()
+            runs.append(self._merged(earlier, later))
+
+    def whole(self) -> _Run | None:
+        """All keys as one run, which replaces the others; None without any."""
+        while len(self.all) > 1:
+            later, earlier = self.all.pop(), self.all.pop()
+            self.all.append(self._merged(earlier, later))
+        return self.all[0] if self.all else None
+
+    def _merged(self, one: _Run, other: _Run) -> _Run:
+        target, width = self._room(len(one) + len(other)), _MERGED
+        at = one_at = other_at = 0
+        while one_at < len(one) or other_at < len(other):
+            parts = one.cut(one_at, one_at + width), other.cut(other_at, other_at + width)
+            rests = len(one) - one_at - len(parts[0]), len(other) - other_at - len(parts[1])
+            # Up to where both are known: what is behind the lower end comes with the next parts.
+            ends = [part.hashes[-1] for part, rest in zip(parts, rests, strict=True) if rest]
+            counts = [
+                int(np.searchsorted(part.hashes, min(ends), "left")) if ends else len(part)
+                for part in parts
+            ]
+            if not any(counts):  # one hash fills a part
+                width *= 2
+                continue
+            known = [part.cut(0, count) for part, count in zip(parts, counts, strict=True)]
+            merged = _Run.newest(
+                np.concatenate([part.hashes for part in known]),
+                np.concatenate([part.checks for part in known]),
+                np.concatenate([part.values for part in known]),
+            )
+            end = at + len(merged)
+            target.hashes[at:end] = merged.hashes
+            target.checks[at:end] = merged.checks
+            target.values[at:end] = merged.values
+            at, one_at, other_at = end, one_at + counts[0], other_at + counts[1]
+        return target.cut(0, at)
+
+    def _room(self, keys: int) -> _Run:
+        of_value = self._kind["value"]
+        if keys <= self._in_memory:
+            return _Run(
+                np.empty(keys, np.uint64), np.empty(keys, np.uint64), np.empty(keys, of_value)
+            )
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self._directory) as file:
+            file.truncate(keys * self._kind.itemsize)
+            return _Run(
+                np.memmap(file, np.uint64, "r+", 0, (keys,)),
+                np.memmap(file, np.uint64, "r+", 8 * keys, (keys,)),
+                np.memmap(file, of_value, "r+", 16 * keys, (keys,)),
+            )
+
+
+class KnownKeys:
+    """Keys with the number of their first record."""
+
+    def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
+        self._runs = _Runs(_KEPT, directory, in_memory)
+
+    def __len__(self) -> int:
+        return len(self._runs)
 
     def add(self, keys: KeyHashes, numbers: Numbers) -> tuple[Numbers, bytes]:
         """Adds keys; returns the first number of each, and the new keys as bytes for `load`."""
@@ -172,77 +200,94 @@ class KnownKeys:
         is_first[1:] = ~(same_hash & (checks[order[1:]] == checks[order[:-1]]))
         first = order[is_first]
         unique = _Run(hashes[first], checks[first], numbers[first].astype(np.int32))
-        is_new = np.ones(len(unique), dtype=np.bool_)
-        for run in self._runs:
-            is_there, known = run.find(unique)
-            unique.numbers[is_there] = known[is_there]
-            is_new &= ~is_there
-        new = unique.filter(is_new)
-        self._append(new)
+        is_known, known = self._runs.find(unique)
+        new = unique.filter(~is_known)
+        self._runs.append(new)
         result = np.empty(len(order), np.int32)
-        result[order] = unique.numbers[np.cumsum(is_first) - 1]
-        return result, _packed(new)
+        result[order] = known[np.cumsum(is_first) - 1]
+        return result, new.packed(_KEPT)
 
     def load(self, data: bytes) -> None:
-        kept = np.frombuffer(data, _KEPT)
-        kept = kept[np.argsort(kept["hash"], kind="stable")]
-        names = ("hash", "check", "number")
-        self._append(_Run(*(np.ascontiguousarray(kept[name]) for name in names)))
-
-    def _append(self, run: _Run) -> None:
-        if not len(run):
-            return
-        runs = self._runs
-        runs.append(run)
-        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
-            later, earlier = runs.pop(), runs.pop()
-            runs.append(self._merged(earlier, later))
-
-    def _merged(self, one: _Run, other: _Run) -> _Run:
-        target = self._room(len(one) + len(other))
-        at = one_at = other_at = 0
-        while one_at < len(one) or other_at < len(other):
-            parts = one.cut(one_at, one_at + _MERGED), other.cut(other_at, other_at + _MERGED)
-            # Up to where both are known: what is behind the lower end comes with the next parts.
-            ends = [part.hashes[-1] for part in parts if len(part)]
-            counts = [int(np.searchsorted(part.hashes, min(ends), "right")) for part in parts]
-            hashes = np.concatenate([p.hashes[:n] for p, n in zip(parts, counts, strict=True)])
-            checks = np.concatenate([p.checks[:n] for p, n in zip(parts, counts, strict=True)])
-            numbers = np.concatenate([p.numbers[:n] for p, n in zip(parts, counts, strict=True)])
-            order = np.argsort(hashes, kind="stable")
-            end = at + len(order)
-            target.hashes[at:end] = hashes[order]
-            target.checks[at:end] = checks[order]
-            target.numbers[at:end] = numbers[order]
-            at, one_at, other_at = end, one_at + counts[0], other_at + counts[1]
-        return target
-
-    def _room(self, keys: int) -> _Run:
-        if keys <= self._in_memory:
-            return _Run(
-                np.empty(keys, np.uint64), np.empty(keys, np.uint64), np.empty(keys, np.int32)
-            )
-        self._directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=self._directory) as file:
-            file.truncate(keys * _KEPT.itemsize)
-            return _Run(
-                np.memmap(file, np.uint64, "r+", 0, (keys,)),
-                np.memmap(file, np.uint64, "r+", 8 * keys, (keys,)),
-                np.memmap(file, np.int32, "r+", 16 * keys, (keys,)),
-            )
+        self._runs.load(data)
 
 
-def _packed(keys: _Run) -> bytes:
-    kept = np.empty(len(keys), _KEPT)
-    kept["hash"], kept["check"], kept["number"] = keys.hashes, keys.checks, keys.numbers
-    return kept.tobytes()
+class RowTimes:
+    """The newest time of each key; deleted ones stay, too."""
+
+    def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
+        self._runs = _Runs(_KEPT_TIME, directory, in_memory)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def take(self, keys: KeyHashes, times: Times) -> tuple[Times, bytes]:
+        """Applies changes in their order; returns the time before each, `GONE` without a row.
+
+        `times` are those of the rows, `NO_TIME` for a NULL and `GONE` for a deletion. Also returns
+        the bytes that `load` takes.
+        """
+        before = self.before(keys, times)
+        newest = _Run.newest(*keys, times)
+        self._runs.append(newest)
+        return before, newest.packed(_KEPT_TIME)
+
+    def before(self, keys: KeyHashes, times: Times) -> Times:
+        """As `take`, and applies nothing."""
+        hashes, checks = keys
+        order = np.lexsort((checks, hashes))
+        by_key = hashes[order], checks[order], times[order]
+        first = np.ones(len(order), dtype=np.bool_)
+        first[1:] = (by_key[0][1:] != by_key[0][:-1]) | (by_key[1][1:] != by_key[1][:-1])
+        before = np.empty(len(order), np.int64)
+        before[1:] = by_key[2][:-1]
+        none = np.full(int(first.sum()), GONE)
+        before[first] = self._runs.find(_Run(by_key[0][first], by_key[1][first], none))[1]
+        back = np.empty_like(before)
+        back[order] = before
+        return back
+
+    def load(self, data: bytes) -> None:
+        self._runs.load(data)
+
+    def parts(self) -> Iterator[bytes]:
+        """One entry a key, as bytes for `load`."""
+        run = self._runs.whole()
+        for first in range(0, 0 if run is None else len(run), _MERGED):
+            assert run is not None
+            yield run.cut(first, first + _MERGED).packed(_KEPT_TIME)
+
+    def known(self) -> Iterator[tuple[KeyHashes, Times]]:
+        """As `parts`, not packed."""
+        for data in self.parts():
+            kept = np.frombuffer(data, _KEPT_TIME)
+            yield (kept["hash"].copy(), kept["check"].copy()), kept["value"].copy()
 
 
 class KeptTimes(Protocol):
     """Newest time of each key."""
 
-    def take(self, hashes: Hashes, times: Times) -> Times:
+    def take(self, keys: KeyHashes, times: Times) -> Times:
         """As `RowTimes.take`, without the bytes."""
+
+    def before(self, keys: KeyHashes, times: Times) -> Times:
+        """As `RowTimes.before`."""
+
+
+def foreign_keys(piece: ChangePiece, acts: Longs, kept: KeptTimes) -> Longs:
+    """Positions of the records `acts` whose key has a row in another partition of the table.
+
+    Only without one `kept` receives the changes: of each key the partition that has its row. A
+    tombstone names no partition, and deletes in any.
+    """
+    keys = key_hashes([column.take(pa.array(acts)) for column in piece.key.columns])
+    own = piece.tables[acts]
+    owners = np.where(piece.actions[acts] == Action.DELETE, GONE, own)
+    before = kept.before(keys, owners)
+    is_foreign = (before != GONE) & (before != own) & (own != 0)
+    if not is_foreign.any():
+        kept.take(keys, owners)
+    foreign: Longs = acts[is_foreign]
+    return foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +317,8 @@ class DeletionTimes:
         own = piece.after.column(self.rowtime).take(chosen).cast(pa.int64())
         is_deleted = piece.actions[acts] == Action.DELETE
         times = pc.fill_null(own, NO_TIME).to_numpy(zero_copy_only=False)
-        hashes = hash_rows(piece.key.take(chosen).columns)
-        before = kept.take(hashes, np.where(is_deleted, GONE, times))
+        keys = key_hashes(piece.key.take(chosen).columns)
+        before = kept.take(keys, np.where(is_deleted, GONE, times))
         is_open = is_deleted & ~mask_of(own.is_valid())
         is_none = is_open & (before == GONE)
         piece.actions[acts[is_none]] = Action.NOTHING

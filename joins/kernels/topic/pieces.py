@@ -26,11 +26,13 @@ from watermark.foreign_records import Mark, RecordRun
 
 Longs = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]
+Mask = npt.NDArray[np.bool_]
 
 NO_MARK = -1
 MARKS = tuple(Mark)
 """The marks by their codes."""
 
+_FIRST = MARKS.index(Mark.FIRST)
 ROW_CODES = [MARKS.index(mark) for mark in (Mark.FIRST, Mark.ROW, Mark.LAST)]
 _SNAPSHOT = {
     "first": Mark.FIRST,
@@ -40,7 +42,16 @@ _SNAPSHOT = {
     "last": Mark.LAST,
 }
 _NO_TIMESTAMP = -1  # as Kafka has it
-_ARRAYS = ("offsets", "times_ms", "order_ms", "source_ms", "positions", "marks", "actions")
+_ARRAYS = (
+    "offsets",
+    "times_ms",
+    "order_ms",
+    "source_ms",
+    "positions",
+    "tables",
+    "marks",
+    "actions",
+)
 _CHANGES = (RecordKind.CREATE, RecordKind.UPDATE, RecordKind.DELETE)
 _WITH_ROW = (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)
 _WITHOUT_ROW = (RecordKind.DELETE, RecordKind.TOMBSTONE)
@@ -63,9 +74,11 @@ class ChangePiece:
         order_ms: the same, but never lower than that of an earlier record.
         source_ms: times of the changes in the database, or else `times_ms`.
         positions: hash of the position at which a snapshot row was read, 0 if unknown.
+        tables: hash of the partition that a record names, of a table with several; 0 if none.
         key: primary keys of upserted and deleted rows.
         after: declared columns of upserted rows.
         ended: rowtime of deleted rows, in a table with versions.
+        unsent: values of `after` that are open, one column each; None if there are none.
     """
 
     partition: int
@@ -74,11 +87,13 @@ class ChangePiece:
     order_ms: Longs
     source_ms: Longs
     positions: Longs
+    tables: Longs
     marks: Codes
     actions: Codes
     key: pa.RecordBatch
     after: pa.RecordBatch
     ended: pa.RecordBatch | None = None
+    unsent: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -86,10 +101,10 @@ class ChangePiece:
     def slice(self, first: int, end: int) -> "ChangePiece":
         arrays = (getattr(self, name)[first:end] for name in _ARRAYS)
         rows = (each.slice(first, end - first) for each in (self.key, self.after))
+        ended = None if self.ended is None else self.ended.slice(first, end - first)
+        unsent = None if self.unsent is None else self.unsent[first:end]
         sliced = ChangePiece(self.partition, *arrays, *rows)
-        if self.ended is None:
-            return sliced
-        return replace(sliced, ended=self.ended.slice(first, end - first))
+        return replace(sliced, ended=ended, unsent=unsent)
 
 
 def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
@@ -103,9 +118,15 @@ def newest_change_ms(piece: ChangePiece) -> int | None:
     return int(changed.max()) if len(changed) else None
 
 
-def pieces_of(records: pa.RecordBatch, changes: ChangeRows) -> list[ChangePiece]:
-    """Changes of `records`, none bad, by partition; records of a partition are contiguous."""
-    whole, partitions = _piece_of(records, changes), records.column("partition").to_numpy()
+def pieces_of(
+    records: pa.RecordBatch, changes: ChangeRows, *, has_partitions: bool = False
+) -> list[ChangePiece]:
+    """Changes of `records`, none bad, by partition; records of a partition are contiguous.
+
+    With `has_partitions` the tables that records name are partitions of one table.
+    """
+    whole = _piece_of(records, changes, has_partitions)
+    partitions = records.column("partition").to_numpy()
     ends = [*(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
     pieces = []
     for first, end in pairwise([0, *ends]):
@@ -115,7 +136,7 @@ def pieces_of(records: pa.RecordBatch, changes: ChangeRows) -> list[ChangePiece]
     return pieces
 
 
-def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
+def _piece_of(records: pa.RecordBatch, changes: ChangeRows, has_partitions: bool) -> ChangePiece:
     offsets = records.column("offset").to_numpy()
     stamps = records.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
     times = stamps.fill_null(_NO_TIMESTAMP).to_numpy()
@@ -124,6 +145,11 @@ def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
     actions = np.zeros(len(offsets), np.int8)
     actions[_is_in(kind, _WITH_ROW)] = Action.UPSERT
     has_key = mask_of(changes.key.column(0).is_valid())
+    tables = np.zeros(len(offsets), np.int64)
+    if has_partitions:
+        dot = pa.scalar(".")
+        named = pc.binary_join_element_wise(pc.coalesce(changes.schema, ""), changes.table, dot)
+        tables = _numbers_of(named.cast(pa.binary()))
     actions[_is_in(kind, _WITHOUT_ROW) & has_key] = Action.DELETE
     return ChangePiece(
         -1,
@@ -132,10 +158,12 @@ def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
         times,
         source,
         _numbers_of(changes.position),
-        _marks(kind, changes.snapshot),
+        tables,
+        _marks(kind, changes.snapshot, has_partitions),
         actions,
         changes.key,
         changes.after,
+        unsent=changes.unsent,
     )
 
 
@@ -148,10 +176,12 @@ def _numbers_of(positions: pa.BinaryArray) -> Longs:
     return of_each
 
 
-def _marks(kind: pa.StringArray, snapshot: pa.StringArray) -> Codes:
+def _marks(kind: pa.StringArray, snapshot: pa.StringArray, has_partitions: bool) -> Codes:
+    """With partitions a last row is the last one of its partition, which proves nothing."""
     marks = np.full(len(kind), NO_MARK, np.int8)
     marks[_is_in(kind, _CHANGES) & _is_in(snapshot, ("false",))] = MARKS.index(Mark.STREAMED)
     for text, mark in _SNAPSHOT.items():
+        mark = Mark.ROW if has_partitions and mark is Mark.LAST else mark
         marks[_is_in(snapshot, (text,)) & _is_in(kind, _WITH_ROW)] = MARKS.index(mark)
     marks[_is_in(kind, (RecordKind.TRUNCATE,))] = MARKS.index(Mark.TRUNCATE)
     return marks
@@ -292,7 +322,8 @@ class Window:
         self.pieces = pieces
         joined = {
             name: np.concatenate([getattr(piece, name) for piece in pieces])
-            for name in ("offsets", "order_ms", "times_ms", "source_ms", "positions", "marks")
+            for name in _ARRAYS
+            if name != "actions"
         }
         owner = np.repeat([piece.partition for piece in pieces], [len(each) for each in pieces])
         self._order = np.lexsort((joined["offsets"], owner, joined["order_ms"]))
@@ -300,6 +331,7 @@ class Window:
         self.times_ms: Longs = joined["times_ms"][self._order]
         self._source_ms = joined["source_ms"][self._order]
         self._positions = joined["positions"][self._order]
+        self._tables = joined["tables"][self._order]
         self._marks = joined["marks"][self._order]
 
     def __len__(self) -> int:
@@ -335,7 +367,8 @@ class Window:
         positions = self._positions[counted]
         doubted = np.isin(marks, ROW_CODES) & (positions == 0)
         newest = np.maximum.accumulate(np.where(doubted, source, -1))
-        differs = [np.diff(each) != 0 for each in (marks, positions, newest)]
+        tables = np.where(marks == _FIRST, self._tables[counted], 0)
+        differs = [np.diff(each) != 0 for each in (marks, positions, newest, tables)]
         starts = np.flatnonzero(np.concatenate([[True], np.logical_or.reduce(differs)]))
         for at, end in zip(starts, [*starts[1:], len(counted)], strict=True):
             own = counted[at:end]
@@ -350,6 +383,7 @@ class Window:
                     int(source[at:end].max()),
                     int(source[at:end].min()),
                     int(positions[at]),
+                    int(tables[at]),
                 ),
             )
 

@@ -9,7 +9,7 @@ standard input. The answer is `{"ok":true,"result":{…}}` with status 0, or
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 from joins.adapters.process.sessions import redact_standard_error
 from joins.durable.checkpoint import Checkpoint
+from joins.durable.dead_rows import dead_rows_of
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin, shown_pin
 from joins.durable.probe_lives import known_topics
@@ -25,7 +26,7 @@ from joins.lookback.dead_letters import DeadLetter, DeadLetters
 from joins.lookback.explain_row import Coordinates
 from joins.lookback.history import History, HistoryPlaces
 from joins.plan.errors import UnknownBatchError
-from service.jobs.inspect.past import histories, open_explainer, open_replayer
+from service.jobs.inspect.past import histories, open_explainer, open_replayer, plan_of
 from service.jobs.store.layout import JobLayout
 from service.logs import configure_logs
 from service.security.secrets import take_over
@@ -133,10 +134,21 @@ def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
     letters = _letters(job_dir)
     page = letters.page(after=arguments.cursor, limit=arguments.limit, pending=arguments.pending)
     after = page.next_after
+    is_first = arguments.cursor is None
     return {
+        "rows": list(_left_out_rows(JobLayout(job_dir))) if is_first else [],
         "items": [_letter_json(letters, letter, arguments.value_bytes) for letter in page.letters],
         "next_cursor": None if after is None else ".".join(map(str, after)),
     }
+
+
+def _left_out_rows(layout: JobLayout) -> Iterator[dict[str, Any]]:
+    checkpoint = Checkpoint(layout.checkpoint)
+    for dimension in plan_of(layout).dimensions:
+        dead = dead_rows_of(checkpoint, dimension.name)
+        for key, size_bytes in dead.rows.items():
+            reason = f"{size_bytes} bytes, a message has {dead.most_bytes} at the most"
+            yield {"table": dimension.name, "key": key, "bytes": size_bytes, "reason": reason}
 
 
 def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:

@@ -82,7 +82,7 @@ class RunnerReports:
             _log.error("silent runner is killed", job_id=job.id, pid=runner.pid, after_s=limit_s)
         if watch.state is RunnerStage.HUNG:
             runner.kill()
-        if mute(job) or job.state is JobState.FINISHED:
+        if mute(job) or job.state in ENDED:
             return job
         error = unresponsive(runner.pid, silent_s, limit_s)
         _log.error("runner is silent", job_id=job.id, pid=runner.pid, silent_s=round(silent_s))

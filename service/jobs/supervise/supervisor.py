@@ -15,6 +15,7 @@ import structlog
 from joins.durable.requests import Requests
 from joins.kernels.local_files import is_full
 from service.config import Settings, store_is_shared
+from service.jobs.presence import ControlPlaneSign
 from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.runner_files import read_status
@@ -104,6 +105,7 @@ class Supervisor:
         self._outcomes = Outcomes(store, settings)
         self._reports = RunnerReports(store, settings)
         self._faults = FaultLog()
+        self._presence = ControlPlaneSign(settings.data_dir)
 
     def start(self) -> None:
         """Clean up after a killed control plane and supervise; also again after `give_up`."""
@@ -196,6 +198,7 @@ class Supervisor:
                 self._store.tidy()
             except Exception as exc:  # a fault must not stop the supervision of all jobs
                 self._faults.log("jobs cannot be looked at", exc)
+            self._presence.show()
             self._wake.wait(POLL_S)
 
     def _look_at_all(self) -> None:

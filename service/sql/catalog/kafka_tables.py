@@ -33,6 +33,7 @@ from service.sql.catalog.topic_options import (
     BIT_COLUMNS,
     DEBEZIUM_JSON,
     SNAPSHOT_OPTIONS,
+    TABLE_PATTERN,
 )
 from service.sql.text.script import suggestion
 
@@ -137,21 +138,25 @@ def _checked(values: OptionValues, pattern: str) -> str:
             'options "topic" and "topic-pattern" are both given',
             hint="Remove one of the two.",
         )
+    _require_expression(values, PATTERN, pattern, example="clicks-.*")
+    return ""
+
+
+def _require_expression(values: OptionValues, key: str, pattern: str, *, example: str) -> None:
     try:
         usable = compiled(pattern) is not None
     except UnknownAnswerError as exc:
         raise values.error(
-            PATTERN,
-            f'option "topic-pattern" uses a feature that only Java has: {exc}',
+            key,
+            f'option "{key}" uses a feature that only Java has: {exc}',
             hint="Remove lookahead, lookbehind, possessive quantifiers and back-references.",
         ) from exc
     if not usable:
         raise values.error(
-            PATTERN,
-            f'option "topic-pattern" is "{pattern[:100]}", which is not a regular expression',
-            hint="Write a Java regular expression, such as 'clicks-.*'.",
+            key,
+            f'option "{key}" is "{pattern[:100]}", which is not a regular expression',
+            hint=f"Write a Java regular expression, such as '{example}'.",
         )
-    return ""
 
 
 def discovery_ms(values: OptionValues) -> int | None:
@@ -234,14 +239,27 @@ def topic_source(
         return TopicSource(kafka, source.value, deletes_by_null=False, key=source.key)
     prefix = f"{form}."
     values.require_pair(_CONNECT_URL, _CONNECTOR)
-    for part in ("source.schema", "source.db"):
-        values.require_beside(prefix + part, f"{prefix}source.table")
+    _check_source(values, prefix)
     options = dict(source.value.options)
     if BIT_COLUMNS in options:
         options[BIT_COLUMNS] = ";".join(_bit_columns(values, fields))
     evidence = _evidence(values)
     value = replace(source.value, options=tuple(options.items()))
     return TopicSource(kafka, value, evidence)
+
+
+def _check_source(values: OptionValues, prefix: str) -> None:
+    table, key = f"{prefix}source.table", prefix + TABLE_PATTERN
+    pattern = values.text(key)
+    if pattern is None:
+        for part in ("source.schema", "source.db"):
+            values.require_beside(prefix + part, table)
+        return
+    if values.is_set(table):
+        raise values.error(
+            key, f'options "{table}" and "{key}" are both given', hint="Remove one of the two."
+        )
+    _require_expression(values, key, pattern, example="orders_.*")
 
 
 def refuse_evidence(values: OptionValues) -> None:

@@ -7,6 +7,7 @@ from joins.kernels.debezium.options import (
     DecimalHandling,
     SpecialValues,
     TimePrecision,
+    UnsentValues,
     ValueLayout,
 )
 from joins.plan.formats import KafkaFormat
@@ -23,6 +24,7 @@ from service.sql.catalog.option import (
 DEBEZIUM_JSON = f"{KafkaFormat.DEBEZIUM_JSON}."
 DEBEZIUM_AVRO = f"{KafkaFormat.DEBEZIUM_AVRO_CONFLUENT}."
 BIT_COLUMNS = "bit.columns"
+TABLE_PATTERN = "source.table-pattern"
 URL = "url"
 AUTH_SOURCE, USER_INFO = "basic-auth.credentials-source", "basic-auth.user-info"
 SSL_CA = "ssl.truststore.certificates"
@@ -60,9 +62,16 @@ _OF_BOTH = (
     ),
     Option(
         "unavailable.value.placeholder",
-        "The connector's property: what stands for a large value that was not changed; it stalls "
-        "the dimension.",
+        "The connector's property: what stands for a large value that was not changed.",
         default=UNAVAILABLE_VALUE,
+    ),
+    Option(
+        "unsent.values",
+        "Of a dimension: what becomes of a change without a large value (TOAST of PostgreSQL): the "
+        "record stalls it, or the column keeps the value of the row's last version.",
+        OptionType.CHOICE,
+        default=UnsentValues.FAIL,
+        choices=tuple(UnsentValues),
     ),
     Option(
         "special.values",
@@ -80,14 +89,21 @@ _OF_BOTH = (
         form="one name of at most 128 characters",
     ),
     Option(
+        TABLE_PATTERN,
+        "Of a dimension: a regular expression of the partitions of one table, whose records are in "
+        "one topic; their rows are the rows of one table.",
+        pattern=_NAME,
+        form="one regular expression of Java of at most 128 characters",
+    ),
+    Option(
         "source.schema",
-        "With `source.table`: its schema, in a database that has some.",
+        "With `source.table` or `source.table-pattern`: its schema, in a database that has some.",
         pattern=_NAME,
         form="one name of at most 128 characters",
     ),
     Option(
         "source.db",
-        "With `source.table`: its database.",
+        "With `source.table` or `source.table-pattern`: its database.",
         pattern=_NAME,
         form="one name of at most 128 characters",
     ),

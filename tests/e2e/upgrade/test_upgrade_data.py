@@ -28,7 +28,7 @@ from tests.support.rig import Rig, RunningJob
 from tests.support.sql import run_sql
 from tests.support.topics import produce
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.experiment
 ARCHIVE = Path(__file__).parent / "recorded" / "before_packages.tar.xz"
 
 

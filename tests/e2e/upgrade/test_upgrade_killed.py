@@ -38,7 +38,7 @@ from tests.support.rig import Rig, RunningJob
 from tests.support.sql import run_sql
 from tests.support.topics import produce
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(500)]
+pytestmark = pytest.mark.experiment
 ARCHIVE = Path(__file__).parent / "recorded" / "structured_streaming.tar.xz"
 WITH_PIN = (PINNED, UNCOMMITTED, LETTERS, COMMITTED)
 JOINED_BEFORE = {1: "user 1", 2: "changed", 3: "user 3"}

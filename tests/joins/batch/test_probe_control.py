@@ -23,6 +23,7 @@ from joins.plan.errors import (
     FencedError,
     LogsDisagreeError,
     NothingToAcknowledgeError,
+    OutputTopicChangedError,
     PinnedVersionExpiredError,
     RecordsLostError,
     RequestError,
@@ -52,6 +53,7 @@ class Job:
         self.controls: list[ProbeControl] = []
         self.event: EventTables | None = None
         self.outputs: tuple[DeltaLog, ...] = ()
+        self.accepted: list[bool] = []
         for name in ("output", "dead"):
             create_table(root / name, DEAD_LETTERS)
         self.output = DeltaLog(root / "output", APP)
@@ -82,6 +84,7 @@ class Job:
                 available=lambda versions: {name: v + 2 for name, v in versions.items()},
                 event=self.event,
                 outputs=self.outputs,
+                accept_outputs=lambda: self.accepted.append(True),
             )
         )
         self.controls.append(control)
@@ -310,6 +313,20 @@ def test_removed_unread_records_are_acknowledged_with_their_gap(job):
     assert later.progress.start_offsets() == {0: 33}
     assert later.progress.next_offsets == {0: 33}
     assert job.look(later) is None
+
+
+def test_an_output_topic_that_is_another_one_waits_for_an_operator(job):
+    control = job.control()
+    job.commit(job.pin(0, control))
+    control.open()
+    job.pin(1, control)
+    control.report(OutputTopicChangedError("output topic is another one", hint="x"))
+    assert job.look(control) == "output-topic-changed", "a look at the stream does not clear it"
+    record = control.acknowledge(asked("output-topic-changed"))
+    assert (record["gaps"], job.accepted) == ([], [True])
+    life = control.lives.current
+    assert (life.first_batch, life.abandoned, dict(life.start_offsets)) == (2, (1,), {0: 10})
+    assert job.look(control) is None
 
 
 def test_a_batch_that_was_read_is_not_committed_once_the_stream_is_another_one(job):

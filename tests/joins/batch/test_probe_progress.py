@@ -68,7 +68,7 @@ def test_a_new_life_never_has_the_offsets_of_the_one_before(progress):
     assert seen == [{0: 0}, {0: 7}]
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 100)), max_size=12))
 def test_a_reader_of_the_pace_sees_the_step_before_or_after(steps):
     pace, now_s = Pace(), 0.0

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.delta.log import DeltaLog
@@ -84,8 +84,6 @@ def _state(commits) -> ChangelogState:
 
 @settings(
     max_examples=examples(120),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(histories, st.lists(st.sampled_from(["read", "keep house", "nothing"]), max_size=40))
 def test_whenever_it_reads_its_state_is_that_of_the_commits(commits, moments):

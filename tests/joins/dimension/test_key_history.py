@@ -32,7 +32,7 @@ def history(states, key, rows=100):
             return found, page
 
 
-@settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(copied_histories, st.integers(1, 4))
 def test_a_history_has_each_version_that_changed_the_row_and_no_other(
     tmp_path_factory, commits, rows

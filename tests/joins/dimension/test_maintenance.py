@@ -158,7 +158,6 @@ def filled(kept, updates=12):
 
 @settings(
     max_examples=examples(25),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(commits=histories, data=st.data())

@@ -86,7 +86,7 @@ def applied(rows, found):
     return dict(sorted(rows.items()))
 
 
-@settings(max_examples=examples(6), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(6), suppress_health_check=list(HealthCheck))
 @given(copied_histories, st.integers(1, 4), st.data())
 def test_versions_have_their_rows_and_changes_lead_from_one_to_another(
     tmp_path_factory, commits, rows, data

@@ -35,7 +35,7 @@ CHANGES = [record("u", 1, 10, 3), record("c", 3, 11, 4), record("d", 2, 12, 5)]
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
+def store(processes: None) -> Iterator[ObjectStore]:
     with object_store() as server:
         yield server
 

@@ -64,7 +64,7 @@ print(sum(made), flush=True)
 """
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(
     value=st.dictionaries(
         st.text().filter(lambda name: name != "format_version"),

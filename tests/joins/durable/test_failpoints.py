@@ -123,7 +123,7 @@ def test_stop_halts_the_process_until_it_is_continued():
             seen = psutil.Process(process.pid)
             wait_until(lambda: seen.status() == psutil.STATUS_STOPPED, what="the process halts")
             process.send_signal(signal.SIGCONT)
-            assert process.communicate(timeout=20)[0].split() == ["0", "1", "2"]
+            assert process.communicate(timeout=120)[0].split() == ["0", "1", "2"]
         finally:
             process.kill()
 

@@ -58,7 +58,7 @@ class Runner:
 
 
 @pytest.fixture
-def store() -> Iterator[ObjectStore]:
+def store(processes: None) -> Iterator[ObjectStore]:
     with object_store() as server:
         yield server
 

@@ -39,7 +39,7 @@ class Work:
         self.ended += 1
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(rounds=st.lists(st.lists(st.sampled_from(OUTCOMES), min_size=11, max_size=11), max_size=3))
 def test_every_kind_that_does_not_succeed_is_told_and_keeps_no_other(rounds):
     stopping = threading.Event()

@@ -35,8 +35,6 @@ from tests.support.run_here import JobHere, jobs_here
 from tests.support.topics import consume, create_topic, produce
 from watermark.errors import SluiceError
 
-pytestmark = pytest.mark.timeout(600)
-
 RECORDS = [
     {"user_id": 1, "n": 0, "ts": "2026-01-01 00:00:10"},
     {"user_id": 2, "n": 1, "ts": "2026-01-01 00:00:20"},

@@ -10,7 +10,7 @@ import pytest
 
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin
-from joins.plan.errors import SinkError
+from joins.plan.errors import OutputTopicChangedError, SinkError
 from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink
 from joins.sinks.kafka import HEADER_NAMES, KafkaSinkWriter, TransactionalSinkWriter
@@ -20,7 +20,14 @@ from joins.worker.staging import BatchReport
 from joins.worker.work import Work
 from tests.support.probe import PIN, probe_task
 from tests.support.topic_work import topic_work
-from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
+from tests.support.topics import (
+    consume,
+    create_topic,
+    delete_topics,
+    end_offsets,
+    produce,
+    unique_name,
+)
 
 CLICKS = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
 
@@ -106,6 +113,30 @@ def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, spark, kafka, t
     sent = consume(kafka.bootstrap_servers, topics[1])
     assert [dict(r.headers)["sluice-batch"] for r in sent] == [b"8"]
     assert nothing_is_kept(tmp_path)
+
+
+def test_a_topic_that_ends_before_rows_that_were_sent_is_not_written_on(
+    tmp_path, kafka, topics, work
+):
+    """As when a broker comes back with an older copy; the ends are kept over a restart."""
+    sink = sink_to(kafka, topics[1])
+    task, writer = probe_task(tmp_path, sink), writer_to(sink, tmp_path)
+    writer.commit(writer.run(work, task, PIN), PIN, 2)
+    file = tmp_path / "sink.json"
+    noted = json.loads(file.read_text())
+    assert noted["ends"] == end_offsets_as_text(kafka, topics[1])
+    file.write_text(json.dumps({**noted, "ends": {"0": 100}}))
+    writer, pin = writer_to(sink, tmp_path), replace(PIN, batch=PIN.batch + 1)
+    with pytest.raises(OutputTopicChangedError, match="ended at offset 3, expected 100"):
+        writer.commit(writer.run(work, task, pin), pin, 2)
+    assert writer.committed_counts(pin) is None
+    writer.accept()
+    writer.commit(writer.run(work, task, pin), pin, 2)
+    assert writer.committed_counts(pin) is not None
+
+
+def end_offsets_as_text(kafka, topic):
+    return {str(p): end for p, end in end_offsets(kafka.bootstrap_servers, topic).items()}
 
 
 def of_windows(task):

@@ -48,7 +48,7 @@ def column_batch(rows, schema):
     return pa.record_batch(arrays, schema=schema)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(ROW, PLACE), max_size=8), st.integers(0, 8))
 def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
     joined = JoinedBatch(

@@ -42,10 +42,10 @@ def test_rows_are_printed(job, identifier, lines):
     assert len(out.getvalue().splitlines()) == lines
 
 
-def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kafka):
+def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kafka, tmp_path):
     topic = create_topic(kafka.bootstrap_servers)
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), key=RecordKey(("user_id",)))
-    writer = KafkaLetterWriter(sink, OUTPUT)
+    writer = KafkaLetterWriter(sink, OUTPUT, tmp_path / "sink.json")
     try:
         replay = job.replay(writer=writer, passed=cut_off("committed"))
         with pytest.raises(CutOffError):  # sent, but nothing notes it
@@ -68,9 +68,9 @@ def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kaf
     ]
 
 
-def test_a_topic_that_takes_nothing_abandons_the_replay(job, kafka):
+def test_a_topic_that_takes_nothing_abandons_the_replay(job, kafka, tmp_path):
     sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, "no such topic"))
-    writer = KafkaLetterWriter(sink, OUTPUT)
+    writer = KafkaLetterWriter(sink, OUTPUT, tmp_path / "sink.json")
     with pytest.raises(SinkError, match="no such topic"):
         job.replay(writer=writer).handle(request({"records": CORRECTED}))
     assert "abandoned" in job.replays.outcome(1)

@@ -23,7 +23,7 @@ from joins.plan.types import SqlType, TypeName
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from joins.worker.row_files import RowFiles
 from service.embedded.broker import KafkaBroker
-from service.embedded.database import MariaDb
+from service.embedded.database import DatabaseSettings, MariaDb
 from tests.joins.adapters.mysql.test_binlog import purged_to
 from tests.support.copies import Copy, copy_of
 from tests.support.rig import descendants
@@ -31,7 +31,6 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, delete_topics
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(300)
 PARTITIONS = 2
 CDC = "joins.adapters.mysql.binlog"
 ROWS = 1_000
@@ -157,8 +156,11 @@ def coordinator_of(
 
 
 @contextmanager
-def running(place: Place, schema: str, chunk_rows: int = 400) -> Iterator[Source]:
-    topic = create_topic(place.kafka.bootstrap_servers, partitions=PARTITIONS)
+def running(
+    place: Place, schema: str, chunk_rows: int = 400, config: dict[str, str] | None = None
+) -> Iterator[Source]:
+    servers = place.kafka.bootstrap_servers
+    topic = create_topic(servers, partitions=PARTITIONS, config=config)
     coordinator, stalls = coordinator_of(place, schema, topic, chunk_rows=chunk_rows)
     coordinator.start()
     try:
@@ -606,3 +608,74 @@ def test_writers_during_every_fault(place):
             stop.set()
             writer.join()
         source.wait_same(2)
+
+
+# Rows that no message can hold
+# ---------------------------------------------------------------------------------------------
+
+LARGE = (
+    "CREATE TABLE t (id BIGINT PRIMARY KEY, v LONGTEXT, other LONGBLOB,"
+    " doubled BIGINT AS (id * 2) VIRTUAL, kept BIGINT AS (id * 3) STORED)",
+    "INSERT INTO t (id, v) VALUES (1, 'small'), (2, 'small'), (3, 'small')",
+)
+
+
+def large_rows_are_dead_letters(source: Source, large: int) -> None:
+    """Rows 4 and 5 come by the copy, 1 and 2 by the log; what is not captured never counts."""
+
+    def is_there(*, without: tuple[int, ...]) -> None:
+        def same() -> bool:
+            table = {key: row for key, row in source.table().items() if key[0] not in without}
+            warnings = source.coordinator.warnings()
+            told = warnings[0]["message"] if warnings else ""
+            counted = told.startswith(f"{len(without)} row")
+            state = source.coordinator.state
+            is_whole = state is not None and state.high is not None
+            return is_whole and source.copy().rows == table and counted == bool(without)
+
+        wait_until(same, deadline_s=120, what=f"all but {without}")
+        assert source.stalls.first() is None
+
+    is_there(without=(4,))
+    message = source.coordinator.warnings()[0]["message"]
+    assert 'with key {"id":4}' in message
+    source.sql(
+        f"UPDATE t SET v = REPEAT('x', {large}) WHERE id = 1",
+        f"UPDATE t SET other = REPEAT('y', {large}) WHERE id = 2",
+        "UPDATE t SET v = 'passed' WHERE id = 3",
+    )
+    is_there(without=(4, 1))
+    source.sql("UPDATE t SET v = 'small again' WHERE id IN (1, 4)", "DELETE FROM t WHERE id = 2")
+    is_there(without=())
+
+
+def test_a_row_beyond_the_limit_is_a_dead_letter_with_its_key(place):
+    with new_schema(place.database, *LARGE) as schema:
+        run_sql(
+            place.database,
+            "INSERT INTO t (id, v) VALUES (4, REPEAT('x', 300000))",
+            "INSERT INTO t (id, v, other) VALUES (5, 'small', REPEAT('y', 300000))",
+            schema=schema,
+        )
+        with running(place, schema, config={"max.message.bytes": "200000"}) as source:
+            large_rows_are_dead_letters(source, 300_000)
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(600)
+def test_a_row_of_70_mb_is_a_dead_letter_with_its_key(spark, kafka, database_home, tmp_path):
+    options = {"max-allowed-packet": "256M"}
+    size = 70 << 20
+    with (
+        MariaDb(tmp_path / "db", database_home, DatabaseSettings(options=options)) as database,
+        new_schema(database, *LARGE) as schema,
+    ):
+        run_sql(
+            database,
+            f"INSERT INTO t (id, v) VALUES (4, REPEAT('x', {size}))",
+            f"INSERT INTO t (id, v, other) VALUES (5, 'small', REPEAT('y', {size}))",
+            schema=schema,
+        )
+        place = Place(spark, database, kafka, tmp_path / "source")
+        with running(place, schema, config={"max.message.bytes": str(64 << 20)}) as source:
+            large_rows_are_dead_letters(source, size)

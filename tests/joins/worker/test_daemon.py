@@ -45,7 +45,7 @@ def test_a_killed_one_is_replaced_by_one_that_loads_by_itself(spark):
         workers = killed.children()
         for process in (killed, *workers):
             process.send_signal(signal.SIGKILL)
-        psutil.wait_procs([killed], timeout=20)
+        psutil.wait_procs([killed], timeout=120)
         successor = forked_from(spark)
         assert successor.pid != killed.pid
         assert "--prepared" not in successor.cmdline()

@@ -289,7 +289,7 @@ JOINED_COUNTS = replace(COUNTS, joins=PLAN.joins, dimensions=(USERS,))
 
 
 @pytest.mark.parametrize("plan", [PLAN, COUNTS, JOINED_COUNTS])
-def test_stages_meet_in_a_store_as_they_do_in_a_directory(tmp_path, monkeypatch, plan):
+def test_stages_meet_in_a_store_as_they_do_in_a_directory(processes, tmp_path, monkeypatch, plan):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'of_executor'},/nowhere")
     batches = [
         {0: [click(1, 30), click(2, 10, 5), click(9, 20)], 1: [click(3, 7, 5)]},
@@ -511,7 +511,7 @@ def static_join():
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(batches=BATCHES)
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(15))
 def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
     tmp_path_factory, emit_at_once, batches
 ):
@@ -523,7 +523,7 @@ def test_waiting_and_leaving_are_those_of_the_temporal_join_operator(
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(seam=SEAMS)
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 def test_behind_a_backlog_the_join_is_that_of_the_operator_in_processing_time(
     tmp_path_factory, emit_at_once, seam
 ):
@@ -568,7 +568,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize(("shape", "assigner"), WINDOWS.values(), ids=WINDOWS)
 @given(batches=BATCHES, mode=st.tuples(st.sampled_from([0, 7]), st.booleans()))
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(15))
 def test_windows_are_those_of_the_window_operator(tmp_path_factory, shape, assigner, batches, mode):
     lateness, emit_at_once = mode
     keyed = Stream().key_by(lambda value: value[2]).window(assigner)
@@ -583,7 +583,7 @@ def test_windows_are_those_of_the_window_operator(tmp_path_factory, shape, assig
 
 @pytest.mark.parametrize(("shape", "assigner"), WINDOWS.values(), ids=WINDOWS)
 @given(seam=SEAMS, mode=st.tuples(st.sampled_from([0, 7]), st.booleans()))
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 def test_behind_a_backlog_windows_follow_the_clock_like_the_operator(
     tmp_path_factory, shape, assigner, seam, mode
 ):
@@ -644,7 +644,7 @@ class JoinThenCount:
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(batches=BATCHES)
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(15))
 def test_windows_behind_a_join_get_what_it_releases(tmp_path_factory, emit_at_once, batches):
     keyed = Stream().key_by(lambda value: value[2]).window(TumblingWindows(10))
     windows = keyed.process(lambda context, values: [(context.key, len(values))])
@@ -657,7 +657,7 @@ def test_windows_behind_a_join_get_what_it_releases(tmp_path_factory, emit_at_on
 
 @pytest.mark.parametrize("emit_at_once", [False, True], ids=["periodic", "on_event"])
 @given(seam=SEAMS)
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 def test_behind_a_backlog_what_a_join_lets_through_may_be_late_for_its_window(
     tmp_path_factory, emit_at_once, seam
 ):

@@ -90,7 +90,6 @@ def merging(request, monkeypatch):
 
 @settings(
     max_examples=examples(100),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(commits=copied_histories, data=st.data())
@@ -111,7 +110,7 @@ def test_a_fold_and_the_commits_after_it_show_what_all_commits_show(scratch, com
         assert names(scratch, version) == shown(old + tail, PARTITIONS)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(commits=histories, data=st.data())
 def test_what_a_fold_cannot_tell_is_never_guessed(scratch, commits, data):
     """Repeats and copies whose positions go back: right, or refused."""
@@ -244,7 +243,6 @@ def made(source, directory, version, spec=BY_ID):
 
 @settings(
     max_examples=examples(12),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(commits=copied_histories, data=st.data())

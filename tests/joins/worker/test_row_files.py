@@ -18,7 +18,7 @@ SCHEMA = pa.schema([("n", pa.int64())])
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
+def store(processes: None) -> Iterator[ObjectStore]:
     with object_store() as server:
         yield server
 

@@ -130,6 +130,7 @@ def test_every_guard_of_the_data_path_can_be_acknowledged():
         "topic-missing",
         "partitions-missing",
         "offsets-went-back",
+        "output-topic-changed",
         "records-lost",
     } <= {cause for cause, choices in CHOICES.items() if choices[0] == "continue"}
     assert CHOICES["pinned-version-expired"][0] == "repin"

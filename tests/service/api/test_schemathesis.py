@@ -75,7 +75,6 @@ def test_every_answer_is_as_described(api, schemathesis, path, method):
 
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

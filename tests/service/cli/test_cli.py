@@ -256,7 +256,7 @@ def test_serve_runs_until_sigterm_and_ends_with_0(tmp_path):
             assert client.version()["name"] == "sluice"
             assert client.jobs() == []
         serving.terminate()
-        assert serving.wait(timeout=20) == 0
+        assert serving.wait(timeout=120) == 0
 
 
 def test_help_and_version_are_data(sluice):
@@ -335,6 +335,7 @@ def test_to_learn_that_nobody_answers_little_is_loaded(processes):
     assert loaded & (heavy | {"fastapi", "sqlalchemy", "pyspark", "confluent_kafka"}) == set()
 
 
+FILLED_IN = re.compile(r"\b(JOB|NAME|TABLE|BATCH)\b")
 PLACEHOLDER = re.compile(r"sluice [a-z][a-z -]*\b(JOB|NAME|TABLE|BATCH)\b")
 
 
@@ -343,12 +344,12 @@ def test_no_text_that_is_shown_has_a_command_with_a_place_to_fill_that_we_know()
     for file in sorted((ROOT / "service").rglob("*")):
         if file.suffix == ".js":
             found += [(file.name, each[0]) for each in PLACEHOLDER.finditer(file.read_text())]
-        elif file.suffix == ".py":
-            tree = ast.parse(file.read_text())
-            docs = {id(node.body[0].value) for node in ast.walk(tree) if _has_docstring(node)}
+        elif file.suffix == ".py" and FILLED_IN.search(file.read_text()):
+            nodes = list(ast.walk(ast.parse(file.read_text())))
+            docs = {id(node.body[0].value) for node in nodes if _has_docstring(node)}
             found += [
                 (file.name, node.value)
-                for node in ast.walk(tree)
+                for node in nodes
                 if isinstance(node, ast.Constant)
                 and isinstance(node.value, str)
                 and id(node) not in docs

@@ -35,7 +35,7 @@ def told(job_dir) -> list[int]:
     return [change.at_ms for change in changes]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(before=st.integers(0, 3), cut=st.integers(0, 100))
 def test_an_event_is_there_as_a_whole_or_not_at_all(tmp_path_factory, before, cut):
     job_dir = tmp_path_factory.mktemp("job")
@@ -52,7 +52,7 @@ def test_an_event_is_there_as_a_whole_or_not_at_all(tmp_path_factory, before, cu
     assert numbers == [*range(1, before + 1), 51]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(left=st.integers(1, 60))
 def test_what_a_killed_writer_has_left_of_an_event_costs_no_other(tmp_path_factory, left):
     job_dir = tmp_path_factory.mktemp("job")

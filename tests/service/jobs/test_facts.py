@@ -130,7 +130,7 @@ def explained(job):
     return {"waiting": found.waiting, "sentence": found.sentence, "conditions": conditions}
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(found=jobs())
 def test_what_is_only_so_at_a_moment_is_told_by_the_runner_that_lives_or_not_at_all(found):
     job, live = found
@@ -149,7 +149,7 @@ def test_what_is_only_so_at_a_moment_is_told_by_the_runner_that_lives_or_not_at_
     assert "(runner not responding)" in text_of(job)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(found=jobs())
 def test_all_is_joined_only_where_everybody_sees_that_nothing_is_left(found):
     job, _ = found
@@ -162,7 +162,7 @@ def test_all_is_joined_only_where_everybody_sees_that_nothing_is_left(found):
     assert all(probe["next_offsets"][p] >= end for p, end in probe["end_offsets"].items())
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(found=jobs())
 def test_what_is_said_of_a_copy_has_its_numbers_and_no_more_rows_than_there_are(found):
     job, _ = found
@@ -177,7 +177,7 @@ def test_what_is_said_of_a_copy_has_its_numbers_and_no_more_rows_than_there_are(
             assert all(f"{copy['rows_done']:,}" in evidence for evidence in mine)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(found=jobs())
 def test_a_table_that_stands_still_is_no_reason_for_nothing_to_come_out(found):
     job, live = found
@@ -190,7 +190,7 @@ def test_a_table_that_stands_still_is_no_reason_for_nothing_to_come_out(found):
     assert parts or "source-reached" not in unmet
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(found=jobs())
 def test_a_job_that_joins_no_table_has_no_matches(found):
     job, _ = found

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.jobs.store.history import (
@@ -33,7 +33,6 @@ def seen(tmp_path, ring):
     return read_points(tmp_path / "history.bin", ring, first, first + 20)
 
 
-@settings(deadline=None)
 @given(slots=st.lists(st.integers(1, 2_000), max_size=60), ring=st.sampled_from([FINE, COARSE]))
 def test_a_ring_has_the_newest_points_of_its_turn_and_no_others(tmp_path_factory, slots, ring):
     file = tmp_path_factory.mktemp("ring") / "history.bin"

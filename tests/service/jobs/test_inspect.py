@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from joins.durable.checkpoint import Checkpoint, write_json_atomically
+from joins.durable.dead_rows import SUFFIX, DeadRows
 from service.jobs.inspect import __main__ as program
 from tests.support.changelog import record
 from tests.support.past_job import open_gate, past_job
@@ -36,6 +38,11 @@ def inspect(job, monkeypatch, capsys):
         return answer(capsys.readouterr().out, code)
 
     return run
+
+
+def create_parent(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def answer(output, code):
@@ -90,6 +97,25 @@ def test_dead_letters_are_listed_by_page_and_shown(inspect):
     assert second["next_cursor"] is None
     shown = inspect("dead-letters", "show", "--partition", "0", "--offset", "3")
     assert (shown["value"], shown["value_base64"], shown["value_bytes"]) == (None, "/w==", 1)
+
+
+def test_rows_that_dimensions_lack_are_listed_on_the_first_page(job, inspect):
+    checkpoint = Checkpoint(job.directory / "checkpoint")
+    source = checkpoint.source_file("users")
+    write_json_atomically(create_parent(source), {"generation": 2})
+    for generation, key in ((1, "old"), (2, "new")):
+        file = source.with_suffix(f".{key}")
+        DeadRows(file, generation, 100).update([(f'{{"id":"{key}"}}', 300)])
+    try:
+        source.with_suffix(".old").rename(source.with_suffix(SUFFIX))
+        source.with_suffix(".new").rename(checkpoint.cdc_file("users").with_suffix(SUFFIX))
+        first = inspect("dead-letters", "list", "--limit", "1")
+        reason = "300 bytes, a message has 100 at the most"
+        row = {"table": "users", "key": '{"id":"new"}', "bytes": 300, "reason": reason}
+        assert first["rows"] == [row], "not those of an earlier copy"
+        assert inspect("dead-letters", "list", "--cursor", first["next_cursor"])["rows"] == []
+    finally:
+        source.unlink()
 
 
 REFUSED = {

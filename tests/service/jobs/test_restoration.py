@@ -33,7 +33,7 @@ SECRETS = b'{"format_version":1,"secrets":{"inline":"hush"}}'
 
 
 @pytest.fixture
-def objects(monkeypatch):
+def objects(processes, monkeypatch):
     with object_store() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)

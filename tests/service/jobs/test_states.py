@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.config import Settings
 from service.jobs.store.job import (
+    ENDED,
     JOB_STATES,
     DesiredState,
     JobState,
@@ -16,8 +18,9 @@ from service.jobs.store.job import (
     new_job_id,
 )
 from service.jobs.store.store import JobStore
+from service.jobs.supervise.outcomes import RunnerReports
 from service.jobs.supervise.runner_process import RunnerProcess
-from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage, Watch
+from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage, Silence, Watch, answers
 from watermark.errors import InvalidTransitionError
 
 MACHINES = {"job": (JOB_STATES, JobState), "runner": (RUNNER_STATES, RunnerStage)}
@@ -91,7 +94,7 @@ def store(tmp_path_factory):
     opened.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(ANY_JOB_STATES, st.booleans())
 def test_the_stored_events_of_any_history_are_a_path_through_the_table(store, targets, reported):
     job_id = new_job_id()
@@ -111,3 +114,35 @@ def test_the_stored_events_of_any_history_are_a_path_through_the_table(store, ta
     assert all(after in JOB_STATES.following(before) for before, after in pairwise(path))
     job = store.get(job_id)
     assert (job.state, job.desired_state) == (path[-1], DesiredState.RUNNING)
+
+
+STARTED = sorted(frozenset(JobState) - {JobState.CREATED})
+
+
+@pytest.mark.parametrize("state", STARTED)
+def test_a_silent_runner_stalls_a_job_that_has_not_ended_and_is_killed_in_any(
+    store, tmp_path, processes, state
+):
+    """A runner that hangs while it ends has reported its job's end already."""
+    limits = Settings.load(data_dir=tmp_path, runner_hang_report_s=2, runner_hang_kill_s=80_000)
+    job_id = new_job_id()
+    job = store.add(NewJob(job_id, job_id, b"{}", "INSERT", (), None, "digest"))
+    for target in (JobState.STARTING, state):
+        if target is not job.state:
+            job = store.transition(job.id, StateUpdate(target, "as told"))
+    child = psutil.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        now = [0.0]
+        watch = Watch(silence=Silence(clock=lambda: now[0]))
+        watch.adopt(RunnerProcess.adopt(psutil.Process(child.pid)))
+        reports = RunnerReports(store, limits)
+        assert reports.follow(job, watch).state is state
+        now[0] = 1_000.0
+        stalled = reports.follow(store.get(job.id), watch)
+        assert stalled.state is (state if state in ENDED else JobState.STALLED)
+        now[0] = 1_000_000.0
+        reports.follow(store.get(job.id), watch)
+        assert (watch.state is RunnerStage.HUNG) == (not answers(stalled))
+    finally:
+        child.kill()
+        child.wait()

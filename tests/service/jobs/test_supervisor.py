@@ -68,7 +68,7 @@ def test_a_runner_that_holds_the_checkpoint_is_adopted(tmp_path):
         )
         assert adopted["pid"] == twin.pid
         client.stop(job_id)
-        twin.wait(timeout=20)
+        twin.wait(timeout=120)
 
 
 def test_a_checkpoint_held_by_something_unknown_stalls_the_job(tmp_path):

@@ -20,7 +20,7 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.experiment
 DISK_MIB = 256
 SECRET = "shop-database"
 WITHIN_S = 150

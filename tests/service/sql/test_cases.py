@@ -2,20 +2,23 @@
 
 `-- plan: A | B`: each of the lines A, B is in the explanation of the plan. `-- error: text`: the
 script is refused and message or hint have the text. `-- with: a … b`: the statements `a` and
-`b` of preludes.sql stand in front and at the end. Every plan survives being stored.
+`b` of preludes.sql stand in front and at the end. Each plan survives being stored, and its
+expressions have the types that the data path expects and make values of them.
 """
 
+import re
 from collections import Counter
 
 import pytest
 
-from service.jobs.store import plan_codec
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan
 from service.sql.text.script import SqlError
+from tests.support.plan_laws import assert_has_types, assert_is_evaluated, assert_is_stored
 from tests.support.sql_cases import DIRECTORY, prelude_names, preludes, sql_cases
 
 CASES, PLANNED, REFUSED = sql_cases(), sql_cases("plan"), sql_cases("error")
+TEXT_CASTS = re.compile(r"CAST\(s?\.?t AS TIMESTAMP")  # "12", the text of a row, is no time
 
 
 def test_every_case_says_what_must_come_of_it():
@@ -31,8 +34,12 @@ def test_every_prelude_is_named_by_several_cases():
 @pytest.mark.parametrize("text", PLANNED.values(), ids=PLANNED)
 def test_script_is_planned(text):
     expected = text.partition("\n")[0].removeprefix("-- plan: ").split(" | ")
-    lines = explain(plan(text))
+    made = plan(text)
+    lines = explain(made)
     assert [line for line in expected if line not in lines] == [], "\n".join(lines)
+    assert_is_stored(made)
+    assert_has_types(made)
+    assert_is_evaluated(made, may_fail=bool(TEXT_CASTS.search(text)))
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
@@ -46,9 +53,3 @@ def test_script_is_refused(text):
     assert error.line <= text.count("\n") + 1
     caret = error.excerpt.splitlines()[-1]
     assert caret.strip() == "^"
-
-
-@pytest.mark.parametrize("text", PLANNED.values(), ids=PLANNED)
-def test_plan_survives_being_stored(text):
-    made = plan(text)
-    assert plan_codec.load(plan_codec.dump(made)) == made

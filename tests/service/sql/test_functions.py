@@ -1,39 +1,14 @@
-"""The allow-list and the evaluator agree: on names, and on the type of every result."""
+"""The allow-list and the evaluator agree on names and results."""
 
-import datetime as dt
-import re
-from decimal import Decimal
-
-import pyarrow as pa
 import pytest
 
 from joins.kernels.expressions.evaluate import FUNCTIONS as EVALUATED
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
-from joins.plan.types import Column, TypeName, arrow_type
 from service.sql.expressions.expression_text import FORMS
 from service.sql.expressions.functions import CALLS, FUNCTIONS, NAMES, REFUSED
 from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
-from tests.support.sql_cases import sql_cases
-
-CASES = sql_cases("plan")
-TEXT_CASTS = re.compile(r"CAST\(s?\.?t AS TIMESTAMP")  # "12" is no time
-ROW = {
-    TypeName.BOOLEAN: True,
-    TypeName.TINYINT: 3,
-    TypeName.SMALLINT: 3,
-    TypeName.INT: 3,
-    TypeName.BIGINT: 5,
-    TypeName.FLOAT: 1.5,
-    TypeName.DOUBLE: 2.5,
-    TypeName.DECIMAL: Decimal("4.25"),
-    TypeName.STRING: "12",
-    TypeName.BYTES: b"x",
-    TypeName.DATE: dt.date(2024, 2, 29),
-    TypeName.TIME: 1_000_000,
-    TypeName.TIMESTAMP: dt.datetime.fromisoformat("2024-02-29T12:00:00"),
-    TypeName.TIMESTAMP_LTZ: dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC),
-}
+from tests.support.plan_laws import NOW_MS, column_of
 
 
 def test_every_call_of_the_planner_is_known_to_the_evaluator():
@@ -42,43 +17,6 @@ def test_every_call_of_the_planner_is_known_to_the_evaluator():
 
 def test_no_function_is_both_allowed_and_refused():
     assert not set(FUNCTIONS) & set(REFUSED)
-
-
-def column_of(value):
-    def resolve(column: Column) -> pa.Array:
-        item = None if value is None else value_of(column.type)
-        return pa.array([item], arrow_type(column.type))
-
-    return resolve
-
-
-def value_of(kind):
-    parts = [value_of(member.type) for member in kind.members]
-    if kind.name is TypeName.ROW:
-        return dict(zip((member.name for member in kind.members), parts, strict=True))
-    if kind.name is TypeName.ARRAY:
-        return parts
-    return [tuple(parts)] if kind.name is TypeName.MAP else ROW[kind.name]
-
-
-@pytest.mark.parametrize("row", [None, "full"], ids=["nulls", "values"])
-@pytest.mark.parametrize("text", CASES.values(), ids=CASES)
-def test_planned_expression_evaluates_to_its_type(text, row):
-    made = plan(text)
-    roots = [item.expression for item in (*made.probe.computed_fields, *made.output)]
-    roots += [key.probe for join in made.joins for key in join.keys]
-    roots += [join.condition for join in made.joins if join.condition is not None]
-    watermarks = (made.probe.watermark, *(d.watermark for d in made.dimensions))
-    roots += [watermark.expression for watermark in watermarks if watermark is not None]
-    if made.window is not None:
-        roots += [key.expression for key in made.window.keys]
-        parts = [part for a in made.window.aggregates for part in (a.argument, a.where)]
-        roots += [part for part in (*parts, made.window.having) if part is not None]
-    for root in roots:
-        result = evaluate_rows(root, Scope(column_of(row), 1, 1_700_000_000_123))
-        assert result.values.type == arrow_type(root.type)
-        assert len(result.values) == 1
-        assert row is None or TEXT_CASTS.search(text) or result.errors == {}
 
 
 UNFIT = {
@@ -191,7 +129,7 @@ RESULTS = {
 @pytest.mark.parametrize(("expression", "expected"), RESULTS.items(), ids=RESULTS)
 def test_result_is_that_of_flink(expression, expected):
     (column,) = plan(selecting(f"CAST({expression} AS STRING)")).output
-    result = evaluate_rows(column.expression, Scope(column_of(None), 1, 1_700_000_000_123))
+    result = evaluate_rows(column.expression, Scope(column_of(None), 1, NOW_MS))
     assert result.errors == {}
     assert result.values.to_pylist() == [expected]
 

@@ -35,25 +35,25 @@ def plans_or_refuses(script):
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_any_text_is_planned_or_refused(text):
     plans_or_refuses(text)
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=60))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_any_words_are_planned_or_refused(words):
     plans_or_refuses(" ".join(words))
 
 
 @given(st.text(alphabet="knt01().,'+-*/%<>=|` ANDORTIS", max_size=60))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_any_expression_is_planned_or_refused(text):
     plans_or_refuses(selecting(text))
 
 
 @given(st.data())
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400))
 def test_a_damaged_script_is_planned_or_refused(data):
     tokens = list(TOKENS)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -79,7 +79,7 @@ PARTS = re.findall(r"'[^']*'|\w+|\s+|\S", WINDOWED)
 
 
 @given(st.data())
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_a_damaged_window_is_planned_or_refused(data):
     tokens = list(PARTS)
     start = tokens.index("VIEW")

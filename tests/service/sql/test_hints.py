@@ -268,6 +268,7 @@ def provoking():
         yield script, refusal(script)
 
 
+@pytest.mark.matrix
 def test_nearly_every_hint_of_the_language_is_met_by_a_case_and_followed(monkeypatch):
     found, met = Sites(), set()
     with found.watched(monkeypatch):

@@ -35,6 +35,7 @@ from service.sql.planner.planner import plan_script
 from service.sql.text.script import SqlError
 from tests.service.sql.test_cases import PLANNED
 from tests.service.sql.test_hostile import CORPUS
+from tests.support.lanes import some_of
 
 SCRIPTS = list(PLANNED.values())
 PARTS = 24
@@ -194,15 +195,19 @@ def plan_or_refusal(script):
     return None
 
 
-@pytest.mark.parametrize("seed", range(PARTS))
+@pytest.mark.parametrize("seed", some_of(range(PARTS), *range(6)))
 def test_a_mutated_script_is_refused_or_its_plan_is_within_what_is_allowed(seed):
     pick = random.Random(seed)
     for _ in range(MUTATIONS_A_PART):
         plan_or_refusal(mutated(pick, pick.choice(SCRIPTS)))
 
 
-def test_the_law_is_met_by_scripts_that_are_planned_and_some_mutations_are():
-    assert all(plan_or_refusal(script) for script in SCRIPTS)
+@pytest.mark.parametrize("part", some_of(range(PARTS), *range(3)))
+def test_the_law_is_met_by_scripts_that_are_planned(part):
+    assert all(plan_or_refusal(script) for script in SCRIPTS[part::PARTS])
+
+
+def test_some_mutations_are_planned():
     pick = random.Random(1)
-    found = [plan_or_refusal(mutated(pick, pick.choice(SCRIPTS))) for _ in range(200)]
-    assert 3 < len([planned for planned in found if planned]) < 197
+    found = [plan_or_refusal(mutated(pick, pick.choice(SCRIPTS))) for _ in range(100)]
+    assert 3 < len([planned for planned in found if planned]) < 97

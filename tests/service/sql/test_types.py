@@ -1,80 +1,9 @@
-"""Keys, comparisons and outputs have the types that the data path expects."""
+"""Types of arithmetic, and the type that several have in common."""
 
 import pytest
 
-from joins.plan.plan import JoinPlan
-from joins.plan.types import Call, Case, Cast, Constant, Expression, SqlType, TypeName
-from service.sql.expressions.functions import COMPARISONS
+from joins.plan.types import SqlType, TypeName
 from service.sql.grammar.type_rules import arithmetic_type, common_type
-from service.sql.planner.planner import plan
-from tests.support.sql_cases import sql_cases
-
-CASES = sql_cases("plan")
-
-
-def parts_of(expression: Expression | None):
-    if expression is None:
-        return
-    yield expression
-    if isinstance(expression, Cast):
-        yield from parts_of(expression.operand)
-    elif isinstance(expression, Call):
-        for argument in expression.arguments:
-            yield from parts_of(argument)
-    elif isinstance(expression, Case):
-        for branch in expression.branches:
-            for part in branch:
-                yield from parts_of(part)
-        yield from parts_of(expression.otherwise)
-
-
-def roots_of(made: JoinPlan):
-    yield from (field.expression for field in made.probe.computed_fields)
-    for join in made.joins:
-        yield from (key.probe for key in join.keys)
-        yield join.condition
-    yield made.where
-    for watermark in (made.probe.watermark, *(d.watermark for d in made.dimensions)):
-        if watermark is not None:
-            yield watermark.expression
-    if made.window is not None:
-        yield from (key.expression for key in made.window.keys)
-        for item in made.window.aggregates:
-            yield from (item.argument, item.where)
-        yield made.window.having
-    yield from (column.expression for column in made.output)
-
-
-def check(part: Expression):
-    if isinstance(part, Call) and part.function in COMPARISONS | {
-        "IN",
-        "COALESCE",
-        "GREATEST",
-        "LEAST",
-    }:
-        assert len({argument.type for argument in part.arguments}) == 1, part
-    if isinstance(part, Call) and part.function in {"AND", "OR", "NOT"}:
-        assert {argument.type.name for argument in part.arguments} == {TypeName.BOOLEAN}
-    if isinstance(part, Case):
-        assert all(condition.type.name is TypeName.BOOLEAN for condition, _ in part.branches)
-        assert {value.type for _, value in part.branches} <= {part.type}
-    if isinstance(part, Cast):
-        assert part.operand.type != part.type or part.safe
-    if isinstance(part, Constant) and part.type.name is TypeName.BOOLEAN:
-        assert part.value in (None, "true", "false")
-
-
-@pytest.mark.parametrize("text", CASES.values(), ids=CASES)
-def test_every_operand_has_the_type_that_the_data_path_expects(text):
-    made = plan(text)
-    dimensions = {dimension.name: dimension for dimension in made.dimensions}
-    for join in made.joins:
-        types = {field.name: field.type for field in dimensions[join.dimension].fields}
-        for key in join.keys:
-            assert key.probe.type == types[key.dimension_column]
-    for root in roots_of(made):
-        for part in parts_of(root):
-            check(part)
 
 
 def decimal(precision, scale):

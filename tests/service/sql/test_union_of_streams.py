@@ -131,7 +131,7 @@ def answers(script: str, sent: list[tuple[str, int, int, bytes]]) -> Iterator[An
         )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(queries(), records(), st.booleans())
 def test_a_job_over_several_tables_gives_the_sum_of_what_a_job_over_each_gives(some, sent, is_set):
     ddl = SINK + "".join({each.table.name: each.table.ddl for each in some}.values())

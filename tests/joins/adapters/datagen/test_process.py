@@ -107,7 +107,7 @@ def test_it_ends_when_its_runner_does(options):
     try:
         wait_until(lambda: written(options) > 0, what="rows")
         process.stdin.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
     finally:
         process.kill()
         process.stderr.close()

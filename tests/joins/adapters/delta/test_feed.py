@@ -6,6 +6,7 @@ import struct
 from datetime import date
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -14,7 +15,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.delta import feed as delta_feed
 from joins.adapters.delta.feed import FeedSession
-from joins.adapters.delta.source import abandon, captured_columns, read_state
+from joins.adapters.delta.source import (
+    abandon,
+    captured_columns,
+    check_source_table,
+    read_state,
+)
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field
@@ -338,6 +344,24 @@ def test_a_commit_that_is_too_large_to_compare_is_a_new_copy(path, tmp_path, mon
 
 # Definitions
 # ----------------------------------------------------------------------------------------------
+
+
+def test_texts_that_no_batch_can_hold_are_a_new_copy_and_never_fewer_rows(path):
+    """Arrow splits a column of more than 2 GiB; the memory of these texts is never touched."""
+    giant = pa.py_buffer(np.zeros(1 << 30, np.uint8))
+    bounds = pa.py_buffer(np.array([0, 1 << 30], np.int32).tobytes())
+    text = pa.StringArray.from_buffers(1, bounds, giant)
+    table = check_source_table(path, FIELDS, ("id",))
+    row = pa.RecordBatch.from_arrays(
+        [text if pa.types.is_string(f.type) else pa.nulls(1, f.type) for f in wire_of(table)],
+        schema=wire_of(table),
+    )
+    with pytest.raises(SnapshotNeededError, match="more text than can be compared"):
+        delta_feed._joined(table, [row] * 3)
+
+
+def wire_of(table):
+    return delta_feed.empty_rows(table.columns).schema
 
 
 def test_a_column_that_is_added_or_not_declared_is_no_matter(path, tmp_path):

@@ -9,7 +9,6 @@ from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from tests.support.feeds import feed, table_rows
 
-pytestmark = pytest.mark.timeout(300)
 FEATURES = {
     "plain": {},
     "deletion_vectors": {"delta.enableDeletionVectors": "true"},

@@ -73,7 +73,7 @@ class Table:
         return KeyBounds(self.log.versions, list(KEY))
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(120))
 @given(files=FILES, rows=st.lists(ROW, min_size=1, max_size=3))
 def test_a_key_that_a_file_has_is_never_denied(tmp_path_factory, files, rows):
     table = Table(tmp_path_factory.mktemp("keys"))

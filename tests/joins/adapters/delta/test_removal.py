@@ -137,7 +137,7 @@ def test_a_table_that_cannot_be_removed_is_somebody_elses_to_remove(table):
 STEPS = ("create", "commit", "stage", "other", "user", "file", "file_in_log", "inner", "optimize")
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=7))
 def test_of_all_that_may_be_in_a_directory_only_what_the_job_made_goes(steps):
     with tempfile.TemporaryDirectory() as root:

@@ -26,7 +26,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
+def store(processes: None) -> Iterator[ObjectStore]:
     with object_store() as server:
         yield server
 

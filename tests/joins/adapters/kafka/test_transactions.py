@@ -171,7 +171,6 @@ def reader(kafka):
 
 @settings(
     max_examples=examples(60),
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.data())

@@ -22,7 +22,7 @@ def test_a_value_without_bytes_is_null():
 
 
 @given(st.sampled_from(GOLDEN), st.integers(0, 200), st.binary(max_size=3))
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 def test_damaged_bytes_are_no_value_or_a_text(golden, place, other):
     raw = bytes.fromhex(golden[0])
     data = raw[: place % len(raw)] + other
@@ -33,7 +33,7 @@ def test_damaged_bytes_are_no_value_or_a_text(golden, place, other):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 def test_a_double_is_the_same_number_with_a_point_or_an_exponent(value):
     text = double_text(value)
     assert float(text) == value

@@ -188,7 +188,7 @@ def test_a_column_that_is_not_captured_may_be_missing():
 
 
 @given(st.integers(1, 15), st.integers(0, 15), st.lists(st.integers(0, 3), min_size=4, max_size=4))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_both_bitmaps_are_honoured_whatever_they_are(present, after, nulls):
     """Against the plainest reading: by name, absent is unknown before and unchanged after."""
     values = {0: b"\x02\0\0\0", 1: b"\x02\0bc", 2: b"\x06\0\0\0", 3: bytes(8)}
@@ -214,7 +214,7 @@ def test_both_bitmaps_are_honoured_whatever_they_are(present, after, nulls):
 
 
 @given(st.binary(max_size=60), st.integers(0, 15), st.sampled_from("cud"))
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 def test_bytes_are_rows_to_their_end_or_nothing(images, present, op):
     try:
         found = changes(RowsEvent(op, 1, 4, present, present, images))
@@ -224,7 +224,7 @@ def test_bytes_are_rows_to_their_end_or_nothing(images, present, op):
 
 
 @given(st.binary(max_size=80), st.integers(0, 79))
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 def test_a_damaged_table_map_is_no_table_or_one_with_all_its_columns(data, place):
     body = HASHED[:place] + data
     try:

@@ -9,7 +9,7 @@ from kafka.future import Future
 from joins.adapters.kafka import changelog_producer
 from joins.adapters.kafka.changelog_producer import has_gap
 from joins.adapters.mysql.sender import RESERVED_BYTES, ChangelogSender
-from joins.durable.checkpoint import DeadRows
+from joins.durable.dead_rows import DeadRows, left_out, warning_of
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.adapters.mysql.test_binlog import captured_table
@@ -75,22 +75,42 @@ def test_a_row_waits_for_company_but_not_long(tmp_path, mariadb, kafka):
 
 def test_a_row_that_no_message_can_hold_is_left_out_by_its_key(tmp_path, mariadb, kafka):
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
-        small = replace(config, most_bytes=RESERVED_BYTES + 1_000)
+        copied = tmp_path / "copied.dead.json"
+        DeadRows(copied, 1, 1_000).update([('{"id":1}', 3_000), ('{"id":2}', 2_000)])
+        small = replace(config, most_bytes=RESERVED_BYTES + 1_000, copied_dead_rows=copied)
+        files = (copied, small.dead_rows_file)
         sender = ChangelogSender(small)
         try:
-            assert sender.dead_rows() is None
+            assert left_out(files, 1).rows == {'{"id":1}': 3_000, '{"id":2}': 2_000}
             sender.begin(1, 4)
             sender._append("c", 0, None, [1, "fits"])
             sender._append("c", 0, None, [7, "x" * 2_000])
             sender._append("u", 0, [1, "y" * 2_000], [1, "fits again"])
             sender.flush()
-            warning = sender.dead_rows()
+            warning = warning_of("shop.t", files, 1)
+            first = left_out(files, 1)
+            sender._append("u", 0, [7, "x" * 2_000], [7, "z" * 2_001])
+            sender._append("u", 0, [7, "z" * 2_001], [7, "fits"])
+            sender._append("c", 0, None, [8, "w" * 2_000])
+            sender.flush()
         finally:
             sender.close()
         assert warning["type"] == "rows-too-large"
+        assert '2 rows are missing in the copy of table "shop.t"' in warning["message"]
         assert 'with key {"id":7}' in warning["message"]
         assert "SLUICE_CHANGELOG_MAX_MESSAGE_BYTES" in warning["hint"]
-        kept = DeadRows(small.dead_rows_file, small.generation, small.most_bytes)
-        assert kept.warning("shop.t")["message"].startswith("1 row is missing"), "it is durable"
-        anew = DeadRows(small.dead_rows_file, small.generation + 1, small.most_bytes)
-        assert anew.warning("shop.t") is None, "another copy begins without"
+        assert list(first.rows) == ['{"id":2}', '{"id":7}'], "a change replaces what was copied"
+        now = left_out(files, 1)
+        assert list(now.rows) == ['{"id":2}', '{"id":8}'], "a row that fits again is there"
+        assert warning_of("shop.t", files, 2) is None, "another copy begins without"
+
+
+def test_a_key_counts_once_and_beyond_the_listed_ones_by_number(tmp_path):
+    file = tmp_path / "t.dead.json"
+    dead = DeadRows(file, 1, 100)
+    for _ in range(2):  # sent again after a crash
+        dead.update((f'{{"id":{n}}}', 200) for n in range(5))
+        dead = DeadRows(file, 1, 100)
+    assert len(left_out([file], 1).rows) == 5
+    dead.update((str(n), 200) for n in range(1_200))
+    assert (len(left_out([file], 1).rows), left_out([file], 1).unlisted) == (1_000, 205)

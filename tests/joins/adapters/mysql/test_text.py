@@ -75,7 +75,7 @@ def read_all(data, columns, *, sequence=0, cuts=(1 << 30,)):
 
 
 @given(TABLES, st.integers(0, 255), st.lists(st.integers(1, 70_000), min_size=1, max_size=4))
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400))
 def test_rows_are_what_was_written_however_they_come(table, sequence, cuts):
     columns = len(table[0]) if table else 2
     data = packets([*map(payload, table), EOF], sequence)
@@ -83,7 +83,7 @@ def test_rows_are_what_was_written_however_they_come(table, sequence, cuts):
 
 
 @given(TABLES, st.integers(0, 1 << 20), st.integers(0, 255))
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400))
 def test_damaged_packets_are_errors_or_rows_and_never_read_beyond(table, place, byte):
     data = bytearray(packets([*map(payload, table), EOF]))
     data[place % len(data)] = byte

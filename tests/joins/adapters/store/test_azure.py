@@ -7,7 +7,7 @@ import pytest
 from tests.support.azurite import azurite
 from tests.support.store_tables import check_a_table_of_a_store
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.experiment
 
 
 def test_a_table_in_azure_is_proven_written_once_fenced_and_kept_small(

@@ -6,6 +6,8 @@ from joins.adapters.store_path import prove_conditional_puts
 from joins.plan.errors import StoreRefusedError
 from tests.support.object_store import object_store
 
+pytestmark = pytest.mark.usefixtures("processes")  # a store is a server
+
 
 def test_a_store_with_conditional_puts_passes_and_nothing_stays_there():
     with object_store() as store:

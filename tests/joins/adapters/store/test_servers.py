@@ -11,7 +11,7 @@ from joins.plan.errors import StoreRefusedError
 from service.embedded.java import Java
 from tests.support.s3_servers import S3Server, s3proxy, versity_gateway
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(1_200)]
+pytestmark = pytest.mark.experiment
 Running = Callable[[Path, Java], AbstractContextManager[S3Server]]
 TRIALS = 5
 LOSING: dict[str, Running] = {

@@ -21,7 +21,7 @@ def micros(moment):
 
 
 @given(st.lists(TIMES, max_size=10), st.sampled_from(ZONES))
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_an_instant_is_shown_by_the_clocks_of_a_zone(times, zone):
     instants = [time.replace(tzinfo=dt.UTC) for time in times]
     column = pa.array(instants, pa.timestamp("us", "UTC"))
@@ -30,7 +30,7 @@ def test_an_instant_is_shown_by_the_clocks_of_a_zone(times, zone):
 
 
 @given(st.lists(TIMES, max_size=10), st.sampled_from(ZONES))
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_a_local_time_is_an_instant_with_the_offset_before_a_change(times, zone):
     column = pa.array(times, pa.timestamp("us"))
     expected = [time.replace(tzinfo=ZoneInfo(zone), fold=0).astimezone(dt.UTC) for time in times]

@@ -46,7 +46,7 @@ def table_of(changes):
     return rows
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(CHANGES, st.integers(0, 3))
 def test_the_newest_value_of_each_key_is_the_table(changes, first):
     kinds = pa.array([kind for kind, _, _ in changes], pa.int8()).slice(first)

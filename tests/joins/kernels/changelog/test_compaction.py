@@ -61,7 +61,7 @@ def names(scratch: Path, first, *later):
     return dict(zip(found.tolist(), index.take(rows, ["name"]).column(0).to_pylist(), strict=True))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(commits=histories, data=st.data())
 def test_index_and_state_are_the_same_now_and_after_whatever_comes(scratch, commits, data):
     at = data.draw(st.integers(0, len(commits)))
@@ -77,7 +77,7 @@ def test_index_and_state_are_the_same_now_and_after_whatever_comes(scratch, comm
     assert state(left, dropped) == state(old)
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(commits=histories, seed=st.integers(0, 1 << 16))
 def test_parts_may_be_compacted_in_any_order(scratch, commits, seed):
     """Some files are merged, then the result with others: as long as marks of all are known."""

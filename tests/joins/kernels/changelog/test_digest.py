@@ -107,7 +107,7 @@ def of_task(rows, state, pieces):
     return kept, digest.to_json()
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(changelog=changelogs(), pieces=st.integers(1, 4))
 def test_the_state_carried_from_commit_to_commit_is_that_of_the_records(changelog, pieces):
     model, state = Model(), ChangelogState()
@@ -129,7 +129,7 @@ def test_the_state_carried_from_commit_to_commit_is_that_of_the_records(changelo
     assert state == model.state()
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(changelog=changelogs(), order=st.randoms(use_true_random=False))
 def test_the_state_read_back_from_the_rows_is_the_state_carried(changelog, order):
     state, table = ChangelogState(), []

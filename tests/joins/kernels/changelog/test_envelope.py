@@ -222,7 +222,7 @@ def test_value_beyond_its_declared_type_is_named():
         decode(kafka_rows([record(GOOD.replace('"id":1', '"id":300'))]), columns, topic="t")
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.integers(MIN, 2**63 - 1), st.none() | st.text(max_size=8)), max_size=6)
 )
@@ -236,7 +236,7 @@ def test_what_is_encoded_is_what_is_decoded(rows):
     assert decoded.batch.select(["id", "name"]).to_pylist() == batch.to_pylist()
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(st.integers(MIN, 2**63 - 1), st.none() | st.text(max_size=8)),

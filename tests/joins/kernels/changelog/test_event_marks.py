@@ -109,7 +109,7 @@ rows = st.builds(
 marks = st.builds(mark, partition=st.integers(0, 2), generation=st.integers(1, 2))
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80))
 @given(st.lists(st.lists(rows | marks, max_size=6), max_size=6))
 def test_the_greatest_value_of_complete_copies_is_the_watermark(commits):
     state, seen = EMPTY, []

@@ -82,7 +82,7 @@ def ordered(rows):
     return sorted(rows, key=lambda row: (row["id"], row["_change_type"]))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(steps=STEPS)
 def test_folds_one_after_the_other_are_the_fold_of_all_records(tmp_path_factory, steps):
     """Of records in any order within a fold; at some the table has been copied anew."""

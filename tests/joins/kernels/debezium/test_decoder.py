@@ -114,7 +114,7 @@ BAD = {
     "no_bytes": (({"id": 1}, b""), RecordFault.UNREADABLE, "invalid JSON"),
     "no_object": (({"id": 1}, [1]), RecordFault.UNREADABLE, "no JSON object"),
     "no_utf_8": (({"id": 1}, b'{"op":"\xff"}'), RecordFault.UNREADABLE, "not UTF-8"),
-    "half_a_pair": (({"id": 1}, b'{"op":"\\ud800"}'), RecordFault.UNREADABLE, "surrogate"),
+    "half_a_pair": (({"id": 1}, b'{"op":"\\ud800"}'), RecordFault.LAYOUT, "surrogate"),
     "something_behind": (({"id": 1}, b'{"op":"c"} x'), RecordFault.UNREADABLE, "extra data"),
     "a_member_twice": (({"id": 1}, b'{"op":"c","op":"d"}'), RecordFault.UNREADABLE, "twice"),
     "a_flat_row": (({"id": 1}, ROW), RecordFault.LAYOUT, 'no "op"'),

@@ -55,7 +55,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("element", ARRAYS)
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(mark=MARKS)
 def test_an_array_that_was_not_sent_is_known_by_the_type_of_its_elements(element, mark):
     kind = sql_type(f"ARRAY<{element.partition(' of ')[0]}>")
@@ -111,7 +111,7 @@ def test_the_option_of_a_script_is_that_of_the_reader():
 KEYS = st.one_of(st.none(), st.integers(0, 2))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(st.tuples(st.sampled_from("ud"), st.integers(0, 2), KEYS, st.booleans())))
 def test_a_key_that_contradicts_the_row_before_is_bad(changes):
     """Else the row of the key before would stay for ever; what `before` does not say is no word."""

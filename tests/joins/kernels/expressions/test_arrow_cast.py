@@ -140,7 +140,8 @@ TEXT_ONLY = SOURCES / "kernels" / "expressions" / "casts.py"
 
 def test_nothing_else_casts_to_floating_point():
     for path in sorted(SOURCES.rglob("*.py")):
-        if path != ONE_WAY:
+        text = path.read_text()
+        if path != ONE_WAY and ("float32" in text or "float64" in text):
             found = [line for line, name in casts_in(path) if name in ("float32", "float64")]
             assert found == [], f"{path}: use joins.kernels.expressions.casts"
 

@@ -547,7 +547,7 @@ OPERATORS = {
 }
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     rows=st.lists(st.tuples(MAYBE_INT, MAYBE_INT), min_size=1, max_size=20),
     name=st.sampled_from(sorted(OPERATORS)),

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.strings import regular
@@ -20,9 +20,7 @@ def reference(text, pattern):
     return re.fullmatch(regex, text, re.DOTALL) is not None
 
 
-UNHURRIED = settings(
-    max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+UNHURRIED = settings(max_examples=examples(50))
 
 
 @UNHURRIED

@@ -40,7 +40,7 @@ def months_later(time: dt.datetime, months: int) -> dt.datetime | None:
 
 
 @given(TIMES, st.integers(0, 10**11), st.sampled_from(["+", "-"]))
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 def test_milliseconds_are_added_as_by_the_calendar(times, ms, sign):
     found = called(sign, times, TIME, Constant(str(ms), BIGINT))
     assert found.errors == {}
@@ -53,7 +53,7 @@ def test_milliseconds_are_added_as_by_the_calendar(times, ms, sign):
 
 
 @given(TIMES, st.integers(-5_000, 5_000))
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_months_are_added_as_by_the_calendar(times, months):
     found = called("ADD_MONTHS", times, TIME, Constant(str(months), INT))
     assert found.errors == {}
@@ -66,7 +66,7 @@ def test_months_are_added_as_by_the_calendar(times, months):
 
 
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=20), st.booleans())
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_a_number_is_a_time_or_null_and_of_the_year_0_its_row_fails(numbers, of_seconds):
     precision = Constant("0" if of_seconds else "3", INT)
     found = called("TO_TIMESTAMP_LTZ", numbers, BIGINT, precision)

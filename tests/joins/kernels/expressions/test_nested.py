@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.delta.source import captured_columns
@@ -236,7 +236,7 @@ def text_of(value):
     return json.dumps({"v": value}).encode()
 
 
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_parsing_gives_what_a_reader_of_single_values_gives(data):
     kind = data.draw(KINDS)
@@ -264,7 +264,7 @@ def like(value, kind):
     return [(key, like(item, kind.members[1].type)) for key, item in value.items()]
 
 
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_what_is_written_as_json_is_read_back_the_same(data):
     kind = data.draw(KINDS)
@@ -284,7 +284,7 @@ def exact(kind):
     return replace(kind, precision=6 if kind == TIMESTAMP else kind.precision, members=members)
 
 
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_what_a_dimension_sends_is_in_its_changelog_as_it_was(data):
     kind = exact(data.draw(KINDS.filter(lambda found: found.is_nested)))
@@ -303,7 +303,7 @@ def test_what_a_dimension_sends_is_in_its_changelog_as_it_was(data):
         assert read.column("v").to_pylist() == found.slice(first).to_pylist()
 
 
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_a_nested_value_is_a_change_where_it_is_another_one(data):
     kind = data.draw(KINDS.filter(lambda found: found.is_nested))

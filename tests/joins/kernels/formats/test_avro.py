@@ -100,7 +100,7 @@ def comparable(row):
     return {name: "nan" if value != value else value for name, value in row.items()}
 
 
-@settings(max_examples=examples(600), deadline=None)
+@settings(max_examples=examples(600))
 @given(rows=st.lists(ROWS, max_size=4))
 def test_what_is_written_is_read(rows):
     values = pa.array([written(row) for row in rows], pa.binary())
@@ -110,7 +110,7 @@ def test_what_is_written_is_read(rows):
     assert read.row_index.to_pylist() == list(range(len(rows)))
 
 
-@settings(max_examples=examples(1_500), deadline=None)
+@settings(max_examples=examples(1_500))
 @given(row=ROWS, data=st.data())
 def test_damaged_bytes_are_bad_or_what_the_reference_reads(row, data):
     value = bytearray(written(row))
@@ -130,7 +130,7 @@ def test_damaged_bytes_are_bad_or_what_the_reference_reads(row, data):
     assert comparable(got) == comparable(as_read(expected))
 
 
-@settings(max_examples=examples(1_000), deadline=None)
+@settings(max_examples=examples(1_000))
 @given(values=st.lists(st.none() | st.binary(max_size=30), max_size=4))
 def test_no_bytes_raise(values):
     starts = [None if each is None else b"\0\0\0\0\7" + each for each in values]
@@ -262,7 +262,7 @@ DECLARED = {
 }
 
 
-@settings(max_examples=examples(500), deadline=None)
+@settings(max_examples=examples(500))
 @given(
     data=st.data(),
     carrier=st.sampled_from(CARRIERS),

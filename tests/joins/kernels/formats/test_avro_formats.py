@@ -44,7 +44,7 @@ def of_fastavro(how, fields, rows, schema):
     return [fastavro.schemaless_reader(io.BytesIO(text), parsed) for text in texts]
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(120))
 @given(batches((*ALL_TYPES, *NOT_NULL)))
 def test_what_is_written_is_read_here_and_by_fastavro(rows):
     fields = (*ALL_TYPES, *NOT_NULL)
@@ -69,7 +69,7 @@ MADE = st.none() | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(120))
 @given(
     st.lists(
         st.tuples(

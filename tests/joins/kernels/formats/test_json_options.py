@@ -139,7 +139,7 @@ def test_nulls_are_left_out_if_it_is_asked_for(row, text):
     assert read(how, FIELDS[:3], [text.encode()]).batch.equals(rows)
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(batches(ALL_TYPES))
 def test_what_is_written_is_read(rows):
     iso = form(KafkaFormat.JSON, timestamp_format__standard="ISO-8601")

@@ -81,7 +81,7 @@ def test_what_is_written_is_read(name):
     fields = (Field("c", SqlType(name)),)
     utf_16 = form(KafkaFormat.RAW, charset="UTF-16LE")
 
-    @settings(max_examples=examples(60), deadline=None)
+    @settings(max_examples=examples(60))
     @given(batches(fields), st.sampled_from([PLAIN, LITTLE, utf_16]))
     def holds(rows, how):
         parsed = read(how, fields, written(how, fields, rows))

@@ -40,7 +40,7 @@ def is_written(how, fields, rows):
 def test_csv_is_read_as_it_was_written(options):
     texts = TEXTS.filter(lambda text: text not in (NULL, "NULL"))
 
-    @settings(max_examples=examples(120), deadline=None)
+    @settings(max_examples=examples(120))
     @given(batches(ALL_TYPES, texts))
     def holds(rows):
         null = "NULL" if "\\" in (options.get("escape_character"),) else NULL
@@ -74,7 +74,7 @@ PARTS = (
 NUMBERS = st.none() | st.integers(-99, 99)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(
     st.lists(
         st.tuples(
@@ -94,7 +94,7 @@ def test_parts_of_cells_are_read_as_they_were_written(rows, elements):
     assert repr(parsed.batch.to_pylist()) == repr(batch.to_pylist())  # NaN is NaN here
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(batches((Field("a", STRING, nullable=False), Field("b", STRING, nullable=False))))
 def test_pythons_module_reads_what_is_written(rows):
     fields = (Field("a", STRING), Field("b", STRING))

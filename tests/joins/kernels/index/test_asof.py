@@ -184,7 +184,7 @@ changes = st.lists(
 ).map(lambda found: [change(*one, pos) for pos, one in enumerate(found)])
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(history=changes, data=st.data())
 def test_an_index_has_the_versions_that_the_operator_has(history, data):
     cuts = data.draw(st.lists(st.integers(0, len(history)), max_size=5).map(sorted))
@@ -262,7 +262,7 @@ def shown(index):
     return dict(zip(at.tolist(), index.take(rows, ["name"]).column(0).to_pylist(), strict=True))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(history=changes, later=changes, data=st.data())
 def test_compaction_keeps_what_may_be_asked_for_and_the_newest_rows(history, later, data):
     from_ms = data.draw(st.none() | st.integers(0, TIMES[-1]))

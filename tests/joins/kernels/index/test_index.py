@@ -173,7 +173,7 @@ def changelogs(draw):
     return commits
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(commits=changelogs(), spec=st.sampled_from(list(ALL_KEYS)), data=st.data())
 def test_every_version_answers_as_the_changelog_says(commits, spec, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp("index")

@@ -208,7 +208,7 @@ def assert_no_difference(values, schema):
             assert str(first.batch.to_pylist()) == str(other.batch.to_pylist())
 
 
-@settings(max_examples=examples(2_000), deadline=None)
+@settings(max_examples=examples(2_000))
 @given(batches(), st.sampled_from([pa.binary(), pa.large_binary()]), st.integers(0, 2))
 def test_it_makes_no_difference_who_reads_a_value(batch, kind, start):
     schema, texts = batch
@@ -223,7 +223,7 @@ ONE_VALUE = st.one_of(
 )
 
 
-@settings(max_examples=examples(1_000), deadline=None)
+@settings(max_examples=examples(1_000))
 @given(st.sampled_from([None, *KINDS]), st.lists(ONE_VALUE, min_size=20, max_size=40))
 def test_it_makes_no_difference_who_reads_the_value_of_a_member(kind, texts):
     schema = pa.schema([("y", pa.string())] if kind is None else [("x", kind)])

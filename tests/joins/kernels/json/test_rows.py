@@ -377,7 +377,7 @@ def expected_row(pairs):
     return {"a": number, "s": text}
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400))
 @given(st.lists(VALUES, max_size=12), st.integers(1, 64))
 def test_every_row_comes_from_its_own_record(values, block_bytes):
     json_rows._BLOCK_BYTES, kept = block_bytes, json_rows._BLOCK_BYTES

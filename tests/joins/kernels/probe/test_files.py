@@ -70,7 +70,7 @@ def is_exact(value):
     return not isinstance(value, dt.datetime) or value.microsecond % 1000 == 0
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(batches=BATCHES)
 def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(tmp_path_factory, batches):
     root = tmp_path_factory.mktemp("table")

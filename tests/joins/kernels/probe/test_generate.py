@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.adapters import datagen
 from joins.adapters.datagen import texts_of
 from joins.kernels.probe.generate import Material, generate, sequence_length
 from joins.plan.errors import SourceError
@@ -53,11 +54,17 @@ SEQUENCES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _few_texts(monkeypatch):
+    """A tenth of them: to make one takes a millisecond."""
+    monkeypatch.setattr(datagen, "_OF_EACH", 200)
+
+
 def column(kind, rule, rows=range(1000)):
     return generate((Field("v", KINDS[kind]),), (rule,), 1, rows).column(0)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     first=st.integers(0, 2**40),
     counts=st.lists(st.integers(1, 40), min_size=1, max_size=4),

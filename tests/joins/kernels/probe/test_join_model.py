@@ -417,7 +417,7 @@ def a_world(random: Random) -> World:
 RANDOMS = st.randoms(use_true_random=True)  # its values are spread as they are asked for
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(random=RANDOMS)
 def test_a_batch_is_what_nested_loops_give(random, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
@@ -425,7 +425,7 @@ def test_a_batch_is_what_nested_loops_give(random, tmp_path_factory):
         check(tmp_path_factory.mktemp("join"), a_world(random))
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(random=RANDOMS)
 def test_a_batch_is_the_same_when_all_hashes_are_equal(random, tmp_path_factory):
     same = lambda columns: np.zeros(len(columns[0]), dtype=np.uint64)  # noqa: E731

@@ -1,5 +1,6 @@
 """Every kind of poison among good records: its own verdict, its own reason, nobody else's row."""
 
+import itertools
 import random
 from dataclasses import replace
 
@@ -55,8 +56,14 @@ def expected_row(name):
     return {**ROWS[name], "name": NAMES.get(ROWS[name]["user_id"])}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "between", "last"])
+def everywhere():
+    """Each kind in each place; a large one takes seconds in each, and is between in every run."""
+    for kind, (place, name) in itertools.product(KINDS, enumerate(("first", "between", "last"))):
+        marks = [pytest.mark.matrix] if kind not in SMALL and name != "between" else []
+        yield pytest.param(kind, place, id=f"{kind.name}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("kind", "place"), list(everywhere()))
 def test_poison_has_its_verdict_and_its_neighbours_their_rows(indexes, kind, place):
     values = list(NEIGHBOURS)
     values.insert(place, kind.value)

@@ -281,7 +281,7 @@ def test_an_empty_batch_has_no_rows_and_the_right_schema(tmp_path):
 CITIES = st.sampled_from(["Oslo", "Rome", None, "Bonn"])
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     towns=st.lists(CITIES, max_size=8),
     cities=st.lists(CITIES, max_size=8),

@@ -85,7 +85,7 @@ def expected(data):
     ]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(BATCH, max_size=4), st.data())
 def test_records_are_those_that_the_client_reads(batches, data):
     whole = joined(batches)
@@ -99,7 +99,7 @@ def test_records_are_those_that_the_client_reads(batches, data):
     assert rows(read(whole, (first, end))) == inside
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(BATCH, min_size=1, max_size=3), st.data())
 def test_what_the_broker_cuts_off_comes_with_the_next_fetch(batches, data):
     whole = joined(batches)
@@ -111,7 +111,7 @@ def test_what_the_broker_cuts_off_comes_with_the_next_fetch(batches, data):
     assert known + rest == expected(whole)
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(BATCH, st.data())
 def test_a_byte_that_is_not_as_it_was_sent_is_never_read(batch, data):
     whole = bytearray(joined([batch]))
@@ -121,7 +121,7 @@ def test_a_byte_that_is_not_as_it_was_sent_is_never_read(batch, data):
         read(bytes(whole))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(BATCH, st.data())
 def test_a_damaged_record_is_found_even_under_a_right_checksum(batch, data):
     records, _ = batch

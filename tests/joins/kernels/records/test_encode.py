@@ -58,7 +58,7 @@ def as_read(record):
     return record.key, record.value, record.headers
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     st.lists(ROW, max_size=12),
     st.integers(0, 4),
@@ -81,7 +81,7 @@ def test_each_row_is_read_back_from_the_partition_of_its_key_in_its_order(
     assert found == expected
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(ROW, min_size=1, max_size=12), st.integers(1, 900))
 def test_a_body_is_no_larger_than_allowed_unless_one_record_is(rows, body_bytes):
     for row in bodies_of(rows, Places(1, 0, body_bytes)).to_pylist():

@@ -50,7 +50,7 @@ def columns(keys):
     return [pa.array([key[at] for key in keys], pa.int64()) for at in range(2)]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(a=NUMBER, b=NUMBER, other=NUMBER)
 def test_keys_that_share_a_hash_are_two(tmp_path_factory, a, b, other):
     keys = [(a, b), (other, sharing(a, b, other))]
@@ -61,7 +61,7 @@ def test_keys_that_share_a_hash_are_two(tmp_path_factory, a, b, other):
     assert len(known) == len(set(keys))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(data=st.data())
 def test_each_key_has_the_number_that_it_came_with_first_also_in_another_process(
     tmp_path_factory, data
@@ -94,7 +94,7 @@ def test_large_runs_are_mapped_and_leave_no_file(tmp_path):
         keys = [pa.array(np.arange(first, first + 50_000))]
         known.add(key_hashes(keys), np.zeros(50_000, np.int32))
     assert len(known) == 1_000_000
-    large = [run for run in known._runs if len(run) > 50_000]
+    large = [run for run in known._runs.all if len(run) > 50_000]
     assert large
     assert all(isinstance(run.hashes, np.memmap) for run in large)
     again = [pa.array(np.arange(0, 1_000_000, 3))]
@@ -103,7 +103,7 @@ def test_large_runs_are_mapped_and_leave_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(texts=st.lists(st.text(max_size=300), min_size=1, max_size=20, unique=True))
 def test_the_two_hashes_of_a_text_are_of_different_seeds(texts):
     one, other = key_hashes([pa.array(texts, pa.string())])

@@ -25,6 +25,7 @@ def piece(partition, first, times, marks=None, position=0):
         np.maximum.accumulate(times),
         times,
         np.full(count, position, np.int64),
+        np.zeros(count, np.int64),
         np.array(codes, np.int8),
         np.ones(count, np.int8),
         rows,

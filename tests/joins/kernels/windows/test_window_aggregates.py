@@ -144,7 +144,7 @@ def test_rows_that_a_filter_leaves_out_do_not_count():
     assert fired(items, nothing) == ([0, None, 0], 1)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30))
 @given(
     values=st.lists(
         st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1)), min_size=1, max_size=20

@@ -66,7 +66,7 @@ class Table:
         self.rows[window] = n
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(
     spec=WINDOWS,
     query=QUERIES,

@@ -100,7 +100,7 @@ def play(spec, steps, *, per_batch, start_ms=START, on_fired=lambda each: None):
     return kernels, operator
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(
     spec=FIXED,
     steps=st.one_of(steps(["a", "b", None], 25, 30), steps(["a", None], 8, 3)),  # mostly late
@@ -133,7 +133,7 @@ SESSIONS = st.builds(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     spec=SESSIONS,
     steps=st.one_of(steps(["a", "a", None], 10, 12), steps(["a"], 8, 2)),

@@ -1,0 +1,126 @@
+"""Dead letters of a dimension: rows that no message of its changelog topic can hold."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
+
+_NEWEST = 1_000
+SUFFIX = ".dead.json"
+
+
+class DeadRows:
+    """The rows that one writer has left out in one generation of a copy; durable, for one thread.
+
+    A key counts once, however often its row was left out, and no longer once a change of it fits.
+    The newest keys are listed. `copied` is the file of another writer of the same generation whose
+    rows this writer's changes replace, too.
+    """
+
+    def __init__(
+        self, path: Path, generation: int, most_bytes: int, copied: Path | None = None
+    ) -> None:
+        self._path, self._copied = path, copied
+        self._generation, self._most_bytes = generation, most_bytes
+        value = _read(path, generation)
+        self._rows: dict[str, int] = dict(value.get("rows", {}))
+        self._unlisted: int = value.get("unlisted", 0)
+        self._replaced: set[str] = set(value.get("replaced", ()))
+        self._seen_ns = -1
+        self._of_copy: frozenset[str] = frozenset()
+
+    @property
+    def may_change(self) -> bool:
+        """True if a change that fits may replace a row that was left out."""
+        return bool(self._rows or self._keys_of_copy())
+
+    def update(self, written: Iterable[tuple[str, int | None]]) -> None:
+        """Take keys in the order of their changes, with the bytes of a row that was left out."""
+        before = dict(self._rows), self._unlisted, len(self._replaced)
+        of_copy = self._keys_of_copy()
+        for key, size_bytes in written:
+            if key in of_copy:
+                self._replaced.add(key)
+            self._rows.pop(key, None)
+            if size_bytes is not None:
+                self._rows[key] = size_bytes
+        for key in list(self._rows)[:-_NEWEST]:
+            del self._rows[key]
+            self._unlisted += 1
+        if before != (self._rows, self._unlisted, len(self._replaced)):
+            self._write()
+
+    def _keys_of_copy(self) -> frozenset[str]:
+        if self._copied is None:
+            return frozenset()
+        try:
+            seen_ns = self._copied.stat().st_mtime_ns
+        except FileNotFoundError:
+            return frozenset()
+        if seen_ns != self._seen_ns:
+            self._of_copy = frozenset(_read(self._copied, self._generation).get("rows", {}))
+            self._seen_ns = seen_ns
+        return self._of_copy
+
+    def _write(self) -> None:
+        value = {
+            "generation": self._generation,
+            "most_bytes": self._most_bytes,
+            "rows": self._rows,
+            "unlisted": self._unlisted,
+            "replaced": sorted(self._replaced),
+        }
+        write_json_atomically(self._path, value)
+
+
+def _read(path: Path, generation: int) -> Mapping[str, Any]:
+    value = read_json(path)
+    return {} if value is None or value["generation"] != generation else value
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The rows that a dimension lacks: key → bytes, number of those not listed, limit in bytes."""
+
+    rows: Mapping[str, int]
+    unlisted: int
+    most_bytes: int
+
+
+def dead_rows_of(checkpoint: Checkpoint, dimension: str) -> LeftOut:
+    """What a dimension lacks in the generation that its source copies or follows."""
+    source, cdc = checkpoint.source_file(dimension), checkpoint.cdc_file(dimension)
+    state = read_json(source)
+    generation = 0 if state is None else state.get("generation", 0)
+    return left_out((source.with_suffix(SUFFIX), cdc.with_suffix(SUFFIX)), generation)
+
+
+def left_out(files: Iterable[Path], generation: int) -> LeftOut:
+    """What the writers of one dimension have left out in `generation`."""
+    values = [value for file in files if (value := _read(file, generation))]
+    replaced = {key for value in values for key in value["replaced"]}
+    rows: dict[str, int] = {}
+    for value in values:
+        own = set(value["replaced"])
+        rows |= {k: n for k, n in value["rows"].items() if k in own or k not in replaced}
+    unlisted = sum(value["unlisted"] for value in values)
+    return LeftOut(rows, unlisted, min((value["most_bytes"] for value in values), default=0))
+
+
+def warning_of(table: str, files: Iterable[Path], generation: int) -> Mapping[str, Any] | None:
+    dead = left_out(files, generation)
+    if not dead.rows:
+        return None
+    key, size_bytes = list(dead.rows.items())[-1]
+    count = len(dead.rows) + dead.unlisted
+    were = "row is" if count == 1 else "rows are"
+    return {
+        "type": "rows-too-large",
+        "message": f'{count} {were} missing in the copy of table "{table}", the last one with key '
+        f"{key}: {size_bytes} bytes, a message of the changelog topic has "
+        f"{dead.most_bytes} at the most",
+        "hint": f"Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES above {size_bytes + (1 << 17)} and submit "
+        "the job again, or declare fewer columns; sluice dlq ls names all keys.",
+    }

@@ -1,0 +1,6 @@
+-- error: option "debezium-json.source.table-pattern" is "d_(", which is not a regular expression
+-- fixed: 'd_(' => 'd_.*'
+-- with: s_plain … out_bigint_string join_name
+CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
+    'connector' = 'kafka', 'topic' = 'shop.shop.d', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-json', 'debezium-json.source.table-pattern' = 'd_('
+);
