@@ -276,6 +276,13 @@ class Settings(BaseSettings):
         ge=1,
         le=50_000_000,
     )
+    freshness_interval_s: float = _setting(
+        1.0,
+        "Pause between two questions to a source about its time and the position of its log.",
+        "0.2 to 60",
+        ge=0.2,
+        le=60,
+    )
     build_trigger_ms: int = _setting(
         100, "Least time between two build batches.", "100 to 60000", ge=100, le=60_000
     )

@@ -58,6 +58,7 @@ The same, as a program:
 | `combine` | what do many channels add up to? The only such rule. |
 | `valve`, `combined` | which channels count, within an input and between inputs? |
 | `gate`, `phase`, `evidence` | when may the join start, what waits, what is the evidence? |
+| `freshness` | how far is a table after the opening, which records may meet it? |
 | `foreign`, `notifications` | when is a table complete that somebody else copies into a topic? |
 | `generators`, `outputs`, `emission`, `alignment` | where do watermarks come from, who must wait? |
 | `timers`, `operator` | what happens when time moves? |

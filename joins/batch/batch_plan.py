@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -20,8 +20,10 @@ from joins.plan.errors import FencedError
 from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
 from joins.stream.guards import first_offsets, wrong_topic
 from joins.worker.work import spread
+from watermark.freshness import Proof
 
 _WAIT_S = 0.5
+_HELD_S = 0.2
 _KNOWN_S = 1.0  # readers know a topic by its id
 _RECORDS_ON_EVENT = 20_000  # each may move the watermark; every work item has all moves
 
@@ -52,6 +54,8 @@ class BatchPlan:
     versions: Mapping[str, int]
     event: EventPin | None
     now_ms: int
+    proofs: Mapping[str, Proof] = field(default_factory=dict)
+    stale_released: bool = False
 
     def has_records(self) -> bool:
         return any(end > self.start.get(p, 0) for p, end in self.end.items())
@@ -84,6 +88,9 @@ class BatchPlanner:
     def wait(self, behind: Mapping[int, int]) -> None:
         """Return once there are records after these offsets, or after half a second."""
         ends = self._settings.life.end_offsets
+        if self._hooks.staleness.holding is not None:
+            time.sleep(_HELD_S)  # records are there, and wait for a table
+            return
         open_ones = {p: o for p, o in behind.items() if ends is None or o < ends.get(p, 0)}
         if open_ones:
             self._records.wait(self._settings.topics, open_ones, _WAIT_S)
@@ -101,7 +108,13 @@ class BatchPlanner:
         there = self._ends(behind, limit)
         start = first_offsets(behind, there, life)
         there = up_to_backlog(start, there, life.backlog_offsets)
-        return self._planned(number, (start, spread(start, there, limit)), state)
+        versions = self._versions(number)
+        proofs = self._hooks.proofs(versions)
+        end, released = self._hooks.staleness.cut(
+            start, spread(start, there, limit), proofs, self._cluster.offsets_at
+        )
+        plan = self._planned((start, end), versions, state)
+        return replace(plan, proofs=proofs, stale_released=released)
 
     def _ends(self, behind: Mapping[int, int], limit: int) -> Mapping[int, int]:
         """End offsets, at most a second old if they suffice for a whole batch."""
@@ -120,17 +133,19 @@ class BatchPlanner:
         return known.ends
 
     def quiet(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
-        return self._planned(number, (behind, behind), state)
+        return self._planned((behind, behind), self._versions(number), state)
+
+    def _versions(self, number: int) -> Mapping[str, int]:
+        life = self._settings.life
+        first = life.versions if number == life.first_batch else None
+        return dict(self._hooks.versions() if first is None else first)
 
     def _planned(
         self,
-        number: int,
         offsets: tuple[Mapping[int, int], Mapping[int, int]],
+        versions: Mapping[str, int],
         state: EventState,
     ) -> BatchPlan:
-        life = self._settings.life
-        first = life.versions if number == life.first_batch else None
-        versions = dict(self._hooks.versions() if first is None else first)
         now_ms = max(time.time_ns() // 1_000_000, state.clock_ms)
         if self._parts is None:
             return BatchPlan(*offsets, versions, None, now_ms)
@@ -179,6 +194,8 @@ class BatchPlanner:
                 epoch=self._hooks.epoch,
                 source_ts_ms=dict(self._hooks.source_times(plan.versions)),
                 event=plan.event,
+                as_of=plan.proofs,
+                stale_released=plan.stale_released,
             )
         )
         if pin.epoch > self._hooks.epoch:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog
 from joins.batch.event_state import EventState
+from joins.batch.staleness import StalenessGate
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
 from joins.loop import LoopGuards
@@ -20,6 +21,7 @@ from joins.plan.stream_topics import StreamTopics, index_of
 from joins.stream.guards import records_expired
 from joins.worker.topic_reader import TopicReader, range_item
 from joins.worker.work import Work, parallelism, split
+from watermark.freshness import Proof
 
 
 def check_fence(pins: PinStore, log: DeltaLog, epoch: int) -> None:
@@ -86,6 +88,8 @@ class ProbeHooks:
     Attributes:
         versions: dimension → newest version that can be looked up.
         source_times: versions → when the newest change in each was made, None if unknown.
+        proofs: versions → dimension → what its source proves of the version.
+        staleness: holds records that are too new for a dimension.
         limit: maximum records of the next batch.
         restore: rebuilds lost or damaged indexes of pinned versions.
         on_pin: a batch begins under this pin.
@@ -98,6 +102,8 @@ class ProbeHooks:
     dead_letters: DeltaLog
     versions: Callable[[], Mapping[str, int]]
     source_times: Callable[[Mapping[str, int]], Mapping[str, int | None]]
+    proofs: Callable[[Mapping[str, int]], Mapping[str, Proof]]
+    staleness: StalenessGate
     limit: Callable[[], int]
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]

@@ -20,11 +20,13 @@ from joins.adapters.delta.log import DeltaLog, FileActions
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, Ranges
 from joins.dimension.changelog_topic import ChangelogTopic, KnownTopic
+from joins.dimension.freshness import TableFreshness
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
     ChangelogEventTime,
     ChangelogState,
+    Position,
     compacted_reads,
 )
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema, decode, now_ms
@@ -78,7 +80,7 @@ class CommittedBatch:
     """What one commit of the changelog makes true.
 
     `marked_partitions` have their watermark record in this commit, which appends `streamed`
-    changes, the newest at `source_ts_ms`, 0 without one.
+    changes, the newest at `source_ts_ms`, 0 without one; `low_water` is the oldest one's position.
     """
 
     version: int
@@ -86,6 +88,7 @@ class CommittedBatch:
     marked_partitions: tuple[int, ...]
     streamed: int
     source_ts_ms: int
+    low_water: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ class BuildHooks:
     on_commit: Callable[[CommittedBatch], None]
     rest: Callable[[], object]
     guards: LoopGuards
+    freshness: TableFreshness
 
 
 def stage_changes(
@@ -207,9 +211,11 @@ class BuildSide:
         FencedError, RecordsExpiredError (uncommitted records are gone), SourceUnavailableError.
         """
         before, topic = self._hooks.state(), self._topic.now
+        answers = self._hooks.freshness.waiting()  # before the look: the ends are behind them
         ends = self._topic.look(self._cluster)
         if ends is None or topic is None or topic != self._topic.now:
             return False  # the source's coordinator makes another topic and reports it
+        self._hooks.freshness.placed(answers, topic.number, ends, before.next_offsets)
         first = {p: max(topic.first, before.next_offsets.get(p, 0)) for p in ends}
         upto = spread(first, ends, self._settings.max_records_per_batch)
         start = {p: first[p] for p in upto}
@@ -273,6 +279,7 @@ def _committed(
         marked_partitions=tuple(sorted(digest.marks)),
         streamed=digest.streamed,
         source_ts_ms=digest.source_ts_ms,
+        low_water=digest.low_water,
     )
 
 

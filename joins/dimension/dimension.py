@@ -24,14 +24,16 @@ from joins.dimension.build_side import (
 )
 from joins.dimension.changelog_topic import ChangelogTopic, first_before
 from joins.dimension.fold import Fold, FoldPolicy, FoldSchedule
+from joins.dimension.freshness import TableFreshness
 from joins.dimension.index_keeper import IndexKeeper
-from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState
+from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState, Position
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.kernels.index.index import IndexSpec
 from joins.kernels.table_path import TablePath
 from joins.loop import Loop, LoopGuards
 from joins.plan.plan import Dimension, FileSource, TopicSource
 from joins.worker.index_source import Folded, newest_fold
+from watermark.freshness import Proof
 from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)
@@ -95,6 +97,7 @@ class DimensionRuntime:
             is_shared=places.index_is_shared,
         )
         self.counts = DimensionCounts()
+        self.freshness = TableFreshness()
         self._on_watermark = on_watermark
         self.topic = topic  # None if another job creates it
         if topic is not None:
@@ -103,6 +106,7 @@ class DimensionRuntime:
         # one value, as other threads read version and state together
         self._head = (0, ChangelogState())
         self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
+        self._low_water: tuple[tuple[int, Position], ...] = ()  # by version, of its own changes
         self._active_at_ms: dict[int, int] = {}
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()
@@ -177,6 +181,27 @@ class DimensionRuntime:
         known = self._state_of(version)
         return None if known is None else known.source_ts_ms or None
 
+    def proof(self, version: int) -> Proof | None:
+        """What the source proves of `version`: its T and position; None without a proof."""
+        known = self._state_of(version)
+        committed = None if known is None else known.next_offsets
+        return self.freshness.at(committed, has_ended=self._has_all())
+
+    def channel_time(self, partition: int) -> Watermark | None:
+        """`(T, true)` of a partition's committed changes; None without a proof."""
+        committed = self.state.next_offsets.get(partition, 0)
+        return self.freshness.channel(partition, committed, has_ended=self._has_all())
+
+    def changes(self, after: int, version: int) -> dict[str, list[int] | None]:
+        """(file, pos) of the oldest change that versions behind `after` add, and of the newest."""
+        low = [position for at, position in self._low_water if after < at <= version]
+        known = self._state_of(version)
+        high = max(known.high_water.values(), default=None) if known is not None else None
+        return {
+            "added": list(min(low)[1:3]) if low else None,
+            "through": None if high is None else list(high[1:3]),
+        }
+
     def replay_watermarks(self) -> None:
         self._tell_watermarks(tuple(self.state.marks))
 
@@ -207,6 +232,7 @@ class DimensionRuntime:
             on_commit=self._committed,
             rest=rest,
             guards=guards,
+            freshness=self.freshness,
         )
 
     def serve_index(self) -> int:
@@ -229,6 +255,10 @@ class DimensionRuntime:
         self._note_activity(batch.state)
         self._warn_of_times(batch.state.events)
         self._trimmable = dict(self.state.next_offsets)
+        self._forget_proofs()
+        if batch.low_water is not None:
+            lowest = (batch.version, batch.low_water)
+            self._low_water = (*self._low_water[-_STATES_KEPT:], lowest)
         self._advance(batch.version, batch.state)
         delay_ms = self.counts.delay_ms
         if batch.source_ts_ms:
@@ -238,6 +268,12 @@ class DimensionRuntime:
             self.keeper.prepare(batch.version)
         self._restart_channels(before)
         self._tell_watermarks(batch.marked_partitions)
+
+    def _forget_proofs(self) -> None:
+        ready = self.keeper.ready_version
+        known = None if ready is None else self._state_of(ready)
+        if known is not None:
+            self.freshness.forget_before(known.next_offsets)
 
     def _note_activity(self, state: ChangelogState) -> None:
         known, now_ms = self.state.next_offsets, time.time_ns() // 1_000_000

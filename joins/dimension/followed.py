@@ -129,6 +129,7 @@ class CommitReader:
             marked_partitions=tuple(sorted(digest.marks)),
             streamed=digest.streamed,
             source_ts_ms=digest.source_ts_ms,
+            low_water=digest.low_water,
         )
 
 

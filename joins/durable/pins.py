@@ -12,7 +12,9 @@ from joins.durable.checkpoint import create_json_once, read_json, remove_durably
 from joins.durable.stored import StoredFiles, stored_files
 from joins.plan.errors import CheckpointError
 from joins.plan.stream_topics import SPAN, StreamTopics
+from watermark.freshness import Proof, ProofKind
 
+_OF_A_PROOF = ("time_ms", "position", "kind", "source_ms")
 ABSENT: Any = ...  # the pin of an older runner lacks this value
 
 
@@ -63,6 +65,10 @@ class Pin:
         epoch: the runner's epoch when the pin was written.
         source_ts_ms: dimension → source time of the newest change in the version; None if the
             version has no change from the binlog, or if it is unknown.
+        as_of: dimension → what its source proves of the version: T and position; absent without
+            a proof.
+        stale_released: an operator had released records from `join.max-staleness`, and some of the
+            batch may be too new for its tables.
         event: watermarks, channels and state versions before the batch; None if the job has neither
             event time nor windows.
     """
@@ -76,6 +82,8 @@ class Pin:
     epoch: int
     source_ts_ms: Mapping[str, int | None] = field(default_factory=dict)
     event: EventPin | None = None
+    as_of: Mapping[str, Proof] = field(default_factory=dict)
+    stale_released: bool = False
 
     @property
     def of_event(self) -> EventPin:
@@ -142,6 +150,8 @@ class PinStore:
             epoch=value["epoch"],
             source_ts_ms=value.get("source_ts_ms") or {},
             event=None if event is None else EventPin.of(event),
+            as_of={name: _proof(each) for name, each in value.get("as_of", {}).items()},
+            stale_released=value.get("stale_released", False),
         )
 
     def create(self, pin: Pin) -> Pin:
@@ -180,6 +190,8 @@ class PinStore:
 
 def pin_json(pin: Pin) -> dict[str, Any]:
     event = {} if pin.event is None else {"event": pin.event.as_json()}
+    as_of = {name: _proof_json(proof) for name, proof in sorted(pin.as_of.items())}
+    released = {"stale_released": True} if pin.stale_released else {}
     return {
         "batch": pin.batch,
         "topic": pin.topic,
@@ -189,8 +201,24 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         "batch_timestamp_ms": pin.batch_timestamp_ms,
         "epoch": pin.epoch,
         "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
+        **({"as_of": as_of} if as_of else {}),
+        **released,
         **event,
     }
+
+
+def _proof_json(proof: Proof) -> dict[str, Any]:
+    content = proof.as_json()
+    return {name: content[name] for name in _OF_A_PROOF if content[name] is not None}
+
+
+def _proof(value: Mapping[str, Any]) -> Proof:
+    return Proof(
+        time_ms=value["time_ms"],
+        position=value["position"],
+        kind=ProofKind(value["kind"]),
+        source_ms=value.get("source_ms"),
+    )
 
 
 def shown_pin(pin: Pin, topics: StreamTopics) -> dict[str, Any]:

@@ -10,7 +10,7 @@ the probe, until it is acknowledged.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,9 @@ from joins.batch.batch_plan import ProbeSteps
 from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings, check_fence
 from joins.batch.inserts import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
+from joins.batch.staleness import StalenessGate
 from joins.dimension.build_side import BuildPace, BuildSettings
+from joins.durable.pins import Pin
 from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
@@ -38,15 +40,17 @@ from joins.plan.errors import (
     ForeignRecordError,
     NothingToAcknowledgeError,
     SnapshotUnprovenError,
+    StaleTableError,
     StoppingError,
 )
-from joins.plan.plan import KafkaSource
+from joins.plan.plan import Dimension, KafkaSource
 from joins.source.chunk_reader import in_background
 from joins.source.coordinator import evidence_of
 from joins.stream.bounds import BatchLimit
 from joins.stream.watches import TopicDiscovery
 from joins.worker.topic_reader import TopicReader
 from watermark.errors import SluiceError
+from watermark.freshness import Proof
 from watermark.model import Watermark
 
 _log = structlog.get_logger(__name__)
@@ -86,12 +90,18 @@ class TemporalJoin:
                 accept_outputs=parts.inserts.accept,
             )
         )
+        self.staleness = StalenessGate(
+            bounds_of(parts.plan.dimensions),
+            parts.checkpoint.directory / "stale.json",
+            parts.checkpoint.directory / "acknowledgements.jsonl",
+        )
         first = parts.inserts.first
         self.event = (
             None if parts.event is None else EventSide(parts.event, parts.dimensions, first)
         )
         self.progress = self.control.progress
         self._probe: Loop | None = None
+        self._last_versions: Mapping[str, int] = {}  # of the pin before; empty after a start
         self._requests = Requests(
             parts.requests,
             {
@@ -132,6 +142,7 @@ class TemporalJoin:
             for output in self.parts.outputs:
                 output.commit_epoch(self.parts.meta.epoch)
             self.control.open()
+            self._restore_proofs()
             if not self.is_finished:
                 self._work()
             self.reporter.stop(_REPORT_ENDS_S)
@@ -273,9 +284,11 @@ class TemporalJoin:
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,
             source_times=self._source_times,
+            proofs=self._proofs,
+            staleness=self.staleness,
             limit=self._limit.records,
             restore=self._restore_indexes,
-            on_pin=self.progress.begins,
+            on_pin=self._pinned,
             check=self.control.check,
             on_finish=self._finished,
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
@@ -318,6 +331,28 @@ class TemporalJoin:
     def _source_times(self, versions: Mapping[str, int]) -> Mapping[str, int | None]:
         named = {d.dimension.name: d for d in self.parts.dimensions}
         return {name: named[name].source_time_ms(version) for name, version in versions.items()}
+
+    def _proofs(self, versions: Mapping[str, int]) -> Mapping[str, Proof]:
+        named = {d.dimension.name: d for d in self.parts.dimensions}
+        proofs: dict[str, Proof] = {}
+        for name, version in versions.items():
+            proof, last = named[name].proof(version), self._last_versions.get(name)
+            if proof is not None:
+                changes = {} if last is None else named[name].changes(last, version)
+                proofs[name] = replace(proof, position={**proof.position, **changes})
+        return proofs
+
+    def _pinned(self, pin: Pin) -> None:
+        self._last_versions = dict(pin.versions)
+        self.progress.begins(pin)
+
+    def _restore_proofs(self) -> None:
+        """What the newest batch had holds for later versions, too."""
+        pin = self.control.pins.newest()
+        for dimension in self.parts.dimensions:
+            proof = None if pin is None else pin.as_of.get(dimension.dimension.name)
+            if proof is not None:
+                dimension.freshness.restore(proof)
 
     def _restore_indexes(self, versions: Mapping[str, int]) -> None:
         for dimension in self.parts.dimensions:
@@ -375,6 +410,8 @@ class TemporalJoin:
     # ----------------------------------------------------------------------------------------
 
     def _acknowledge(self, request: Request) -> Mapping[str, Any]:
+        if request.body.get("cause") == StaleTableError.fault:
+            return self.staleness.acknowledge(request)
         if request.body.get("cause") in OF_A_SOURCE:
             return self._acknowledge_source(request)
         if not self.control.may_run():
@@ -414,6 +451,11 @@ def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
     if not parts.plan.more_inserts:
         return ()
     return tuple(log for log in parts.outputs if log is not parts.dead_letters)
+
+
+def bounds_of(dimensions: Iterable[Dimension]) -> dict[str, int]:
+    bounds = {each.name: each.max_staleness_ms for each in dimensions}
+    return {name: bound_ms for name, bound_ms in bounds.items() if bound_ms is not None}
 
 
 def _discovery(parts: JobParts) -> TopicDiscovery | None:

@@ -54,7 +54,7 @@ class RowMatches:
         indexes: Mapping[str, DimensionIndex],
         pin: Pin,
     ) -> dict[str, Any]:
-        version = pin.versions[join.dimension]
+        version, proof = pin.versions[join.dimension], pin.as_of.get(join.dimension)
         key: dict[str, Any] | None = None
         rows: list[dict[str, Any]] = []
         if record is not None:
@@ -67,6 +67,7 @@ class RowMatches:
             "name": join.dimension,
             "alias": join.alias,
             "version": version,
+            "as_of_ms": None if proof is None else proof.time_ms,
             "key": key,
             "rows": rows[:MAX_ROWS],
             **folded,

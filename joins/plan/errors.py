@@ -142,6 +142,12 @@ class SnapshotUnprovenError(SourceError, fault="snapshot-unproven"):
     choices: ClassVar[tuple[str, ...]] = ("complete",)
 
 
+class StaleTableError(SourceError, fault="stale"):
+    """Records are too new for a table's time and wait; it goes on by itself."""
+
+    choices: ClassVar[tuple[str, ...]] = ("release",)
+
+
 class GuardError(SourceError, fault="guard"):
     """Going on would lose or mix up records: the probe waits for an operator's acknowledgement.
 

@@ -403,6 +403,7 @@ class SnapshotEvidence:
         settle_ms: without better proof: how long a record may be on its way into the topic.
         opens_when_skipped: a connector without a snapshot counts as one that has copied the table.
         replaces: a later snapshot is a new generation; else its rows are ordinary changes.
+        heartbeat_topic: of the connector, on the cluster of the table's topic.
     """
 
     notifications_topic: str | None = None
@@ -411,6 +412,7 @@ class SnapshotEvidence:
     settle_ms: int = 120_000
     opens_when_skipped: bool = False
     replaces: bool = True
+    heartbeat_topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,6 +518,8 @@ class Dimension:
         primary_key: column names in key order, never empty.
         watermark: makes it a versioned table: `FOR SYSTEM_TIME AS OF` a rowtime sees the version
             that was valid then. Its expression reads `Column("", name)`. None for the newest rows.
+        max_staleness_ms: how much newer than the table's time a record may be that is joined with
+            it; None without a limit.
     """
 
     name: str
@@ -523,6 +527,7 @@ class Dimension:
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
     watermark: WatermarkSpec | None = None
+    max_staleness_ms: int | None = None
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:

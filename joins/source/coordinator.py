@@ -11,6 +11,7 @@ import structlog
 
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
+from joins.dimension.freshness import TableFreshness
 from joins.durable.requests import Request, Stalls
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
@@ -21,6 +22,7 @@ from joins.plan.errors import (
     SourceUnavailableError,
 )
 from watermark.errors import SluiceError
+from watermark.freshness import Proof
 from watermark.model import Evidence
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
@@ -67,7 +69,7 @@ class SourceCoordinator(ABC):
     """Runs one source on a thread until stopped; a fault stalls the source, which then retries.
 
     `progress` has the latest members of the process's events; `copied_because` says why the newest
-    copy began, None for the first.
+    copy began, None for the first. `freshness` takes the answers about the source's time.
     """
 
     def __init__(self, dimension: str, stalls: Stalls, topic: ChangelogTopic | None = None) -> None:
@@ -81,6 +83,7 @@ class SourceCoordinator(ABC):
         self._is_following = False
         self.progress: dict[str, Any] = {}
         self.copied_because: str | None = None
+        self.freshness: TableFreshness | None = None
 
     @abstractmethod
     def view(self) -> SourceView | None:
@@ -157,6 +160,9 @@ class SourceCoordinator(ABC):
 
     def _take_event(self, event: Mapping[str, Any]) -> None:
         """Called on the thread that reads the process's output."""
+        if event["event"] == "fresh":
+            self._answered(event)
+            return
         if event["event"] == "error":
             kind = _ERRORS.get(event["type"], SourceError)
             self._note(kind(event["message"], hint=event["hint"]))
@@ -164,6 +170,11 @@ class SourceCoordinator(ABC):
         self._stalls.clear(self.part)
         self._is_following |= event["event"] == "watermark"
         self.progress = {**self.progress, **event}
+
+    def _answered(self, event: Mapping[str, Any]) -> None:
+        topic = None if self._topic is None else self._topic.now
+        if self.freshness is not None and topic is not None:
+            self.freshness.answered(Proof.from_json(event), topic.number)
 
     def _living_process(self) -> SourceProcess:
         self._require_topic()

@@ -32,6 +32,7 @@ from joins.plan.errors import (
 from joins.source.coordinator import SourceCoordinator, SourceView
 from watermark.errors import SluiceError
 from watermark.foreign import Missing
+from watermark.freshness import Proof
 from watermark.model import Evidence
 
 _LOOK_S = 0.5
@@ -39,10 +40,11 @@ _LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SharedReport:
-    """Progress of a shared table, and the fault that stops it, if any."""
+    """Progress of a shared table, the fault that stops it, and what its job proves of it."""
 
     view: SourceView | None = None
     fault: SluiceError | None = None
+    proof: Proof | None = None
 
 
 class SharedCoordinator(SourceCoordinator):
@@ -61,6 +63,8 @@ class SharedCoordinator(SourceCoordinator):
         while not self._stopping.is_set():
             self._report = report = self._look()
             fault = report.fault
+            if report.proof is not None and self.freshness is not None:
+                self.freshness.handed_on(report.proof)
             if fault is None:
                 self._stalls.clear(self.part)
             elif fault.message != noted:

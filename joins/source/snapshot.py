@@ -91,6 +91,7 @@ class SourceSettings:
     staged: RowFiles
     tasks: int = 2
     rows_per_job: int = 200_000
+    freshness_s: float = 1.0
 
 
 @dataclass(slots=True)
@@ -318,6 +319,7 @@ class SnapshotCoordinator(SourceCoordinator):
             partitions=settings.partitions,
             offset_file=settings.offset_file,
             most_bytes=self._message_bytes(),
+            freshness_s=settings.freshness_s,
             copied_dead_rows=self._dead_rows_file,
         )
         self._process = SourceProcess(

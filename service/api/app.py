@@ -16,6 +16,7 @@ from service.api.routes import (
     dead_letters,
     events,
     flink,
+    freshness,
     inspection,
     jobs,
     metrics,
@@ -32,6 +33,7 @@ from service.schemas.jobs import Problem
 _ROUTERS = (
     jobs.router,
     progress.router,
+    freshness.router,
     events.router,
     runner_requests.router,
     dead_letters.router,

@@ -37,16 +37,24 @@ def listed_job(
     is_live = _is_live(job, status, runner)
     content = {} if status is None else shown(status.content, is_live=is_live)
     try:
-        return ListedJob.model_validate({**own, **_glance(content.get("probe"))})
+        return ListedJob.model_validate(
+            {**own, **_glance(content.get("probe")), "as_of_ms": _as_of_ms(content)}
+        )
     except (ValidationError, TypeError):
         return ListedJob.model_validate(own)
+
+
+def _as_of_ms(content: Mapping[str, Any]) -> int | None:
+    known = [each.get("freshness") or {} for each in content.get("dimensions") or ()]
+    times = [at_ms for each in known if (at_ms := each.get("as_of_ms")) is not None]
+    return min(times) if times and len(times) == len(known) else None
 
 
 def _glance(reported: object) -> dict[str, Any]:
     if reported is None:
         return {}
     probe = ProbeView.model_validate(reported)
-    known = probe.model_dump(include=ListedJob.model_fields.keys() - {"freshness_ms"})
+    known = probe.model_dump(include=ListedJob.model_fields.keys() - {"freshness_ms", "as_of_ms"})
     ages = [age_ms for age_ms in probe.freshness_ms.values() if age_ms is not None]
     return {**known, "freshness_ms": max(ages, default=None)}
 

@@ -25,6 +25,7 @@ from service.cli.options import (
 )
 from service.cli.output import (
     OutputFormat,
+    clock,
     facts_table,
     instant,
     number,
@@ -94,6 +95,8 @@ def _facts(report: "WatermarkReport") -> Iterable[tuple[str, str]]:
 def _gate(gate: "GateView") -> str:
     if not gate.open:
         return "closed"
+    if gate.holding is not None:
+        return one_line(gate.holding.text, _LINE)
     at = "" if gate.opened_at_ms is None else f" since {instant(gate.opened_at_ms)}"
     held = gate.held_at_open
     return f"open{at}" + ("" if held is None else f", at most {number(held)} records were held")
@@ -146,16 +149,31 @@ def _generators(time: "EventTimeView") -> Table:
 
 
 _LINE = 2000
+_UNITS_S = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
+
+
+def seconds_of(text: str) -> int:
+    """The seconds of a duration such as `10 min`; typer.BadParameter if it is none."""
+    match = re.fullmatch(r"(\d{1,6})\s*([a-z]+)", text.strip(), re.ASCII)
+    if match is None or match[2] not in _UNITS_S:
+        raise typer.BadParameter(f'"{text}" is no duration; write 30 s, 10 min, 2 h or 1 d')
+    return int(match[1]) * _UNITS_S[match[2]]
+
+
 _COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
 _RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("unknown")}
 
 
-def acknowledge(
+def acknowledge(  # noqa: PLR0913 (options of a command)
     job: Job,
     cause: Annotated[str, typer.Argument(help="Cause, as shown by sluice jobs get.")],
     reason: Annotated[str, typer.Option(help="Reason (recorded).")],
     choice: Annotated[
         str | None, typer.Option(help="How to continue; default: the cause's first choice.")
+    ] = None,
+    lasts: Annotated[
+        str | None,
+        typer.Option("--for", help="Of cause stale: how long records pass, such as '10 min'."),
     ] = None,
     timeout: Timeout = 120.0,
     key: Key = None,
@@ -163,7 +181,8 @@ def acknowledge(
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Decide how a stalled job continues. The decision and the loss are recorded."""
-    decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
+    basis = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
+    decision = basis if lasts is None else {**basis, "for_s": seconds_of(lasts)}
     with open_client(server) as client:
         acknowledgement = client.job(job).acknowledge(
             decision, idempotency_key=key, timeout_s=timeout
@@ -265,6 +284,8 @@ def _show_row(explanation: "RowExplanation") -> None:
     for dimension in explanation.dimensions:
         name = f"{dimension.name} AS {dimension.alias}"
         about = f"{name}: {_versions(dimension)}, key {_compact(dimension.key)}"
+        if dimension.as_of_ms is not None:
+            about += f", joined with {dimension.name} as of {clock(dimension.as_of_ms)}"
         show(Text(""), Text(one_line(about, _LINE)))
         for row in tuple(dimension.rows) or ("no row has this key",):
             show(Text("  " + one_line(_compact(row), _LINE)))

@@ -248,6 +248,11 @@ def span(value_ms: int | None) -> str:
     return f"{minutes / 60:.0f} h" if minutes < 6000 else f"{minutes / 1440:.0f} d"
 
 
+def clock(at_ms: int) -> str:
+    """The time of day in UTC, to the millisecond."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S.%f}"[:-3] + " UTC"
+
+
 def instant(at_ms: int) -> str:
     """A time in UTC, to the millisecond."""
     at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)

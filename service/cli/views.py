@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # models are slow to load, and only answers bring them
     from service.schemas.jobs import (
         DimensionView,
         EventTimeView,
+        FreshnessView,
         JobDetail,
         JobSummary,
         ListedJob,
@@ -64,7 +65,11 @@ def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
     fit.
     """
     has_rates, has_sink = (width is None or width >= least for least in (_FOR_RATES, _FOR_SINK))
-    heads = [*_HEADS, *(("REC/S", "LAG") if has_rates else ()), *(("SINK",) if has_sink else ())]
+    heads = [
+        *_HEADS,
+        *(("REC/S", "LAG", "AS OF") if has_rates else ()),
+        *(("SINK",) if has_sink else ()),
+    ]
     made = table(*heads, "REASON")
     ids = [job.id for job in jobs]
     shown = ids if width is None else short_ids(ids)
@@ -76,11 +81,13 @@ def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
             job.phase or "-",
             age(job.created_at_ms),
         ]
-        cells += (brief(job.records_per_s), brief(job.lag_records)) if has_rates else ()
+        if has_rates:
+            numbers = (brief(job.records_per_s), brief(job.lag_records))
+            cells += (*numbers, as_of(job.as_of_ms))
         cells += (one_line(sinks(job)),) if has_sink else ()
         made.add_row(*cells, one_line(job.reason))
     for column in made.columns:
-        column.justify = "right" if column.header in ("REC/S", "LAG") else "left"
+        column.justify = "right" if column.header in ("REC/S", "LAG", "AS OF") else "left"
     if width is not None:
         _fit(made)
     return made
@@ -174,6 +181,9 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
     if job.probe:
         yield from _probe(job.probe)
     yield from _wholeness(job)
+    for dimension in job.dimensions:
+        if dimension.freshness is not None:
+            yield "fresh", _fresh(dimension.name, dimension.freshness)
     if job.report and not job.report.is_live:
         yield "as of", f"{instant(job.report.at_ms)} (runner not responding)"
     if job.event_time:
@@ -182,6 +192,14 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
         yield "warning", f"{clean(warning.message)} {clean(warning.hint)}"
     for acknowledgement in job.acknowledgements:
         yield "acknowledged", _acknowledged(acknowledgement)
+
+
+def _fresh(name: str, freshness: "FreshnessView") -> str:
+    shown = f"{name} as of {as_of(freshness.as_of_ms)}"
+    if freshness.offset_ms is not None and freshness.kind == "position":
+        shown += f" (its clock {freshness.offset_ms:+} ms, within {freshness.within_ms} ms)"
+    why = "" if freshness.waits_for is None else f"; {freshness.waits_for}"
+    return one_line(shown + why, 500)
 
 
 def _wholeness(job: "JobDetail") -> Iterable[tuple[str, str]]:
@@ -279,8 +297,18 @@ def state(job: "JobSummary") -> Text:
     return Text(name if settled else f"{name} → {desired}", style=_COLOURS.get(name, ""))
 
 
+def as_of(as_of_ms: int | None) -> str:
+    """How long ago a table was as it is now; a dash while unknown."""
+    if as_of_ms is None:
+        return "-"
+    return f"{max(0.0, time.time() - as_of_ms / 1000):.1f} s ago"
+
+
 def gate(job: "JobSummary") -> str:
     """State of the gate; a dash while unknown."""
+    holding = getattr(job, "holding", None)
+    if holding is not None and holding.state == "HOLDING":
+        return "HOLDING"
     return {"JOIN": "open", "LOAD": "closed"}.get(job.phase or "", "-")
 
 
@@ -295,8 +323,10 @@ def sinks(job: "ListedJob") -> str:
 def watermark(value: "WatermarkView") -> str:
     """A watermark's time, and whether it has switched to processing time."""
     timestamp_ms = value.timestamp_ms
-    named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms, str(timestamp_ms))
-    return f"{named} + processing time" if value.use_processing_time else named
+    named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms)
+    if value.use_processing_time:
+        return f"{named or instant(timestamp_ms)} + processing time"
+    return named or str(timestamp_ms)
 
 
 def age(at_ms: int) -> str:

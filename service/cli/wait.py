@@ -73,8 +73,8 @@ def _complete(incomplete: str) -> list[str]:
     return [name for name in GOALS if name.startswith(incomplete.lower())]
 
 
-Phase = Annotated[
-    Goal,
+OptionalPhase = Annotated[
+    Goal | None,
     typer.Argument(
         help="load, join (the gate is open), paused, stopped or finished.",
         metavar="PHASE",
@@ -96,13 +96,32 @@ WaitFor = Annotated[
 
 def wait(
     job: Job,
-    phase: Phase,
+    phase: OptionalPhase = None,
+    table: Annotated[
+        str | None, typer.Option(help="Wait for a position of this table's source.")
+    ] = None,
+    position: Annotated[
+        str | None,
+        typer.Option(help="now, a GTID, file:pos, partition:offset or a version; default: now."),
+    ] = None,
     timeout: Timeout = 3600.0,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Wait until a job is in a phase. Fails at once if the job cannot reach it."""
+    """Wait until a job is in a phase, or until a batch has a position of a table's source.
+
+    Fails at once if the job cannot reach the phase.
+    """
+    if (phase is None) is (table is None):
+        raise typer.BadParameter("give a phase, or --table with --position")
+    if position is not None and table is None:
+        raise typer.BadParameter("--position needs --table")
     with open_client(server) as client:
+        if table is not None:
+            reached = client.job(job).wait_for_position(table, position or "now", timeout_s=timeout)
+            tell(reached, output, lambda reached: say(reached.text))
+            return
+        assert phase is not None
         document = follow(client.job(job), phase, timeout)
     tell(document, output, lambda job: say(f"job {job.id} is {job.state}: {job.reason}"))
 

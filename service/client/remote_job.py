@@ -16,6 +16,7 @@ from service.client.tables import Batches, OutputRows, RemoteDimension
 from service.client.transport import Answer, Pages, Transport, parsed
 from service.errors import ControlPlaneError, WaitTimeoutError
 from service.schemas.document import Document
+from service.schemas.freshness import PositionReached
 from service.schemas.inspection import (
     AcknowledgementView,
     BatchReplay,
@@ -135,6 +136,7 @@ def _event(server_event: ServerEvent) -> Event | None:
 
 
 _POLL_S = 0.5
+_ASKED_S = 8.0  # one request waits so long
 
 
 class RemoteJob:
@@ -188,6 +190,30 @@ class RemoteJob:
                     hint="The job continues; wait again, or call explain_wait().",
                 )
             time.sleep(_POLL_S)
+
+    def wait_for_position(
+        self, table: str, position: str = "now", *, timeout_s: float = 60.0
+    ) -> PositionReached:
+        """Wait for the first committed batch that has `position` of the source of `table`.
+
+        `now` is everything that was committed before the call. Raises WaitTimeoutError with where
+        the job stands.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = min(_ASKED_S, max(0.0, deadline - time.monotonic()))
+            body = {"table": table, "position": position, "timeout_s": left_s}
+            path = f"{self._path}/freshness/wait"
+            answer = parsed(PositionReached, self._transport.send("POST", path, json=body).json())
+            if answer.batch is not None:
+                return answer
+            position = answer.token
+            if time.monotonic() >= deadline:
+                raise WaitTimeoutError(
+                    f'position "{position}" of table "{table}" is in no batch after '
+                    f"{timeout_s:g} s: {answer.text}",
+                    hint="A batch needs records of the stream: see the lag in sluice jobs get JOB.",
+                )
 
     def pause(self) -> JobDetail:
         """Pause the job after its batch; it keeps its position."""

@@ -18,6 +18,9 @@ from service.schemas.jobs import (
     EmittedView,
     ErrorView,
     EventTimeView,
+    FreshnessView,
+    HeldTableView,
+    HoldingView,
     OpenTransactionView,
     PositionView,
     ProbeView,
@@ -25,6 +28,7 @@ from service.schemas.jobs import (
     SnapshotView,
     WatermarkView,
 )
+from watermark.freshness import GateState, last_effective
 from watermark.gate import Phase
 from watermark.model import PROCESSING_TIME, Watermark
 from watermark.valve import ChannelState
@@ -40,13 +44,33 @@ def _watermark(watermark: Watermark) -> WatermarkView:
     )
 
 
-def _channel(channel: ChannelState) -> ChangelogChannelView:
+def _channel(dimension: DimensionRuntime, channel: ChannelState) -> ChangelogChannelView:
     return ChangelogChannelView(
         channel=channel.channel,
         status=channel.status.name,
-        watermark=_watermark(channel.watermark),
+        watermark=_watermark(
+            last_effective(channel.watermark, [_channel_time(dimension, channel)])
+        ),
         aligned=channel.aligned,
     )
+
+
+def _channel_time(dimension: DimensionRuntime, channel: ChannelState) -> Watermark | None:
+    return dimension.channel_time(int(channel.channel.rpartition("/")[2]))
+
+
+def _channels_of(dimension: DimensionRuntime, opening: OpeningView) -> list[ChannelState]:
+    name = dimension.dimension.name
+    return [each for each in opening.channels if each.channel.rpartition("/")[0] == name]
+
+
+def _combined(join: TemporalJoin, opening: OpeningView) -> WatermarkView:
+    times = [
+        _channel_time(dimension, channel)
+        for dimension in join.parts.dimensions
+        for channel in _channels_of(dimension, opening)
+    ]
+    return _watermark(last_effective(opening.combined, times))
 
 
 def _position(place: Mapping[str, int] | None) -> PositionView | None:
@@ -68,13 +92,13 @@ def _snapshot(dimension: DimensionRuntime, source: SourceCoordinator) -> Snapsho
     )
 
 
-def _emitted(source: SourceCoordinator) -> EmittedView | None:
+def _emitted(dimension: DimensionRuntime, source: SourceCoordinator) -> EmittedView | None:
     view, progress = source.view(), source.progress
     written = progress.get("partitions")
     if view is None or written is None or progress.get("generation") != view.generation:
         return None
     offsets = {str(each["partition"]): each["offset"] for each in written}
-    watermark = _watermark(PROCESSING_TIME)
+    watermark = _watermark(last_effective(PROCESSING_TIME, [dimension.freshness.said()]))
     return EmittedView(watermark=watermark, generation=view.generation, offsets=offsets)
 
 
@@ -102,8 +126,46 @@ def _dimension(
         binlog_delay_ms=dimension.counts.delay_ms,
         evidence=evidence_of(view) if is_whole else None,
         waits_for=None if view is None else view.waits_for,
-        emitted=_emitted(source),
-        channels=[_channel(c) for c in opening.channels if c.channel.rpartition("/")[0] == name],
+        emitted=_emitted(dimension, source),
+        freshness=_freshness(dimension, source),
+        channels=[_channel(dimension, each) for each in _channels_of(dimension, opening)],
+    )
+
+
+def _freshness(dimension: DimensionRuntime, source: SourceCoordinator) -> FreshnessView:
+    ready = dimension.keeper.ready_version
+    proof = dimension.proof(dimension.version if ready is None else ready)
+    view = FreshnessView(
+        answered_at_ms=dimension.freshness.answered_at_ms,
+        max_staleness_ms=dimension.dimension.max_staleness_ms,
+        waits_for=source.progress.get("freshness_waits_for"),
+    )
+    if proof is None:
+        return view
+    known = proof.as_json()
+    return view.model_copy(
+        update={
+            "as_of_ms": known.pop("time_ms"),
+            "age_ms": max(0, time.time_ns() // 1_000_000 - proof.time_ms),
+            **known,
+        }
+    )
+
+
+def _holding(join: TemporalJoin) -> HoldingView | None:
+    holding, now_ms = join.staleness.holding, time.time_ns() // 1_000_000
+    if holding is None:
+        return None
+    tables = [
+        HeldTableView(table=each.table, bound_ms=each.bound_ms, time_ms=each.time_ms)
+        for each in holding.tables
+    ]
+    return HoldingView(
+        state="RELEASED" if holding.state is GateState.RELEASED else "HOLDING",
+        since_ms=holding.since_ms,
+        tables=tables,
+        released_until_ms=holding.released_until_ms,
+        text=holding.text(now_ms),
     )
 
 
@@ -134,6 +196,9 @@ def _reason(join: TemporalJoin, opening: OpeningView) -> str:
     if faults:
         part, error = faults[0]
         return f"{part}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
+    holding = _holding(join)
+    if holding is not None:
+        return holding.text
     if opening.phase is Phase.JOIN:
         return _why_joining(join)
     waiting = [d for d in join.parts.dimensions if not d.complete]
@@ -243,12 +308,34 @@ def _conditions(join: TemporalJoin) -> list[WarningView]:
         )
         for each in join.upkeep.conditions()
     ]
+    if join.staleness.is_unreachable:
+        faults.append(
+            WarningView(
+                type="staleness-unreachable",
+                message="records wait for moments again and again: join.max-staleness "
+                f"({_bounds_text(join)}) is below the freshness that this machine reaches "
+                f"({_measured_text(join)})",
+                hint="Raise join.max-staleness, or lower SLUICE_FRESHNESS_INTERVAL_S.",
+            )
+        )
     activity = join.reporter.activity
     lasts_s = time.monotonic() - activity.since_s
     if activity.step is None or lasts_s < _LONG_STEP_S:
         return faults
     text = f"{activity.step}, for {lasts_s:.0f} s"
     return [*faults, WarningView(type="long-step", message=text, hint="Wait until it is done.")]
+
+
+def _bounds_text(join: TemporalJoin) -> str:
+    bounds = sorted(join.staleness.bounds_ms.items())
+    return ", ".join(f"{name} {bound_ms / 1000:g} s" for name, bound_ms in bounds)
+
+
+def _measured_text(join: TemporalJoin) -> str:
+    pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
+    ages = {d.dimension.name: _freshness(d, source).age_ms for d, source in pairs}
+    known = {name: age for name, age in ages.items() if age is not None}
+    return ", ".join(f"{name} {age_ms / 1000:.1f} s" for name, age_ms in sorted(known.items()))
 
 
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
@@ -269,7 +356,8 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
         opened_at_ms=opening.opened_at_ms,
         held_at_open=opening.held_at_open,
         dimensions=[_dimension(d, s, opening) for d, s in pairs],
-        combined_watermark=_watermark(opening.combined),
+        combined_watermark=_combined(join, opening),
+        holding=_holding(join),
         probe=_probe(join, is_loading=opening.phase is not Phase.JOIN),
         event_time=None if view is None else EventTimeView.model_validate(view.as_json()),
         writer=None if choice is None else choice.writer.value,
@@ -285,7 +373,11 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
         acknowledgements=[
             AcknowledgementView.model_validate(each)
             for each in sorted(
-                [*join.control.lives.acknowledgements(), *_of_sources(join)],
+                [
+                    *join.control.lives.acknowledgements(),
+                    *join.staleness.acknowledgements(),
+                    *_of_sources(join),
+                ],
                 key=lambda record: int(record["at_ms"]),
             )
         ],

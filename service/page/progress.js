@@ -108,6 +108,12 @@ function asOf({ ends_at_ms: at }) {
   return Number.isFinite(at) ? [h("span", { class: "quiet" }, " as of ", time(at))] : null;
 }
 
+/** How long ago the table was as it is now, as its source proves it. */
+function asOfTable(freshness) {
+  if (!Number.isFinite(freshness?.age_ms)) return freshness?.waits_for ? said(freshness.waits_for) : null;
+  return `${(freshness.age_ms / 1000).toFixed(1)} s ago`;
+}
+
 function matches({ matched, unmatched }) {
   return Number.isFinite(matched) ? `${count(matched)} / ${count(unmatched)}` : null;
 }
@@ -155,6 +161,7 @@ function dimensionPanel(dimension, watch) {
       ["complete because", dimension.evidence ? plain(dimension.evidence).replaceAll("_", " ") : null],
       ["lag of its topic", Number.isFinite(dimension.lag_records) ? many(dimension.lag_records, "record") : null],
       ["behind the database", Number.isFinite(delay) ? duration(delay) : null],
+      ["as of", asOfTable(dimension.freshness)],
       ["streamed changes", count(dimension.streamed_records)],
       ["version", count(dimension.changelog_version)],
       ["version at opening", watch.job.versions_at_open?.[dimension.name] ?? null],

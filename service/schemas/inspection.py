@@ -88,6 +88,10 @@ class Acknowledge(Body):
         str, Field(min_length=1, max_length=500, pattern=_TEXT, description="Why; it is kept.")
     ]
     by: By = "unknown"
+    for_s: Annotated[
+        int | None,
+        Field(ge=1, le=86_400, description="Of cause `stale`: for how long records pass."),
+    ] = None
 
 
 class RefusalView(Document):
@@ -326,6 +330,9 @@ class DimensionLookup(_Open):
     name: str
     alias: str | None = None
     version: int | None = None
+    as_of_ms: Annotated[
+        int | None, Field(description="T of the version, as the source proved it; null if unknown.")
+    ] = None
     key: Any = None
     rows: list[Value] = []
     current_version: Annotated[

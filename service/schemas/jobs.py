@@ -1,6 +1,6 @@
 """Documents of jobs and of their list. None has a field for a secret."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -78,7 +78,13 @@ class SnapshotView(Document):
 class WatermarkView(Document):
     """A promise; with `use_processing_time` the wall clock is the time from here on."""
 
-    timestamp_ms: int
+    timestamp_ms: Annotated[
+        int,
+        Field(
+            description="Event time; in processing time T, the last effective time that the "
+            "source proves, and -2^63 before its first proof."
+        ),
+    ]
     use_processing_time: bool
 
 
@@ -99,6 +105,56 @@ class EmittedView(Document):
     watermark: WatermarkView
     generation: int
     offsets: Annotated[dict[str, int], Field(description="Of its record, by partition.")]
+
+
+class FreshnessView(Document):
+    """How far a table is, as its source proves it: everything until `as_of_ms` is committed."""
+
+    as_of_ms: Annotated[
+        int | None, Field(description="T of the version that the next batch meets; null before.")
+    ] = None
+    age_ms: Annotated[int | None, Field(description="From T to the report.")] = None
+    position: Annotated[
+        dict[str, Any],
+        Field(description="P: where the source's log was at T; a source's own form."),
+    ] = {}
+    ends: Annotated[
+        dict[str, int], Field(description="Of the changelog: what must be committed for T.")
+    ] = {}
+    kind: Annotated[
+        str | None,
+        Field(description="`position` of its log, times of a `connector`, or `ended`."),
+    ] = None
+    source_ms: Annotated[int | None, Field(description="The source's clock at its answer.")] = None
+    offset_ms: Annotated[
+        int | None, Field(description="That clock ahead of the runner's; right within `within_ms`.")
+    ] = None
+    within_ms: int | None = None
+    answered_at_ms: Annotated[
+        int | None, Field(description="When the source's newest answer arrived.")
+    ] = None
+    max_staleness_ms: Annotated[
+        int | None, Field(description="The option `join.max-staleness`; null without it.")
+    ] = None
+    waits_for: Annotated[str | None, Field(description="Why T may stand still.")] = None
+
+
+class HeldTableView(Document):
+    """A table whose T is too old for records that wait."""
+
+    table: str
+    bound_ms: int
+    time_ms: int | None
+
+
+class HoldingView(Document):
+    """What the gate holds for `join.max-staleness` after the opening."""
+
+    state: Annotated[Literal["HOLDING", "RELEASED"], Field(description="Released by an operator.")]
+    since_ms: int
+    tables: list[HeldTableView]
+    released_until_ms: int | None = None
+    text: str
 
 
 class DimensionView(Document):
@@ -134,6 +190,7 @@ class DimensionView(Document):
         EmittedView | None, Field(description="Null before, and while a source is started again.")
     ] = None
     channels: list[ChangelogChannelView] = []
+    freshness: FreshnessView | None = None
 
 
 class OpenTransactionView(Document):
@@ -285,6 +342,10 @@ class JobProgress(Document):
     ] = None
     dimensions: list[DimensionView] = []
     combined_watermark: WatermarkView | None = None
+    holding: Annotated[
+        HoldingView | None,
+        Field(description="Records that wait for a table after the opening; null if none does."),
+    ] = None
     probe: ProbeView | None = None
     event_time: Annotated[
         EventTimeView | None, Field(description="Null unless records wait for watermarks.")
@@ -422,6 +483,9 @@ class ListedJob(JobSummary):
     freshness_ms: Annotated[
         int | None,
         Field(description="The greatest of all tables: age of its newest change in the last batch"),
+    ] = None
+    as_of_ms: Annotated[
+        int | None, Field(description="The oldest T of all tables; null if one has none.")
     ] = None
     joined_records: int | None = None
     dead_letters: int | None = None

@@ -11,6 +11,7 @@ from service.schemas.jobs import (
     ChangelogChannelView,
     EmittedView,
     EventTimeView,
+    HoldingView,
     PositionView,
     Submission,
     WatermarkView,
@@ -135,6 +136,10 @@ class GateView(Document):
     open: bool
     opened_at_ms: int | None
     held_at_open: int | None
+    holding: Annotated[
+        HoldingView | None,
+        Field(description="Records that wait for a table after the opening; null if none does."),
+    ] = None
 
 
 class DimensionEmission(Document):

@@ -26,6 +26,7 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import Status, read_status
 from service.security.resolution import index_directory
 from watermark.errors import SluiceError
+from watermark.freshness import Proof
 
 _SILENT_MS = 30_000
 _NOWHERE = {"epoch": 0, "file": 0, "pos": 0}
@@ -56,7 +57,7 @@ def look(layout: JobLayout, source: SharedSource) -> SharedReport:
     status = read_status(job_dir)
     if status is None:
         return SharedReport()
-    return SharedReport(_view(source, status), _fault(source, status))
+    return SharedReport(_view(source, status), _fault(source, status), _proof(status))
 
 
 def _view(source: SharedSource, status: Status) -> SourceView | None:
@@ -77,6 +78,15 @@ def _view(source: SharedSource, status: Status) -> SourceView | None:
         evidence=table["evidence"],
         waits_for=None if table["evidence"] else _waits_for(source, status, copy),
     )
+
+
+def _proof(status: Status) -> Proof | None:
+    """What the table's job proves of it; it was committed before the report."""
+    tables = status.content.get("dimensions") or ()
+    known = tables[0].get("freshness") if tables else None
+    if known is None or known["as_of_ms"] is None:
+        return None
+    return Proof.from_json({**known, "time_ms": known["as_of_ms"]})
 
 
 def _waits_for(source: SharedSource, status: Status, copy: Mapping[str, Any]) -> str:

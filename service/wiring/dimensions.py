@@ -113,6 +113,15 @@ def _all_specs(job: JobContext, dimension: Dimension) -> tuple[IndexSpec, ...]:
 def source_coordinator(
     job: JobContext, spark: SparkSession, runtime: DimensionRuntime, stalls: Stalls
 ) -> SourceCoordinator:
+    """The source of a dimension; its answers about its time go to the `runtime`."""
+    coordinator = _coordinator(job, spark, runtime, stalls)
+    coordinator.freshness = runtime.freshness
+    return coordinator
+
+
+def _coordinator(
+    job: JobContext, spark: SparkSession, runtime: DimensionRuntime, stalls: Stalls
+) -> SourceCoordinator:
     dimension, topic = runtime.dimension, runtime.topic
     source = dimension.source
     if isinstance(source, DeltaTableSource):
@@ -136,6 +145,7 @@ def source_coordinator(
         staged=job.row_files(f"snapshot_{dimension.name}"),
         tasks=job.settings.snapshot_parallelism,
         rows_per_job=job.settings.snapshot_job_rows,
+        freshness_s=job.settings.freshness_interval_s,
     )
     return SnapshotCoordinator(spark, dimension, table, settings, stalls, topic)
 
@@ -150,6 +160,7 @@ def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> De
         partitions=job.partitions(dimension),
         state_file=job.checkpoint.source_file(dimension.name),
         monitor_interval_ms=source.monitor_interval_ms,
+        freshness_s=job.settings.freshness_interval_s,
     )
 
 
@@ -178,6 +189,7 @@ def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> T
         decisions_file=state_file.with_suffix(".decisions.json"),
         rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
         failpoints=job.settings.failpoints,
+        freshness_s=job.settings.freshness_interval_s,
     )
 
 

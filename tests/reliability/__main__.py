@@ -36,6 +36,8 @@ NAMES = (
     "slow-snapshot",
     "snapshot-kills",
     "split-brain",
+    "stale",
+    "tokens",
     "topic-loss",
     "transactions",
 )

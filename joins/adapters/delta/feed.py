@@ -43,6 +43,7 @@ from joins.kernels.changelog.envelope import (
     Envelopes,
     encode_records,
     encode_snapshot,
+    now_ms,
 )
 from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
 from joins.kernels.expressions.casts import whole_batch
@@ -53,6 +54,7 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from watermark.freshness import Freshness, Proof
 
 MAX_COMPARED_ROWS = 2_000_000
 _BATCH_ROWS = 5_000
@@ -96,6 +98,9 @@ class FeedSession:
         self._records = 0
         self._source_ts_ms = 0
         self._reported_at_s = 0.0
+        self._proofs = Freshness()
+        self._asked_at_s = float("-inf")
+        self._told_ms = 0
 
     def run(self, producer: ChangelogSink) -> None:
         """Copy the rest of the snapshot, then follow the table until the protocol stops.
@@ -107,7 +112,8 @@ class FeedSession:
         while not self._protocol.stopped.is_set():
             if not self.step(producer):
                 self._tell("progress", paced=True)
-                self._protocol.stopped.wait(self._config.monitor_interval_ms / 1000)
+                pause_s = min(self._config.monitor_interval_ms / 1000, self._config.freshness_s)
+                self._protocol.stopped.wait(pause_s)
 
     def step(self, producer: ChangelogSink) -> bool:
         """Send the copy, its watermark or the next commit; False if there is nothing to do."""
@@ -116,8 +122,29 @@ class FeedSession:
         elif not self._is_marked:
             self._write_watermark(producer)
         else:
-            return self._advance(producer)
+            self._ask()
+            advanced = self._advance(producer)
+            self._prove()
+            return advanced
         return True
+
+    def _ask(self) -> None:
+        """Once an interval, note which version is the newest now."""
+        if time.monotonic() - self._asked_at_s < self._config.freshness_s:
+            return
+        self._asked_at_s, asked_ms = time.monotonic(), now_ms()
+        newest = self._state.version
+        while self._entry_path(newest + 1).exists():
+            newest += 1
+        self._proofs.add(Proof(asked_ms, {"version": newest}, {0: newest}))
+
+    def _prove(self) -> None:
+        """Tell the newest answer whose version is sent."""
+        proof = self._proofs.at({0: self._state.version})
+        self._proofs.forget_before({0: self._state.version})
+        if proof is not None and proof.time_ms > self._told_ms:
+            self._told_ms = proof.time_ms
+            self._protocol.tell_proof(proof)
 
     # The beginning
     # -----------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ class DeltaFeedConfig:
     partitions: int
     state_file: Path
     monitor_interval_ms: int
+    freshness_s: float = 1.0
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -46,6 +47,7 @@ class DeltaFeedConfig:
             "partitions": self.partitions,
             "state_file": str(self.state_file),
             "monitor_interval_ms": self.monitor_interval_ms,
+            "freshness_s": self.freshness_s,
         }
 
     @classmethod
@@ -58,6 +60,7 @@ class DeltaFeedConfig:
             partitions=value["partitions"],
             state_file=Path(value["state_file"]),
             monitor_interval_ms=value["monitor_interval_ms"],
+            freshness_s=value["freshness_s"],
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from joins.adapters.mysql.clock import PositionClock
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.replication import check_logged
 from joins.adapters.mysql.sender import (
@@ -45,6 +46,7 @@ _QUEUED_EVENTS = 200
 _IDLE_WAIT_S = 0.05
 _PROGRESS_S = 0.5
 _PERSIST_S = 1.0
+_PROVED_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class BinlogProtocol(SourceProtocol):
     def __init__(self) -> None:
         super().__init__()
         self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
+        self.is_marked = False
+        """True once the watermark is written: only then a position proves the table."""
 
     def on_command(self, command: Mapping[str, Any]) -> None:
         if "high" in command:
@@ -132,7 +136,7 @@ class BinlogSession:
         self._kept = kept
         self._is_verified = False
         self._created = {start.file: kept.file_created_at_s} if kept else {}
-        self._reported_at_s = self._kept_at_s = 0.0
+        self._reported_at_s = self._kept_at_s = self._proved_at_s = 0.0
         self._high: _High | None = None
         self._stream_start = StreamStart(
             config.server_id,
@@ -151,11 +155,14 @@ class BinlogSession:
         try:
             stream = BinlogStream(self._config.connection, self._config.table, self._stream_start)
             pump = _Pump(stream)
+            clock = PositionClock(self._config.connection, self._config.freshness_s)
             try:
                 while not self._protocol.stopped.is_set():
                     self._step(pump, sender)
+                    self._prove(clock, sender)
                 self._persist()
             finally:
+                clock.close()
                 pump.close()
         finally:
             sender.close()
@@ -214,8 +221,22 @@ class BinlogSession:
         self._flush(sender)
         written = sender.watermark(high.position, high.generation)
         self._high = None
+        self._protocol.is_marked = True
         partitions = [{"partition": p, "offset": o} for p, o in written]
         self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
+
+    def _prove(self, clock: PositionClock, sender: ChangelogSender) -> None:
+        """Tell the newest answer of the server up to which Kafka has acknowledged everything."""
+        if not (clock.has_news and self._protocol.is_marked):
+            return
+        now_s = time.monotonic()
+        if now_s - self._proved_at_s < _PROVED_S:
+            return
+        self._proved_at_s = now_s
+        proof = clock.reached(*self._boundary)
+        if proof is not None:
+            self._flush(sender)
+            self._protocol.tell_proof(proof)
 
     def _report(self, sender: ChangelogSender) -> None:
         if not self._is_verified or time.monotonic() - self._reported_at_s < _PROGRESS_S:

@@ -35,6 +35,7 @@ class CdcConfig:
         low: the start, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
         most_bytes: of a message of the topic.
+        freshness_s: pause between two questions about the server's time and position.
         copied_dead_rows: file of the rows that the copy has left out.
     """
 
@@ -47,6 +48,7 @@ class CdcConfig:
     partitions: int
     offset_file: Path
     most_bytes: int = MOST_MESSAGE_BYTES
+    freshness_s: float = 1.0
     copied_dead_rows: Path | None = None
 
     @property
@@ -64,6 +66,7 @@ class CdcConfig:
             "partitions": self.partitions,
             "offset_file": str(self.offset_file),
             "most_bytes": self.most_bytes,
+            "freshness_s": self.freshness_s,
             "copied_dead_rows": str(self.copied_dead_rows) if self.copied_dead_rows else None,
         }
 
@@ -80,6 +83,7 @@ class CdcConfig:
             partitions=value["partitions"],
             offset_file=Path(value["offset_file"]),
             most_bytes=value["most_bytes"],
+            freshness_s=value["freshness_s"],
             copied_dead_rows=None if copied is None else Path(copied),
         )
 

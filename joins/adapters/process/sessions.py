@@ -9,11 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from io import TextIOBase
 from typing import Any, TextIO
 
 from joins.adapters.store_path import store_alike
 from watermark.errors import SluiceError, keep, redacted
+from watermark.freshness import Proof
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5.0
@@ -52,6 +54,10 @@ class SourceProtocol:
         with self._lock:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
+
+    def tell_proof(self, proof: Proof) -> None:
+        """The answer of the source to a question; Kafka has everything up to its position."""
+        self.tell("fresh", replace(proof, ends={}).as_json())
 
     def tell_error(self, error: SluiceError, *, retry: bool) -> None:
         kind = type(error).__name__

@@ -43,6 +43,7 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.adapters.topic.times import TopicTimes
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
@@ -56,6 +57,7 @@ from joins.kernels.topic.pieces import (
     by_partition,
     changelog_records,
     epoch_of,
+    newest_change_ms,
     pieces_of,
     snapshot_rows,
 )
@@ -127,6 +129,7 @@ class TopicFeedSession:
         self._sent = 0
         self._source_ts_ms = 0
         self._answer = self._snapshot.ask(now_ms(), self._done)
+        self._clock = TopicTimes(config, self._connect)
 
     def close(self) -> None:
         self._cluster.close()
@@ -139,6 +142,7 @@ class TopicFeedSession:
             self._notices.close()
         if self._connect is not None:
             self._connect.close()
+        self._clock.close()
 
     def run(self, producer: RecordSink) -> None:
         """Follow the topic until the protocol stops, or a bounded table is complete.
@@ -169,7 +173,10 @@ class TopicFeedSession:
     def step(self, producer: RecordSink) -> bool:
         """Read, send and check the evidence once; False if there is nothing to do now."""
         self._hear()
+        asked_ms = self._clock.due()  # before the ends, which have everything up to then
         ends = self._ends()
+        if asked_ms is not None:
+            self._clock.answered(asked_ms, ends)
         pieces = self._fetch(ends)
         if pieces:
             self._process(producer, Window(pieces))
@@ -179,6 +186,9 @@ class TopicFeedSession:
                 self._done[partition] = self._read[partition]
         self._answer = self._ask()
         self._mark(producer)
+        proof = self._clock.reached(self._done) if self._is_marked else None
+        if proof is not None:
+            self._protocol.tell_proof(proof)
         return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
 
     # The beginning
@@ -562,6 +572,7 @@ class TopicFeedSession:
         for part, _ in parts:
             self._done[part.partition] = int(part.offsets[-1]) + 1
             self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
+            self._clock.changed(newest_change_ms(part))
 
     def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
         """Count the rows of this snapshot, and require that no key changes its partition."""
@@ -757,6 +768,7 @@ class TopicFeedSession:
                 },
                 "records": self._sent,
                 "source_ts_ms": self._source_ts_ms,
+                "freshness_waits_for": self._clock.waits_for(),
                 "group_offsets": None if self._group is None else self._group.warning(),
             },
         )

@@ -40,6 +40,7 @@ class TopicFeedConfig:
     decisions_file: Path
     rowtime: str | None = None
     failpoints: str = ""
+    freshness_s: float = 1.0
 
     @property
     def partitions(self) -> int:
@@ -56,6 +57,7 @@ class TopicFeedConfig:
             "decisions_file": str(self.decisions_file),
             "rowtime": self.rowtime,
             "failpoints": self.failpoints,
+            "freshness_s": self.freshness_s,
         }
 
     @classmethod
@@ -87,6 +89,7 @@ class TopicFeedConfig:
             decisions_file=Path(value["decisions_file"]),
             rowtime=value["rowtime"],
             failpoints=value["failpoints"],
+            freshness_s=value["freshness_s"],
         )
 
 

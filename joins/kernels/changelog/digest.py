@@ -209,6 +209,8 @@ class ChangelogDigest:
         self.records = 0
         self.streamed = 0
         self.source_ts_ms = 0
+        self.low_water: Position | None = None
+        """Position of the oldest streamed change that was counted."""
         self.events = EventDigest()
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -267,14 +269,21 @@ class ChangelogDigest:
         partitions = streamed.column("_partition").to_numpy(zero_copy_only=False)
         for partition in np.unique(partitions).tolist():
             own = positions[partitions == partition]
-            self._raise(partition, tuple(own[np.lexsort(own.T[::-1])[-1]].tolist()))
+            order = np.lexsort(own.T[::-1])
+            self._raise(partition, tuple(own[order[-1]].tolist()))
+            self._lower(tuple(own[order[0]].tolist()))
 
     def _raise(self, partition: int, position: Position) -> None:
         known = self._high_water.get(partition)
         self._high_water[partition] = position if known is None else max(known, position)
 
+    def _lower(self, position: Position) -> None:
+        known = self.low_water
+        self.low_water = position if known is None else min(known, position)
+
     def to_json(self) -> dict[str, Any]:
         return {
+            "low_water": self.low_water,
             "marks": [[p, *mark] for p, mark in self.marks.items()],
             "high_water": [[p, *position] for p, position in self._high_water.items()],
             "next_offsets": [[p, o] for p, o in self._next_offsets.items()],
@@ -291,6 +300,9 @@ class ChangelogDigest:
             self.marks[partition] = (generation, offset)
         for partition, *position in value["high_water"]:
             self._raise(partition, (position[0], position[1], position[2], position[3]))
+        if value["low_water"] is not None:
+            epoch, file, pos, row = value["low_water"]
+            self._lower((epoch, file, pos, row))
         for partition, offset in value["next_offsets"]:
             self._next_offsets[partition] = max(offset, self._next_offsets.get(partition, 0))
         self._add_reads(dict(value["reads"]))

@@ -111,6 +111,13 @@ def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
     return np.isin(piece.marks, ROW_CODES)
 
 
+def newest_change_ms(piece: ChangePiece) -> int | None:
+    """The newest time that the database gave a streamed change; None without one."""
+    is_given = piece.source_ms != piece.times_ms  # without a time it is that of the record
+    changed = piece.source_ms[(piece.marks == MARKS.index(Mark.STREAMED)) & is_given]
+    return int(changed.max()) if len(changed) else None
+
+
 def pieces_of(
     records: pa.RecordBatch, changes: ChangeRows, *, has_partitions: bool = False
 ) -> list[ChangePiece]:

@@ -21,7 +21,13 @@ from service.api.http.access import VIEWER
 from service.api.services import Injected, Services
 from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import JobState
-from service.schemas.jobs import DimensionView, EventTimeView, GeneratorView, JobDetail
+from service.schemas.jobs import (
+    DimensionView,
+    EventTimeView,
+    FreshnessView,
+    GeneratorView,
+    JobDetail,
+)
 
 MOST_JOBS = 500
 _JOB = ("job_id", "name")
@@ -86,6 +92,9 @@ TABLE_METRICS = (
     _MetricFamily("table_streamed_records", "Changes committed by this runner.", counts=True),
     _MetricFamily("table_binlog_delay_seconds", "Time from a change at the source to its commit."),
     _MetricFamily("table_freshness_seconds", "Age of the newest change in the newest batch."),
+    _MetricFamily("table_as_of_seconds", "T of the table as its source proves it, since 1970."),
+    _MetricFamily("table_as_of_age_seconds", "Clock minus T at the runner's last report."),
+    _MetricFamily("table_holds", "1 while records wait for the table (join.max-staleness)."),
 )
 
 
@@ -177,6 +186,8 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
 def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
     switched = [channel.watermark.use_processing_time for channel in table.channels]
     freshness = {} if detail.probe is None else detail.probe.freshness_ms
+    proven = table.freshness or FreshnessView()
+    held = () if detail.holding is None else [each.table for each in detail.holding.tables]
     return {
         "table_snapshot_rows_done": table.snapshot.rows_done,
         "table_snapshot_rows_total": table.snapshot.rows_total,
@@ -190,6 +201,9 @@ def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
         "table_streamed_records": table.streamed_records,
         "table_binlog_delay_seconds": _seconds(table.binlog_delay_ms),
         "table_freshness_seconds": _seconds(freshness.get(table.name)),
+        "table_as_of_seconds": _seconds(proven.as_of_ms),
+        "table_as_of_age_seconds": _seconds(proven.age_ms),
+        "table_holds": table.name in held,
     }
 
 

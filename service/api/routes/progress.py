@@ -86,6 +86,7 @@ def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
             open=detail.phase == "JOIN",
             opened_at_ms=detail.opened_at_ms,
             held_at_open=detail.held_at_open,
+            holding=detail.holding,
         ),
         channels=[
             DimensionChannel(dimension=dimension.name, **channel.model_dump())

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from joins.plan.errors import StaleTableError
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.services import IdempotencyKey, Injected, JobId, Services
 from service.errors import AnsweredError, JobConflictError, JobNotFoundError, RunnerAbsentError
@@ -103,7 +104,12 @@ def acknowledge(
     choice = _choice(body)
     request = Asked(
         kind=ACKNOWLEDGE,
-        body={"cause": body.cause, "choice": choice, "reason": body.reason},
+        body={
+            "cause": body.cause,
+            "choice": choice,
+            "reason": body.reason,
+            **({} if body.for_s is None else {"for_s": body.for_s}),
+        },
         by=body.by,
         key=idempotency_key,
     )
@@ -115,6 +121,12 @@ def _choice(body: Acknowledge) -> str:
         raise JobConflictError(
             f'cause "{body.cause}" cannot be acknowledged, expected {", ".join(CHOICES)}',
             hint="Give the type of the job's error, if it is one of these.",
+        )
+    if (body.cause == StaleTableError.fault) is (body.for_s is None):
+        raise JobConflictError(
+            f'"for_s" is {body.for_s} with cause "{body.cause}"; it belongs to cause "stale", '
+            "and is required there",
+            hint="Say for how long records pass: sluice acknowledge JOB stale --for '10 min'.",
         )
     choices = CHOICES[body.cause]
     if body.choice is not None and body.choice not in choices:

@@ -24,6 +24,7 @@ from joins.plan.errors import (
     NotReplayableError,
     PinnedVersionExpiredError,
     SnapshotUnprovenError,
+    StaleTableError,
 )
 from joins.plan.plan import JoinPlan
 from service.errors import BusyError, JobConflictError
@@ -225,6 +226,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     PinnedVersionExpiredError.fault: PinnedVersionExpiredError.choices,
     SnapshotUnprovenError.fault: SnapshotUnprovenError.choices,
     ForeignRecordError.fault: ForeignRecordError.choices,
+    StaleTableError.fault: StaleTableError.choices,
 }
 _KEPT_ANSWERS = 1_000
 _POLL_S = 0.1

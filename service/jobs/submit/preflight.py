@@ -43,6 +43,7 @@ from joins.plan.types import TypeName
 from service.config import Settings
 from service.jobs.store.layout import own_tables
 from service.jobs.submit.places import check_nodes, check_places, check_surroundings_in_store
+from service.jobs.submit.staleness import check_staleness
 from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
     connection_of,
@@ -81,6 +82,7 @@ def preflight(
         for dimension, own in zip(resolved.dimensions, planned.dimensions, strict=True):
             with told_where(plan.sql, dimension.name):
                 _check_dimension(dimension, settings)
+                check_staleness(dimension, settings)
                 held.append(_with_ends(own, dimension, clusters))
         planned = replace(planned, dimensions=tuple(held))
         cluster_ids = []

@@ -18,7 +18,7 @@ from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import InlineSecret, InlineSecrets
-from service.sql.catalog.watermarks import TableWatermark, declared_watermark
+from service.sql.catalog.watermarks import TableWatermark, declared_watermark, max_staleness
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -71,6 +71,7 @@ class Table:
         node: the statement, with LIKE and hints applied.
         notes: warnings about its options.
         shared: where a shared table of the catalog is stored; None otherwise.
+        max_staleness_ms: how old the table may be as a dimension; None without a limit.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Table:
     watermark: TableWatermark | None = None
     shared: SharedSource | None = None
     notes: tuple[str, ...] = ()
+    max_staleness_ms: int | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
@@ -122,6 +124,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         endpoints,
         inline,
         values.without_effect(),
+        max_staleness_ms=max_staleness(values),
     )
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)

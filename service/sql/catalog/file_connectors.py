@@ -16,7 +16,7 @@ from service.sql.catalog.stores import (
     TABLE_PATH_FORM,
     store_options,
 )
-from service.sql.catalog.watermarks import IDLE_OPTION
+from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION
 
 _DELTA = (
     Option(
@@ -55,6 +55,7 @@ _DELTA = (
         roles=frozenset((TableRole.DIMENSION,)),
     ),
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
+    STALENESS_OPTION,
     Option(
         "sink.writer",
         "Writer: columnar, or Spark's Delta writer where the table needs it.",
@@ -110,6 +111,7 @@ _FILESYSTEM = (
         ),
         TableRole.DIMENSION,
     ),
+    STALENESS_OPTION,
 )
 
 

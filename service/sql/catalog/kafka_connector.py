@@ -62,7 +62,12 @@ from service.sql.catalog.option import (
 )
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
-from service.sql.catalog.watermarks import AFTER_BACKLOG, USE_PROCESSING_TIME, WATERMARK_OPTIONS
+from service.sql.catalog.watermarks import (
+    AFTER_BACKLOG,
+    STALENESS_OPTION,
+    USE_PROCESSING_TIME,
+    WATERMARK_OPTIONS,
+)
 
 _EARLIEST = "earliest-offset"
 _AT_LEAST_ONCE, _EXACTLY_ONCE = "at-least-once", "exactly-once"
@@ -278,6 +283,7 @@ _KAFKA_OPTIONS = (
     *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
     *WATERMARK_OPTIONS,
+    STALENESS_OPTION,
     *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
@@ -334,6 +340,7 @@ _UPSERT_OPTIONS = (
     ),
     *OF_FLINK,
     *IGNORED,
+    STALENESS_OPTION,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"

@@ -286,6 +286,7 @@ def _evidence(values: OptionValues) -> SnapshotEvidence:
         settle_ms=values.milliseconds("snapshot.settle-time"),
         opens_when_skipped=values.required("snapshot.on-skipped") == "open",
         replaces=values.required("snapshot.on-repeated") == "replace",
+        heartbeat_topic=values.text("freshness.heartbeat.topic"),
     )
 
 

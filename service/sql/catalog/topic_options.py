@@ -190,6 +190,13 @@ _OF_A_SNAPSHOT = (
         form="one name of at most 128 characters",
     ),
     Option(
+        "freshness.heartbeat.topic",
+        "Of a dimension: the topic of the connector's heartbeats, on the same cluster; they show "
+        "how far the connector is while the table is quiet.",
+        pattern=r"(?!sluice\.)(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
+        form="one topic name outside sluice.*",
+    ),
+    Option(
         "snapshot.settle-time",
         "Of a dimension: without a count, without Connect and before each partition has changes: "
         "how long a row of the snapshot may be on its way into the topic.",

@@ -39,6 +39,17 @@ IDLE_OPTION = Option(
     form="0 s to 1 d, such as 30 s",
     roles=READ,
 )
+MAX_STALENESS = "join.max-staleness"
+STALENESS_OPTION = Option(
+    MAX_STALENESS,
+    "Of a dimension: how much newer than the table's time a record may be that is joined with it; "
+    "newer records wait. When missing no record waits after the opening.",
+    OptionType.DURATION,
+    lowest=1,
+    highest=86_400_000,
+    form="1 ms to 1 d, such as 5 s",
+    roles=frozenset((TableRole.DIMENSION,)),
+)
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -46,6 +57,13 @@ _LATE_TABLE = Option(
     form=TABLE_PATH_FORM,
     roles=frozenset((TableRole.STREAM,)),
 )
+
+
+def max_staleness(values: OptionValues) -> int | None:
+    """Milliseconds of the option, None without it."""
+    return values.milliseconds(MAX_STALENESS) if values.is_set(MAX_STALENESS) else None
+
+
 WATERMARK_OPTIONS = (
     Option(
         EMIT_STRATEGY,

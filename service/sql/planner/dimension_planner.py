@@ -62,7 +62,13 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     """
     source = _source(context, table, name)
     fields = (*table.fields, *(Field(each.name, each.type) for each in table.metadata_fields))
-    dimension = Dimension(table.name, source, fields, table.primary_key)
+    dimension = Dimension(
+        table.name,
+        source,
+        fields,
+        table.primary_key,
+        max_staleness_ms=table.max_staleness_ms,
+    )
     if not table.primary_key:
         key = tuple(field.name for field in COORDINATES)
         dimension = replace(dimension, fields=(*fields, *COORDINATES), primary_key=key)

@@ -1,6 +1,8 @@
 """Plans of event batches on a real topic: what is read, how far, and what the pin keeps."""
 
+import time
 from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -11,6 +13,7 @@ from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import EventInput
 from joins.batch.event_state import EventSpec, EventState
+from joins.batch.staleness import StalenessGate
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import PinStore
 from joins.durable.probe_lives import Life
@@ -25,6 +28,7 @@ from joins.plan.errors import (
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from tests.support.topics import add_partitions, create_topic, identified, produce
+from watermark.freshness import Proof
 
 VERSIONS = {"rates": 7}
 
@@ -48,6 +52,8 @@ class Topic:
             dead_letters=self.dead,
             versions=lambda: VERSIONS,
             source_times=dict,
+            proofs=lambda _: {},
+            staleness=StalenessGate({}, Path(), Path()),
             limit=lambda: self.limit,
             restore=lambda _: None,
             on_pin=lambda _: None,
@@ -105,6 +111,29 @@ def test_who_has_a_whole_batch_before_him_does_not_ask_again_where_the_topic_end
         at = plan.end
     assert at == {0: 60, 1: 30}
     assert (len(batches), len(asked)) == (3, 3), "once at first, then for the rest, then for more"
+
+
+def test_a_batch_is_cut_at_the_first_record_that_is_too_new_for_a_table(topic, tmp_path):
+    begun_ms = time.time_ns() // 1_000_000 + 1
+    time.sleep(0.002)  # the records behind have later times
+    for partition in (0, 1):
+        produce(topic.servers, topic.name, [{"n": n} for n in range(5)], partition=partition)
+    gate = StalenessGate({"rates": 1}, tmp_path / "stale.json", tmp_path / "decisions.jsonl")
+    proofs = {"rates": Proof(begun_ms - 1, {"pos": 1})}
+    topic.hooks = replace(topic.hooks, staleness=gate, proofs=lambda _: proofs)
+    planner = topic.planner()
+
+    plan = planner.next(0, {0: 0, 1: 0}, EventState())
+    assert (plan.end, plan.proofs) == ({0: 60, 1: 30}, proofs)
+    held = planner.next(1, plan.end, EventState())
+    assert not held.has_records()
+    assert gate.holding is not None
+
+    proofs["rates"] = Proof(begun_ms + 3_600_000, {"pos": 2})
+    released = planner.next(1, plan.end, EventState())
+    assert released.end == {0: 65, 1: 35}
+    assert planner.pinned(released, 1).as_of == proofs
+    assert gate.holding is None
 
 
 def test_a_topic_that_is_another_one_is_not_planned_for(topic):

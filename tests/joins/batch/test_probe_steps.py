@@ -11,6 +11,7 @@ from joins.adapters.kafka.records import OF_THE_PROBE
 from joins.batch.batch_plan import ProbeSteps
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.inserts import Inserts, JoinBatches, ProbeInsert
+from joins.batch.staleness import StalenessGate
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
@@ -82,6 +83,8 @@ class Side:
             dead_letters=self.dead,
             versions=lambda: {"users": 7},
             source_times=lambda versions: {name: v * 100 for name, v in versions.items()},
+            proofs=lambda _: {},
+            staleness=StalenessGate({}, Path(), Path()),
             limit=lambda: self.limit,
             restore=lambda versions: None,
             on_pin=lambda pin: None,

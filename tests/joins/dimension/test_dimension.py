@@ -70,6 +70,7 @@ class Runner:
             on_commit=self.dimension._committed,
             rest=lambda: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), self.errors.append),
+            freshness=self.dimension.freshness,
         )
         settings = BuildSettings(self._kafka, **settings)
         return BuildSide(

@@ -60,6 +60,7 @@ class Reader:
             on_commit=self.dimension._committed,
             rest=lambda: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), lambda _: None),
+            freshness=self.dimension.freshness,
         )
         log, version = self.dimension.changelog, lambda: self.dimension.version
         self.steps = CommitReader(log, PARTITIONS, version, hooks)

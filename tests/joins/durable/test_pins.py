@@ -8,6 +8,7 @@ import pytest
 
 from joins.durable.pins import EventPin, Pin, PinStore, pin_json
 from joins.plan.errors import CheckpointError
+from watermark.freshness import Proof
 
 PIN = Pin(
     batch=7,
@@ -46,6 +47,15 @@ def test_what_the_pin_of_an_event_batch_says_is_stored_as_it_always_was(tmp_path
     stored = json.loads(next(tmp_path.glob("*.json")).read_text())
     assert json.dumps(stored["event"], separators=(",", ":")) == text
     assert json.dumps(pin_json(store.read(7))["event"], separators=(",", ":")) == text
+
+
+def test_the_time_of_each_table_is_pinned(tmp_path):
+    as_of = {"users": Proof(1_000, {"file": "binlog.000001", "pos": 4}, source_ms=999)}
+    pin = replace(PIN, as_of=as_of, stale_released=True)
+
+    PinStore(tmp_path).create(pin)
+
+    assert PinStore(tmp_path).read(PIN.batch) == pin
 
 
 def test_the_first_pin_of_a_batch_holds(tmp_path):

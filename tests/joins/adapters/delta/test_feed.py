@@ -26,6 +26,7 @@ from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailabl
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, arrow_type
 from tests.support.feeds import Silent, feed, table_rows
+from tests.support.foreign_topics import Told
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 DECIMAL = SqlType(TypeName.DECIMAL, 12, 3)
@@ -594,3 +595,40 @@ def test_a_table_feature_that_is_not_read_is_named(tmp_path):
     put(path, 0, [protocol("typeWidening") if "protocol" in a else a for a in actions])
     with pytest.raises(SourceError, match="uses typeWidening, which cannot be read"):
         FeedSession(feed(path, tmp_path, FIELDS).config, Silent())
+
+
+def proofs(source):
+    """The answers that a feed of `source` tells while it does all that there is to do."""
+    session = FeedSession(source.config, Told())
+    source.run(session)
+    return session, [e for e in session._protocol.events if e["event"] == "fresh"]
+
+
+def test_newest_version_proves_the_time_of_the_question(path, tmp_path):
+    source = feed(path, tmp_path, FIELDS)
+    session, [first, *_] = proofs(source)
+    version = DeltaTable(path).version()
+    assert (first["position"], first["kind"]) == ({"version": version}, "position")
+
+    session._asked_at_s = float("-inf")
+    source.run(session)
+    quiet = session._protocol.events[-1]
+    assert quiet["time_ms"] >= first["time_ms"]
+    assert quiet["position"] == {"version": version}
+
+
+def test_version_counts_once_it_is_sent(path, tmp_path):
+    source = feed(path, tmp_path, FIELDS)
+    session, _ = proofs(source)
+    for number in range(3):
+        write_deltalake(path, rows((100 + number, "late")), mode="append")
+    newest = DeltaTable(path).version()
+    session._asked_at_s = float("-inf")
+    asked = []
+    while session.step(source.topic):
+        told = [e["position"]["version"] for e in session._protocol.events if e["event"] == "fresh"]
+        asked.append((session._state.version, max(told)))
+
+    assert [sent for sent, _ in asked] == [newest - 2, newest - 1, newest]
+    assert all(told <= sent for sent, told in asked)
+    assert asked[-1][1] == newest

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -147,6 +149,82 @@ def test_idle_table_beside_a_busy_one_reaches_high(mariadb, kafka, tmp_path):
             process.high(high)
             process.wait_for("watermark")
         assert [record.key for record in records_of(config)] == [None] * PARTITIONS
+
+
+@contextmanager
+def halted(database: MariaDb):
+    [server] = [
+        each
+        for each in psutil.process_iter(["name", "cmdline"])
+        if each.info["name"] == "mariadbd" and f"--port={database.port}" in each.info["cmdline"]
+    ]
+    server.suspend()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+def proven(process, mark, *, after_ms=0):
+    """The first answer, of a question after `after_ms`, whose position is `mark` or later."""
+    place = (mark.file_name, mark.position.pos)
+
+    def is_behind(event):
+        position = event["position"]
+        return event["time_ms"] >= after_ms and (position["file"], position["pos"]) >= place
+
+    return process.wait_for("fresh", is_behind)
+
+
+def test_time_and_position_are_proven_once_kafka_has_the_changes(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
+        config = replace(config, freshness_s=0.2)
+        run_sql(mariadb, "INSERT INTO t VALUES (1, 'a')", schema=schema)
+        with CdcProcess(config) as process:
+            process.wait_for_position(take_high(config.connection, 0))
+            assert [e for e in process.events if e["event"] == "fresh"] == []  # not whole yet
+            process.high(take_high(config.connection, 0))
+            process.wait_for("watermark")
+            run_sql(mariadb, "INSERT INTO t VALUES (2, 'b')", schema=schema)
+            event = proven(process, take_high(config.connection, 0))
+            count = len(records_of(config))
+            assert count == 2 + PARTITIONS
+            assert abs(event["source_ms"] - event["time_ms"]) < 60_000
+            assert abs(event["offset_ms"]) <= event["within_ms"] + 1_000
+            [[gtid]] = run_sql(mariadb, "SELECT @@GLOBAL.gtid_binlog_pos")
+            assert event["position"]["gtid"] == gtid
+
+
+def test_quiet_server_advances_like_a_busy_one(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
+        config = replace(config, freshness_s=0.2)
+        with CdcProcess(config) as process:
+            process.high(take_high(config.connection, 0))
+            first = process.wait_for("fresh")
+            second = process.wait_for("fresh", lambda e: e["time_ms"] > first["time_ms"])
+            assert second["position"] == first["position"]
+            run_sql(mariadb, "FLUSH BINARY LOGS")
+            high = take_high(config.connection, 0)
+            assert proven(process, high)["position"]["file"] == high.file_name
+
+
+def test_server_that_does_not_answer_leaves_the_time_where_it_is(mariadb, kafka, tmp_path):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
+        config = replace(config, freshness_s=0.2)
+        with CdcProcess(config) as process:
+            process.high(take_high(config.connection, 0))
+            process.wait_for("fresh")
+            with halted(mariadb):
+                paused_ms = time.time_ns() // 1_000_000
+                reports = sum(e["event"] == "progress" for e in process.events)
+                wait_until(
+                    lambda: sum(e["event"] == "progress" for e in process.events) > reports + 2,
+                    deadline_s=30,
+                    what="reports of the process",
+                )
+                times = [e["time_ms"] for e in process.events if e["event"] == "fresh"]
+                assert max(times) <= paused_ms
+            process.wait_for("fresh", lambda e: e["time_ms"] > paused_ms)
 
 
 def test_quiet_server_reaches_high_at_once(mariadb, kafka, tmp_path):

@@ -1,0 +1,211 @@
+"""Freshness: how far a table in processing time is, as `(T, true)` on each of its channels.
+
+A source answers the question "how far are you?" with a pair: its log was at position P at time T.
+The pair proves the table once everything up to P is committed in it. `Freshness` holds the pairs
+of one table; `joinable_until` is the rule of `join.max-staleness`. Time is in milliseconds.
+
+>>> table = Freshness()
+>>> table.add(Proof(1_000, {"offset": 10}, {0: 7, 1: 3}))
+>>> table.at({0: 7, 1: 2}) is None
+True
+>>> table.at({0: 9, 1: 3}).time_ms, table.channel(0, 8)
+(1000, Watermark(timestamp_ms=1000, use_processing_time=True))
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from watermark.model import MAX_TIMESTAMP, Watermark
+
+_MOST_PROOFS = 4_096
+_NEVER = -1
+
+
+class ProofKind(StrEnum):
+    """What a source's T rests on.
+
+    Attributes:
+        POSITION: the source gave time and position of its log.
+        CONNECTOR: the times that a connector passes on; without new ones T stands still.
+        ENDED: the source has an end, which is committed: T is always now.
+    """
+
+    POSITION = "position"
+    CONNECTOR = "connector"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One answer of a source: everything that it had at `time_ms` is in its log up to `position`.
+
+    Attributes:
+        time_ms: T. When the question was sent, by the clock of this machine; of a connector, the
+            time that it passed on.
+        position: P, as the source writes it; opaque here.
+        ends: channel → what the channel must have committed to have everything up to P.
+        source_ms: the source's own clock at the answer; None if it has none.
+        offset_ms: that clock ahead of this machine's, right within `within_ms`.
+    """
+
+    time_ms: int
+    position: Mapping[str, Any]
+    ends: Mapping[int, int] = field(default_factory=dict)
+    kind: ProofKind = ProofKind.POSITION
+    source_ms: int | None = None
+    offset_ms: int | None = None
+    within_ms: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        ends = {str(channel): end for channel, end in sorted(self.ends.items())}
+        return {**asdict(self), "kind": self.kind.value, "ends": ends}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Proof":
+        return cls(
+            time_ms=value["time_ms"],
+            position=value["position"],
+            ends={int(channel): end for channel, end in value["ends"].items()},
+            kind=ProofKind(value["kind"]),
+            source_ms=value["source_ms"],
+            offset_ms=value["offset_ms"],
+            within_ms=value["within_ms"],
+        )
+
+    def is_in(self, committed: Mapping[int, int]) -> bool:
+        return all(committed.get(channel, 0) >= end for channel, end in self.ends.items())
+
+
+class Freshness:
+    """The proofs of one table in the order of T; not thread-safe.
+
+    Neither T nor the ends of a channel go back: a proof with an older T is ignored, and lower ends
+    are raised to those before. For commits that only grow, `at` never goes back either.
+    """
+
+    def __init__(self) -> None:
+        self._proofs: list[Proof] = []
+        self._answer: Proof | None = None
+
+    def __len__(self) -> int:
+        return len(self._proofs)
+
+    def add(self, proof: Proof) -> None:
+        last = self._proofs[-1] if self._proofs else None
+        if last is not None:
+            known = last.ends
+            ends = {c: max(known.get(c, 0), proof.ends.get(c, 0)) for c in {*known, *proof.ends}}
+            proof = replace(proof, ends=ends)
+            if proof.time_ms < last.time_ms or (proof.time_ms == last.time_ms and ends != known):
+                return
+            if ends == known:
+                self._proofs.pop()  # the newer one proves more of the same versions
+        self._proofs.append(proof)
+        if len(self._proofs) > _MOST_PROOFS:  # fewer proofs only make T older
+            self._proofs = [*self._proofs[:-1:2], self._proofs[-1]]
+
+    def at(self, committed: Mapping[int, int]) -> Proof | None:
+        """The newest proof that holds for a version with these commits; None without one."""
+        count = self._count(committed)
+        proof, answer = self._proofs[count - 1] if count else None, self._answer
+        if answer is not None and (proof is None or proof.time_ms < answer.time_ms):
+            return answer if answer.is_in(committed) else proof  # it was thinned out
+        self._answer = proof
+        return proof
+
+    def channel(self, channel: int, committed: int) -> Watermark | None:
+        """`(T, true)` of one channel; the table's T is the minimum over its channels."""
+        for proof in reversed(self._proofs):
+            if committed >= proof.ends.get(channel, 0):
+                return Watermark(proof.time_ms, use_processing_time=True)
+        return None
+
+    def forget_before(self, committed: Mapping[int, int]) -> None:
+        """Drop what neither a version with these commits nor a later one needs."""
+        del self._proofs[: max(0, self._count(committed) - 1)]
+
+    def void_after(self, committed: Mapping[int, int]) -> None:
+        """Drop what these commits do not have: it is lost, and later commits do not prove it."""
+        del self._proofs[self._count(committed) :]
+
+    def _count(self, committed: Mapping[int, int]) -> int:
+        return bisect_left(self._proofs, True, key=lambda proof: not proof.is_in(committed))
+
+
+class PassedOnTimes:
+    """Times that a connector passes on, each good once what was sent before it has arrived."""
+
+    def __init__(self) -> None:
+        self._settling: list[tuple[int, int]] = []  # (settles at, time)
+        self._newest_ms: int | None = None
+
+    def hear(self, time_ms: int, settles_at_ms: int) -> None:
+        """All changes before `time_ms` are in the topic from `settles_at_ms` on."""
+        newest_ms = -1 if self._newest_ms is None else self._newest_ms
+        known = any(at_ms <= settles_at_ms and ms >= time_ms for at_ms, ms in self._settling)
+        if time_ms > newest_ms and not known:
+            self._settling.append((settles_at_ms, time_ms))
+
+    def at(self, now_ms: int) -> int | None:
+        """The newest time that has settled, never after now; None before the first."""
+        settled = [time_ms for at_ms, time_ms in self._settling if at_ms <= now_ms]
+        self._settling = [each for each in self._settling if each[0] > now_ms]
+        if settled:
+            self._newest_ms = max(*settled, -1 if self._newest_ms is None else self._newest_ms)
+        return None if self._newest_ms is None else min(self._newest_ms, now_ms)
+
+
+def joinable_until(bounds_ms: Mapping[str, int], times_ms: Mapping[str, int | None]) -> int:
+    """The newest time of a record that may be joined: the least T + bound of tables with a bound.
+
+    A table without T lets no record pass; without bounds every record passes.
+
+    >>> joinable_until({"a": 5_000, "b": 1_000}, {"a": 10_000, "b": 20_000, "c": None})
+    15000
+    """
+    limits = [until(bound_ms, times_ms.get(table)) for table, bound_ms in bounds_ms.items()]
+    return min(limits, default=MAX_TIMESTAMP)
+
+
+def last_effective(promise: Watermark, proven: Sequence[Watermark | None]) -> Watermark:
+    """A promise with the least T of its channels, if it is in processing time and each has one.
+
+    >>> from watermark.model import PROCESSING_TIME
+    >>> last_effective(PROCESSING_TIME, [Watermark(7, True), Watermark(5, True)])
+    Watermark(timestamp_ms=5, use_processing_time=True)
+    >>> last_effective(PROCESSING_TIME, [Watermark(7, True), None]) == PROCESSING_TIME
+    True
+    """
+    known = [each.timestamp_ms for each in proven if each is not None]
+    if not promise.use_processing_time or not known or len(known) < len(proven):
+        return promise
+    return Watermark(min(known), use_processing_time=True)
+
+
+class GateState(StrEnum):
+    """What `join.max-staleness` lets a batch do, after the opening.
+
+    Attributes:
+        OPEN: every table is near enough to now: all records may be joined.
+        HOLDING: records that are too new for a table wait.
+        RELEASED: an operator lets them pass until a time.
+    """
+
+    OPEN = "OPEN"
+    HOLDING = "HOLDING"
+    RELEASED = "RELEASED"
+
+
+def gate_state(joinable_until_ms: int, now_ms: int, released_until_ms: int) -> GateState:
+    """The state of the gate for records that were written before `now_ms`."""
+    if joinable_until_ms >= now_ms:
+        return GateState.OPEN
+    return GateState.RELEASED if now_ms < released_until_ms else GateState.HOLDING
+
+
+def until(bound_ms: int, time_ms: int | None) -> int:
+    """The newest time of a record that one table with this bound and T lets pass."""
+    return _NEVER if time_ms is None else time_ms + bound_ms
