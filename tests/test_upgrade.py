@@ -134,6 +134,7 @@ ACKNOWLEDGED_AS = {
     "pinned-version-expired",
     "snapshot-unproven",
     "foreign-record",
+    "stale",
 }
 
 

@@ -6,12 +6,12 @@ from pydantic import Field
 
 from service.jobs.store.job import JobState
 from service.schemas.document import Body, Document, OrNewer
+from service.schemas.freshness import HoldingView
 from service.schemas.inspection import BatchView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
     EmittedView,
     EventTimeView,
-    HoldingView,
     PositionView,
     Submission,
     WatermarkView,
