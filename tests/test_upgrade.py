@@ -93,6 +93,7 @@ KEPT_FAULTS = [
     "source",
     "source-unavailable",
     "sql",
+    "stale",
     "standby",
     "state-format",
     "stopping",

@@ -111,7 +111,7 @@ def test_a_terminal_gets_ids_that_are_just_long_enough():
 def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
     job = {"id": "01a204d1-63a8", "name": "clicks", "state": "CATCHING_UP", "phase": "LOAD"}
     job |= {"desired_state": "RUNNING", "created_at_ms": 0, "reason": "it waits " * 30}
-    job |= {"records_per_s": 12.0, "lag_records": 34_000, "sinks": ()}
+    job |= {"records_per_s": 12.0, "lag_records": 34_000, "as_of_ms": None, "sinks": ()}
     screen = io.StringIO()
     made = jobs_table([SimpleNamespace(**job)], width=width)
     Console(file=screen, width=width).print(made)
