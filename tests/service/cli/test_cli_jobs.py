@@ -76,7 +76,7 @@ def test_jobs_are_listed_with_whole_ids_in_a_pipe(sluice, client):
     code, out, _ = sluice("jobs", "ls")
     assert code == 0
     header, *lines = out.splitlines()
-    heads = ["ID", "NAME", "STATE", "PHASE", "AGE", "REC/S", "LAG", "SINK", "REASON"]
+    heads = ["ID", "NAME", "STATE", "PHASE", "AGE", "REC/S", "LAG", "AS", "OF", "SINK", "REASON"]
     assert header.split() == heads
     assert all("enriched (blackhole)" in line for line in lines), out
     assert [line.split()[0] for line in lines] == [job["id"] for job in client.jobs()]
@@ -236,7 +236,7 @@ def test_waiting_for_too_long_says_what_the_job_waits_for(sluice):
 
 VAIN = {
     "another_rest": ("stopped", "join", "jobs resume"),
-    "the_end": ("done", "paused", "Submit the script again"),
+    "the_end": ("done", "paused", "submit its script again"),
 }
 
 
