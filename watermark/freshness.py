@@ -119,6 +119,14 @@ class Freshness:
         self._answer = proof
         return proof
 
+    def news(self, committed: Mapping[int, int]) -> Proof | None:
+        """As `at`, if its T is newer than at the last call; forgets what came before."""
+        known = self._answer
+        proof = self.at(committed)
+        self.forget_before(committed)
+        is_new = proof is not None and (known is None or proof.time_ms > known.time_ms)
+        return proof if is_new else None
+
     def channel(self, channel: int, committed: int) -> Watermark | None:
         """`(T, true)` of one channel; the table's T is the minimum over its channels."""
         for proof in reversed(self._proofs):

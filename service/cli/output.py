@@ -84,7 +84,7 @@ def say_findings(error: SluiceError) -> None:
         if finding["replacement"] and finding["replacement"] != shown:
             shown = finding["replacement"]
             say(f"{place}, as it would be accepted:")
-            say("\n".join(f"  {line}" for line in finding["replacement"].splitlines()))
+            say("\n".join(f"  {line}" for line in finding["replacement"].split("\n")))
 
 
 Answer = TypeVar("Answer")

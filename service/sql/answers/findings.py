@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from service.sql.grammar.parser import parse_each
 from service.sql.grammar.syntax import (
@@ -125,7 +124,7 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     entries, changes = tuple(catalog), list[AppliedEdit]()
     moves: list[tuple[int, int, int]] = []
     for _ in range(_rounds(text)):
-        faults = list(islice(_faults(text, entries), MOST_FAULTS))
+        faults = _faults(text, entries)[:MOST_FAULTS]
         edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
         if not edits:
             break
@@ -166,14 +165,13 @@ def _apart(faults: Iterable[SqlError]) -> list[tuple[SqlError, Edit]]:
     return chosen
 
 
-def _faults(text: str, entries: tuple[CatalogEntry, ...]) -> Iterator[SqlError]:
+def _faults(text: str, entries: tuple[CatalogEntry, ...]) -> list[SqlError]:
     """Every fault of a script that does not only follow from another one."""
     try:
         script = Script(text)
         statements, unread = parse_each(script)
     except SqlError as fault:
-        yield fault
-        return
+        return [fault]
     faults = [fault for fault, _ in unread]
     own = own_names(statements) | {name for _, tokens in unread for name in _created(tokens)}
     whole = with_catalog(text, entries, own)
@@ -187,7 +185,7 @@ def _faults(text: str, entries: tuple[CatalogEntry, ...]) -> Iterator[SqlError]:
             plan_script(text, catalog=entries)
         except SqlError as fault:
             own_faults.append(fault)
-    yield from own_faults
+    return own_faults
 
 
 def _created(tokens: Sequence[SqlToken]) -> Iterator[str]:

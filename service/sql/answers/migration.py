@@ -36,7 +36,7 @@ class Migration:
 
 
 def migrate(text: str, catalog: Iterable[CatalogEntry] = ()) -> Migration:
-    """Change a script where that is sure; comments of an earlier migration are written anew."""
+    """Change a script where that is sure; comments of an earlier migration are replaced."""
     entries = tuple(catalog)
     revision = revised(_OWN_LINES.sub("", text), entries)
     comments: dict[int, list[str]] = {}
