@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import psutil
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable
 
 from joins.adapters.process.forks import words_of
@@ -20,7 +19,6 @@ from service.api.server import ControlPlane
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.jobs.submit import submission
 from tests.support.control_plane import stop_jobs
 from tests.support.jvm import QUICK_JVM
 from tests.support.wait import wait_until
@@ -225,6 +223,7 @@ def rig_settings(directory: Path, kafka: KafkaBroker, **given: Any) -> Settings:
             "spark_master": "local[2,4]",
             "spark_conf": SMALL,
             "fold_interval_s": 2.0,
+            "check_timeout_s": 300.0,
             "restart_backoff_min_s": 0.1,
             **given,
         }
@@ -243,11 +242,9 @@ def running_rig(
     """A control plane in this process; its jobs are stopped at the end."""
     settings = rig_settings(directory, kafka, **given)
     with (
-        pytest.MonkeyPatch.context() as patch,
         ControlPlane(settings, runner_command=runner_command) as plane,
         httpx.Client(base_url=plane.url, timeout=400.0) as client,
     ):
-        patch.setattr(submission, "OUTSIDE_S", 300.0)  # a busy machine answers slowly
         rig = Rig(settings, client, kafka, mariadb)
         try:
             yield rig

@@ -25,7 +25,6 @@ from service.sql.stored import CatalogEntry
 from service.sql.text.script import SqlError
 
 SQL_LIMIT_BYTES = 64 * 1024
-OUTSIDE_S = 15.0
 _MOST_OUTSIDE = 16
 _MOST_WAITING = 8  # leaves a third of the request threads free
 _PATIENCE_S = 5.0
@@ -124,7 +123,7 @@ class Submissions:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
             write_secrets(job_dir, inline)
         secrets = SecretResolver.of(self._settings, job_dir)
-        with self._outside.one(), within(OUTSIDE_S):
+        with self._outside.one(), within(self._settings.check_timeout_s):
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
             advice = self._hooks.advise(plan, self._settings, secrets)
         shared = self._store.look(partial(self._taken.check, plan, append=append))
