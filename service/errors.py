@@ -94,27 +94,19 @@ class InspectionError(ServiceError, fault="inspection"):
 
 
 class AnsweredError(ServiceError, fault="answered"):
-    """A runner or an inspection refused, in its own words and under its own name.
-
-    Attributes:
-        kind: what is wrong, in kebab case, such as `pinned-version-expired`.
-    """
+    """A runner or an inspection refused, in its own words and under its own name."""
 
     def __init__(self, message: str, *, hint: str, kind: str) -> None:
         super().__init__(message, hint=hint)
-        self.kind = kind
+        self.kind = kind  # what is wrong, in kebab case, such as `pinned-version-expired`
 
 
 class UnauthorizedError(ServiceError, fault="unauthorized"):
-    """A request has no token, or one that cannot be used.
-
-    Attributes:
-        invalid: a token was sent, but it cannot be used.
-    """
+    """A request has no token, or one that cannot be used."""
 
     def __init__(self, message: str, *, hint: str, invalid: bool = True) -> None:
         super().__init__(message, hint=hint)
-        self.invalid = invalid
+        self.invalid = invalid  # a token was sent, but it cannot be used
 
 
 class ForbiddenError(ServiceError, fault="forbidden"):
@@ -122,15 +114,11 @@ class ForbiddenError(ServiceError, fault="forbidden"):
 
 
 class TooManyRequestsError(ServiceError, fault="too-many-requests"):
-    """A caller asks, or is refused, too often: wait as `Retry-After` says.
-
-    Attributes:
-        retry_after_s: how long at least.
-    """
+    """A caller asks, or is refused, too often: wait as `Retry-After` says."""
 
     def __init__(self, message: str, *, hint: str, retry_after_s: float) -> None:
         super().__init__(message, hint=hint)
-        self.retry_after_s = retry_after_s
+        self.retry_after_s = retry_after_s  # how long at least
 
 
 class TableNotFoundError(ServiceError, fault="table-not-found"):
@@ -150,15 +138,11 @@ class StoreError(ServiceError, fault="store"):
 
 
 class StandbyError(ServiceError, fault="standby"):
-    """This control plane does not lead: another one takes changes and looks after jobs.
-
-    Attributes:
-        leader_url: where that one answers; empty while none leads.
-    """
+    """This control plane does not lead: another one takes changes and looks after jobs."""
 
     def __init__(self, message: str, *, hint: str, leader_url: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.leader_url = leader_url
+        self.leader_url = leader_url  # where that one answers; empty while none leads
 
 
 class ControlPlaneError(ServiceError, fault="control-plane"):
@@ -174,12 +158,8 @@ class WaitTimeoutError(ControlPlaneError, fault="wait-timeout"):
 
 
 class ExportError(ServiceError, fault="export"):
-    """`sluice export`: package, address or cursor's file is missing, or no receiver answers.
-
-    Attributes:
-        passing: the same may succeed later.
-    """
+    """`sluice export`: package, address or cursor's file is missing, or no receiver answers."""
 
     def __init__(self, message: str, *, hint: str, passing: bool) -> None:
         super().__init__(message, hint=hint)
-        self.passing = passing
+        self.passing = passing  # the same may succeed later

@@ -30,15 +30,10 @@ _kept: "list[Secret]" = []
 
 
 class Secret(str):
-    """The value of a secret, a text like any other; copies and unpickled ones are secrets, too.
+    """The value of a secret, a text like any other; copies and unpickled ones are secrets, too."""
 
-    Attributes:
-        reference: what is shown in its place, such as `${secret:name}`.
-        forms: the value as it is, and as JSON, Python, SQL and addresses write it.
-    """
-
-    reference: str
-    forms: frozenset[str]
+    reference: str  # what is shown in its place, such as `${secret:name}`
+    forms: frozenset[str]  # the value as it is, and as JSON, Python, SQL and addresses write it
 
     def __new__(cls, value: str, reference: str) -> Self:
         """Remember the value for as long as it lives."""
@@ -119,17 +114,11 @@ class SluiceError(Exception):
     """What happened to which object (`message`) and what the operator can do (`hint`).
 
     It has no secret's value, and takes it out of the error that it is made of.
-
-    Attributes:
-        message: lowercase fragment with the object's kind and quoted name, the value met and
-            expected.
-        hint: one full sentence that the operator can act on.
-        detail: the text of a library or server behind it, for those who look closer; often empty.
-        fault: the stable name of its class, which jobs and the API keep; never changed.
     """
 
     # reads better deep: whoever catches an error names its kind, and kinds have kinds.
 
+    # the stable name of its class, which jobs and the API keep; never changed
     fault: ClassVar[str] = "sluice"
 
     def __init_subclass__(cls, *, fault: str) -> None:
@@ -137,8 +126,10 @@ class SluiceError(Exception):
 
     def __init__(self, message: str, *, hint: str, detail: str = "") -> None:
         super().__init__(redacted(message))
+        # lowercase fragment with the object's kind and quoted name, the value met and expected
         self.message = redacted(message)
-        self.hint = redacted(hint)
+        self.hint = redacted(hint)  # one full sentence that the operator can act on
+        # the text of a library or server behind it, for those who look closer; often empty
         self.detail = redacted(detail)
         redact(sys.exc_info()[1])
 

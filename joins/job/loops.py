@@ -20,15 +20,10 @@ HANGS_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the main loop does; replaced as a whole.
+    """What the main loop does; replaced as a whole."""
 
-    Attributes:
-        step: name of a step that may take long; None for others.
-        since_s: when the step began, or when the loop last went on; monotonic.
-    """
-
-    step: str | None
-    since_s: float
+    step: str | None  # name of a step that may take long; None for others
+    since_s: float  # when the step began, or when the loop last went on; monotonic
 
 
 class Reporter:

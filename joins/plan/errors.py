@@ -102,12 +102,9 @@ class SharedTableError(SourceError, fault="shared-table"):
 
 
 class DefinitionError(SourceError, fault="definition"):
-    """A table is not what its declaration says; the declaration of a job stays as it is.
+    """A table is not what its declaration says; the declaration of a job stays as it is."""
 
-    Attributes:
-        OF_A_JOB: the hint where a job has the declaration already.
-    """
-
+    # the hint where a job has the declaration already
     OF_A_JOB: ClassVar[str] = (
         "Change the table back (ADD COLUMN with its old name and type, where one was dropped) and "
         "it is copied again by itself; or remove the job and submit it with the new definition."
@@ -123,17 +120,13 @@ class SnapshotNeededError(SourceError, fault="snapshot-needed"):
 
 
 class ForeignRecordError(SourceError, fault="foreign-record"):
-    """A record of somebody else's topic is not understood, or cannot follow those before it.
-
-    Attributes:
-        place: its partition and offset.
-    """
+    """A record of somebody else's topic is not understood, or cannot follow those before it."""
 
     choices: ClassVar[tuple[str, ...]] = ("skip",)
 
     def __init__(self, message: str, *, hint: str, place: tuple[int, int] = (-1, -1)) -> None:
         super().__init__(message, hint=hint)
-        self.place = place
+        self.place = place  # its partition and offset
 
 
 class SnapshotUnprovenError(SourceError, fault="snapshot-unproven"):
@@ -149,12 +142,9 @@ class StaleTableError(SourceError, fault="stale"):
 
 
 class GuardError(SourceError, fault="guard"):
-    """Going on would lose or mix up records: the probe waits for an operator's acknowledgement.
+    """Going on would lose or mix up records: the probe waits for an operator's acknowledgement."""
 
-    Attributes:
-        choices: what an acknowledgement may choose; the first is the default.
-    """
-
+    # what an acknowledgement may choose; the first is the default
     choices: ClassVar[tuple[str, ...]] = ("continue",)
 
 
@@ -163,15 +153,11 @@ class TopicIdentityChangedError(GuardError, fault="topic-identity-changed"):
 
 
 class TopicMissingError(GuardError, fault="topic-missing"):
-    """A topic of the stream is gone.
-
-    Attributes:
-        topics: the names of all that are.
-    """
+    """A topic of the stream is gone."""
 
     def __init__(self, message: str, *, hint: str, topics: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)
-        self.topics = topics
+        self.topics = topics  # the names of all that are
 
 
 class PartitionsMissingError(GuardError, fault="partitions-missing"):
@@ -217,12 +203,9 @@ class ConstraintViolatedError(SinkError, fault="constraint-violated"):
 
 
 class DiskFullError(JoinError, fault="disk-full"):
-    """A disk is full, or a quota used up: it is tried again by itself, and goes on with more room.
+    """A disk is full, or a quota used up; the job retries, and continues once there is room."""
 
-    Attributes:
-        HINT: what helps.
-    """
-
+    # what helps
     HINT: ClassVar[str] = (
         "Free space on that disk, or move the directory to a larger one; jobs go on by themselves "
         "and nothing is lost."
@@ -272,14 +255,11 @@ class IndexDirectoryError(JoinError, fault="index-directory"):
 
 
 class IndexDiskFullError(IndexDirectoryError, fault="index-disk-full"):
-    """There is no room for a lookup index; it is built by itself once there is.
-
-    Attributes:
-        needed_bytes: room that the index needs beyond what it has, None if it is not known.
-    """
+    """There is no room for a lookup index; it is built by itself once there is."""
 
     def __init__(self, message: str, *, hint: str, needed_bytes: int | None = None) -> None:
         super().__init__(message, hint=hint)
+        # room that the index needs beyond what it has, None if it is not known
         self.needed_bytes = needed_bytes
 
 

@@ -85,18 +85,12 @@ _MOST_TRIES = 15  # as delta-rs
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """What a table requires of its writers.
-
-    Attributes:
-        takes_entries: true if blind appends may be entries that Sluice writes.
-        choice: the writer of batches, None where it is not checked.
-        interval: commits between two checkpoints.
-    """
+    """What a table requires of its writers."""
 
     of: DeltaTable
-    takes_entries: bool
-    choice: WriterChoice | None
-    interval: int
+    takes_entries: bool  # true if blind appends may be entries that Sluice writes
+    choice: WriterChoice | None  # the writer of batches, None where it is not checked
+    interval: int  # commits between two checkpoints
 
 
 class CommitWriter:
