@@ -1,33 +1,4 @@
-"""Errors of the service.
-
-| error | fault |
-|---|---|
-| `ServiceError` | root of this package |
-| `ConfigError` | a setting is missing, malformed or out of range |
-| `SecretError` | a `${secret:name}` reference is malformed or not provided |
-| `NotAllowedError` | a script names a broker, a database or a path that is not allowed |
-| `SubmissionError` | a submission is too large or otherwise not acceptable |
-| `JobNotFoundError` | there is no such job |
-| `VertexNotFoundError` | the job has no part of this id |
-| `JobConflictError` | the request does not fit the job's state or an earlier request |
-| `JobStateError` | the job's state does not allow what is asked of it |
-| `TableConflictError` | a table of the catalog is there already, or is used |
-| `RunnerAbsentError` | the request needs a runner that lives, and there is none |
-| `BusyError` | too much of the same is going on; later it can be done |
-| `InspectionError` | the process that reads a job's files ended without an answer |
-| `AnsweredError` | what a runner or an inspection refused; type, message and hint are theirs |
-| `UnauthorizedError` | a request has no token, or one that cannot be used |
-| `ForbiddenError` | a request is not for this caller, or comes from where none may come from |
-| `TooManyRequestsError` | a caller asks, or fails to authenticate, too often |
-| `TableNotFoundError` | the catalog has no such table or view |
-| `TokenNotFoundError` | there is no such token |
-| `TokenLimitError` | there are too many tokens |
-| `StoreError` | the job store cannot be opened or is newer than this program |
-| `StandbyError` | another control plane leads: it takes changes and looks after jobs |
-| `ControlPlaneError` | the control plane cannot start or refused a request |
-| `UnreachableError` | the control plane cannot be reached |
-| `WaitTimeoutError` | what was waited for has not happened in time |
-"""
+"""Errors of the service; docs/reference/errors.md lists all of them."""
 
 from watermark.errors import SluiceError
 

@@ -1,18 +1,4 @@
-"""The root of all our errors, and those of this package.
-
-| error | fault |
-|---|---|
-| `SluiceError` | root: what happened, to which object, and what to do |
-| `WatermarkError` | root of this package |
-| `InvalidParameterError` | a size, gap, offset, bound or name that has no meaning |
-| `UnknownChannelError` | a channel, input or partition that was never declared |
-| `WatermarkRegressionError` | a lower time, or event time after processing time |
-| `FutureWatermarkError` | processing time claimed before the clock is at the promised time |
-| `MissingTimestampError` | event-time work on a record without a timestamp |
-| `InvalidTransitionError` | a state machine was asked for a step that its table does not have |
-| `LostRecordsError` | retention has removed records that were held for the join |
-| `StateFormatError` | a stored state cannot be restored |
-"""
+"""The root of all our errors, and those of this package."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""Statements of `sluice sql` carried out in order, and the rows of a preview as they come.
-
-Values come from streams and tables, so each passes `one_line`.
-"""
+"""Statements of `sluice sql` carried out in order, and the rows of a preview as they come."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""`sluice topic create | ls | rm | produce | peek`, and how commands reach brokers and registries.
-
-Keys, values and headers are foreign bytes, so each text passes `one_line`; JSON escapes them.
-"""
+"""`sluice topic create | ls | rm | produce | peek`, and how commands reach brokers, registries."""
 
 import json
 import re

@@ -1,7 +1,6 @@
 """The process of a `delta` dimension: sends a table's versions to its changelog topic.
 
-It copies one version file by file, then sends each later commit. Positions are versions and
-ordinals within a commit, so that a repeated commit has the same positions.
+Positions are versions and ordinals within a commit, so that a repeated commit has the same ones.
 docs/reference/contracts.md ("The process of a `delta` dimension") describes the protocol.
 """
 # reads better long: the copy and what follows it share one position, which each step moves.
