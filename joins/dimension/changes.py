@@ -226,7 +226,10 @@ class KeyHistory:
             if len(commits) >= limit.rows or weight > limit.bytes or time.monotonic() > end:
                 break
         is_last = reached <= oldest + 1
-        base = self._changes_at(oldest if is_last else reached - 1)
+        version = oldest if is_last else reached - 1
+        state = self._states.at(version)
+        changes = self._scan.of_keys(state.files, self._key)
+        base = read_changes(changes, self._scan.spec, state.progress)
         versions = tuple(self._versions(base, commits[::-1]))[::-1]
         return KeyHistoryPage(
             versions,
@@ -253,11 +256,6 @@ class KeyHistory:
             marks += batch.column("_op").to_pylist().count("w")
         if rows:
             yield _Commit(version, committed_at_ms(entry), files, rows - marks, size)
-
-    def _changes_at(self, version: int) -> CompactedChanges:
-        state = self._states.at(version)
-        changes = self._scan.of_keys(state.files, self._key)
-        return read_changes(changes, self._scan.spec, state.progress)
 
     def _versions(self, base: CompactedChanges, commits: list[_Commit]) -> Iterator[KeyVersion]:
         before, where = self._record(base), IS_MARK | self._scan.have(self._key)

@@ -126,7 +126,9 @@ class Loops:
         now = time.monotonic()
         for name, loop in list(self._loops.items()):
             if loop.is_active:
-                self._recovered(name, loop)
+                if name in self._retry_delay and loop.has_progressed:
+                    self._stalls.clear(name)
+                    del self._retry_delay[name]
             elif name not in self._retry_at:
                 self._note_failure(name, loop)
                 self._retry_delay[name] = self._next_delay(name, loop)
@@ -143,11 +145,6 @@ class Loops:
         if last is None or loop.has_progressed:
             return _RETRY_MIN_S
         return min(last * 2, _RETRY_MAX_S)
-
-    def _recovered(self, name: str, loop: Loop) -> None:
-        if name in self._retry_delay and loop.has_progressed:
-            self._stalls.clear(name)
-            del self._retry_delay[name]
 
     def _restart(self, name: str) -> None:
         del self._retry_at[name]

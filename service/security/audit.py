@@ -80,7 +80,10 @@ class AuditLog:
                 if os.fstat(descriptor).st_size < self._limit_bytes:
                     yield descriptor
                     return
-                self._move_away()
+                for number in range(KEPT_FILES, 0, -1):
+                    older = self._path if number == 1 else self._numbered(number - 1)
+                    if older.exists():
+                        older.replace(self._numbered(number))
             finally:
                 os.close(descriptor)
 
@@ -89,12 +92,6 @@ class AuditLog:
             return os.path.samestat(os.fstat(descriptor), self._path.stat())
         except FileNotFoundError:
             return False
-
-    def _move_away(self) -> None:
-        for number in range(KEPT_FILES, 0, -1):
-            older = self._path if number == 1 else self._numbered(number - 1)
-            if older.exists():
-                older.replace(self._numbered(number))
 
     def _numbered(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")

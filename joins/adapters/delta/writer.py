@@ -61,21 +61,19 @@ class TableUpkeep:
     def vacuum(self, retention_hours: int) -> int:
         """Remove files that no version within `retention_hours` needs; for the only writer."""
         with store_faults(self._versions.path):
-            return self._vacuum(self._versions.load(), retention_hours)
-
-    def _vacuum(self, table: DeltaTable, retention_hours: int) -> int:
-        if not table.vacuum(
-            retention_hours, dry_run=True, enforce_retention_duration=False, full=True
-        ):
-            return 0
-        gone = table.vacuum(
-            retention_hours,
-            dry_run=False,
-            enforce_retention_duration=False,
-            post_commithook_properties=CHECKPOINTS,
-            full=True,
-        )
-        return len(gone)
+            table = self._versions.load()
+            if not table.vacuum(
+                retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+            ):
+                return 0
+            gone = table.vacuum(
+                retention_hours,
+                dry_run=False,
+                enforce_retention_duration=False,
+                post_commithook_properties=CHECKPOINTS,
+                full=True,
+            )
+            return len(gone)
 
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
