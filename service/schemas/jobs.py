@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
+from service.schemas.verification import VerifiedView
 
 SQL_LIMIT_BYTES = 64 * 1024
 RecordRate = Annotated[
@@ -185,6 +186,9 @@ class DimensionView(Document):
     ] = None
     channels: list[ChangelogChannelView] = []
     freshness: FreshnessView | None = None
+    verified: Annotated[
+        VerifiedView | None, Field(description="Null before the first `sluice verify`.")
+    ] = None
 
 
 class OpenTransactionView(Document):

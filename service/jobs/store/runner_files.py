@@ -11,6 +11,7 @@ import os
 import shlex
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -137,6 +138,17 @@ def read_status(job_dir: Path) -> Status | None:
         )
     except (CheckpointError, KeyError, TypeError, ValueError, OSError):
         return None
+
+
+def read_verifications(job_dir: Path) -> dict[str, Mapping[str, Any]]:
+    """Table → the newest comparison with its source; a damaged file counts as none."""
+    results: dict[str, Mapping[str, Any]] = {}
+    for path in sorted(JobLayout(job_dir).verifications.glob("*.json")):
+        with suppress(CheckpointError, OSError):
+            content = read_json(path)
+            if content is not None:
+                results[path.stem] = content
+    return results
 
 
 def read_changes(job_dir: Path, offset: int) -> tuple[list[StateUpdate], int]:
