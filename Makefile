@@ -11,7 +11,7 @@ SOURCES := service joins watermark tests docs
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-quick check fmt docs bench reliability golden screenshots lock clean
+.PHONY: help setup demo test test-more test-quick check fmt docs bench reliability golden screenshots lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -38,9 +38,9 @@ test: setup ## Every promise once, on real servers, or the tests that ARGS selec
 	@$(DEBEZIUM)
 	@$(PYTEST) $(ARGS)
 
-test-all: setup ## Also matrices, experiments at small scale, browsers: what CI runs
+test-more: setup ## What make test leaves out: matrices, small experiments, browsers
 	@$(DEBEZIUM)
-	@$(call EXAMPLES,20) $(PYTEST) -m '' $(ARGS)
+	@$(call EXAMPLES,20) $(PYTEST) -m 'matrix or experiment' $(ARGS)
 
 # These tests wait for nothing.
 test-quick: WORKERS = $(CORES)

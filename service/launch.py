@@ -2,7 +2,7 @@
 
 `service`, `joins` and `watermark` are plain words, which another project may use, too. An installed
 environment has this file as the module `sluice`, a name of its own, so that it is found whatever
-stands in the way of the others.
+stands in the way of the others. Programs import the client from it: `from sluice import Sluice`.
 """
 
 import csv
@@ -27,6 +27,20 @@ def main() -> None:
     from service.cli.main import main as run  # not before its packages are known to be ours
 
     run()
+
+
+def __getattr__(name: str) -> object:
+    """A class of `service.client`, when the packages are known to be ours."""
+    if name.startswith("_") or name == "pytest_plugins":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    fault = collision()
+    if fault is not None:
+        raise ImportError(f"{fault[0]}. {fault[1]}")
+    from service import client
+
+    if name not in client.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(client, name)
 
 
 def collision() -> tuple[str, str] | None:

@@ -28,7 +28,7 @@ from service.embedded.java import Java, find_java, provide_class_archive
 from service.embedded.postgres import PostgreSql
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
-from tests.support.durations import Durations, Recorder, function_of, lane_of, unit
+from tests.support.durations import Durations, Recorder, TimeLeft, function_of, lane_of, unit
 from tests.support.services import home_that_installs_once
 from tests.support.shared_services import SHARED, Place, SharedServices, ask, shared
 from tests.support.used_time import used_cpu_s
@@ -55,6 +55,8 @@ _quick: list[str] = []  # the test that runs and may start no process
 _older_threads: set[int] = set()  # of fixtures that several tests share: they may go on
 _places = pytest.StashKey[Callable[[str], Place]]()
 _answering = pytest.StashKey[tuple[str, int, str]]()
+_expected_s = pytest.StashKey[float]()
+_time_left = TimeLeft(float(os.environ.get("TESTS_END_AT", "inf")))
 _began_s = time.monotonic()
 Server = TypeVar("Server", bound=EmbeddedServer)
 # No test asserts a time: an example that takes long says that the machine is busy.
@@ -82,14 +84,16 @@ def pytest_collection_modifyitems(
         elif function_of(item.nodeid) in durations.slow:
             item.add_marker("slow")
     yield  # the lane is selected by its marks
-    guesses = dict[tuple[str, str, str], float]()
+    parts = defaultdict[tuple[str, str, str], list[pytest.Item]](list)
     for item in items:
-        part = _scope(config, item.nodeid), unit(item.nodeid), _lane(item)
-        guesses[part] = max(_guess_s(item), guesses.get(part, 0.0))
+        parts[_scope(config, item.nodeid), unit(item.nodeid), _lane(item)].append(item)
     seconds = defaultdict[str, float](float)
-    for (scope, name, lane), guess_s in guesses.items():
-        took_s = durations.seconds(name, lane)
-        seconds[scope] += guess_s if took_s is None else took_s
+    for (scope, name, lane), tests in parts.items():
+        recorded_s = durations.seconds(name, lane)
+        took_s = max(map(_guess_s, tests)) if recorded_s is None else recorded_s
+        seconds[scope] += took_s
+        for test in tests:
+            test.stash[_expected_s] = took_s / len(tests)
     items.sort(key=lambda item: -seconds[_scope(config, item.nodeid)])
 
 
@@ -178,10 +182,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         with suppress(Exception):  # the fixture raises it
             item.config.stash[_places](name)
     _quick[:] = [] if item.get_closest_marker("servers") else [item.nodeid]
+    began_s = time.monotonic()
     try:
         return (yield)
     finally:
         _quick.clear()
+        _time_left.add(item.stash[_expected_s], time.monotonic() - began_s)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if not _time_left.is_enough_for(item.stash[_expected_s]):
+        pytest.skip("not run: it could not end before TESTS_END_AT; CI_WITHIN_S gives more time")
 
 
 def _shared_servers(item: pytest.Item) -> list[str]:

@@ -4,7 +4,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.durations import SLOW_S, Durations, Measured, Recorder, lane_of, unit
+from tests.support.durations import (
+    SLOW_S,
+    Durations,
+    Measured,
+    Recorder,
+    TimeLeft,
+    lane_of,
+    unit,
+)
 
 
 @pytest.fixture
@@ -78,3 +86,25 @@ def test_experiments_at_small_scale_are_listed_one_by_one():
     assert unit("tests/e2e/test_join.py::test_a[b::c]") == "tests/e2e/test_join.py"
     alone = "tests/reliability/test_small_scale.py::test_each[laws]"
     assert unit(alone) == alone
+
+
+@pytest.mark.parametrize(
+    ("now_s", "times_slower", "expected_s", "is_enough"),
+    [
+        (0, 1, 499, True),  # others run beside it: twice its time is needed
+        (0, 1, 501, False),
+        (0, 8, 100, True),
+        (0, 8, 200, False),
+        (999, 8, 0, True),
+        (1000, 1, 0, False),
+    ],
+)
+def test_no_test_begins_that_could_not_end_in_time(now_s, times_slower, expected_s, is_enough):
+    left = TimeLeft(1000, lambda: now_s)
+    left.add(10_000, times_slower * 10_000)
+    left.add(0, 10_000_000)  # of which no run has recorded anything
+    assert left.is_enough_for(expected_s) is is_enough
+
+
+def test_without_a_limit_each_test_begins():
+    assert TimeLeft(float("inf")).is_enough_for(1e9)

@@ -1,4 +1,4 @@
-"""`sluice topic create | produce | peek`, and how commands reach brokers and registries.
+"""`sluice topic create | ls | rm | produce | peek`, and how commands reach brokers and registries.
 
 Keys, values and headers are foreign bytes, so each text passes `one_line`; JSON escapes them.
 """
@@ -140,7 +140,9 @@ _BLOCK_BYTES = 1 << 16
 _CELL = 300
 _USUAL_PEEK = 10
 _SETTING = re.compile(r"[a-z0-9.]+=.*", re.DOTALL)
-app = typer.Typer(help="Create topics, write records and show them.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create, list and delete topics; write and show records.", no_args_is_help=True
+)
 
 
 @app.command("create")
@@ -174,6 +176,55 @@ def create_topic(
     plural = "" if partitions == 1 else "s"
     text = f"topic {topic} created on {servers}: {partitions} partition{plural}"
     tell(made, output, lambda _: say(text))
+
+
+@app.command("ls")
+def list_topics(
+    every: Annotated[
+        bool, typer.Option("--all", help="Also those of Kafka itself and of Sluice's jobs.")
+    ] = False,
+    bootstrap_servers: Servers = None,
+    config: ClientConfig = None,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """List topics with their partitions and records."""
+    from service.wiring.topic_access import listed_topics  # slow to load
+
+    servers = brokers(bootstrap_servers, server)
+    found = listed_topics(kafka_of("", servers, read_config(config)), every=every)
+    rows = [
+        {"topic": each.name, "partitions": each.partitions, "records": each.records}
+        for each in found
+    ]
+
+    def show_rows(_: object) -> None:
+        topics = table("TOPIC", "PARTITIONS", "RECORDS")
+        for each in found:
+            topics.add_row(one_line(each.name), number(each.partitions), number(each.records))
+        if found:
+            show(topics)
+        else:
+            say(f"no topics on {servers}")
+
+    tell(rows, output, show_rows)
+
+
+@app.command("rm")
+def remove_topic(
+    topic: TopicName,
+    bootstrap_servers: Servers = None,
+    config: ClientConfig = None,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Delete a topic with its records; jobs that read or write it stall."""
+    from service.wiring.topic_access import delete_topic  # slow to load
+
+    servers = brokers(bootstrap_servers, server)
+    delete_topic(kafka_of(topic, servers, read_config(config)))
+    deleted = {"topic": topic, "bootstrap_servers": servers}
+    tell(deleted, output, lambda _: say(f"topic {topic} deleted on {servers}"))
 
 
 # Writing

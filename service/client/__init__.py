@@ -1,6 +1,6 @@
 """A client of the control plane for programs: typed answers, typed errors, safe repetitions.
 
-    from service.client import Sluice
+    from sluice import Sluice
 
     with Sluice("http://127.0.0.1:8326") as sluice:
         job = sluice.submit(script, name="enrich")

@@ -1,4 +1,4 @@
-"""Topic access for the command line: create a topic, write to it, read or inspect a sample."""
+"""Topic access for the command line: create, list, delete, write, read or inspect a sample."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
+from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription, without_internal
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.kafka.topic_writer import TopicWriter, Written
 from joins.adapters.registry import SchemaRegistry
@@ -93,6 +93,40 @@ def make_topic(
                 hint="Use it as it is, or choose another name.",
             )
         cluster.create(kafka.topic, partitions, replication, config)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTopic:
+    """A topic; `records` counts offsets, so a compacted topic may have fewer."""
+
+    name: str
+    partitions: int
+    records: int
+
+
+def listed_topics(kafka: KafkaOptions, *, every: bool) -> list[ListedTopic]:
+    """All topics by name, internal ones only if `every`; raises SourceError."""
+    with _reached():
+        cluster = KafkaCluster(kafka)
+        names = sorted(cluster.topics() if every else without_internal(cluster.topics()))
+        topics = cluster.describe_all(names).values() if names else ()
+        return [
+            ListedTopic(topic.name, len(topic.partitions), _records_in(cluster, topic))
+            for topic in topics
+        ]
+
+
+def _records_in(cluster: KafkaCluster, topic: TopicDescription) -> int:
+    ends, begins = cluster.end_offsets(topic), cluster.beginning_offsets(topic)
+    return sum(ends.values()) - sum(begins.values())
+
+
+def delete_topic(kafka: KafkaOptions) -> None:
+    """Raises SourceError if there is no such topic."""
+    with _reached():
+        cluster = KafkaCluster(kafka)
+        cluster.require(kafka.topic)
+        cluster.delete(kafka.topic)
 
 
 @contextmanager

@@ -57,6 +57,8 @@ def test_a_wheel_in_a_fresh_environment_runs_the_demo_from_an_empty_directory(
     empty = tmp_path / "empty"
     empty.mkdir()
     assert run(installed / "sluice", "--version", cwd=empty).split() == [program_version()]
+    imported = "from sluice import Sluice; print(Sluice.__name__)"
+    assert run(installed / "python", "-c", imported, cwd=empty).strip() == "Sluice"
     sizes = ("--rows", "3000", "--records", "600")
     told = run(installed / "sluice", "demo", "--exit", "--json", *sizes, cwd=empty)
     shown = json.loads(told.splitlines()[-1])

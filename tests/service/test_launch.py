@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from service import client, launch
 from service.launch import collision
 from tests.support.control_plane import ROOT
 
@@ -36,3 +37,20 @@ def test_a_package_of_the_same_name_on_the_path_is_named(tmp_path, name):
     assert f'error: package "{name}" is imported from "{tmp_path / name}"' in done.stderr
     assert "hint: Start sluice with PYTHONPATH unset" in done.stderr
     assert started("--version").returncode == 0, "the hint works"
+
+
+@pytest.mark.parametrize("name", client.__all__)
+def test_the_client_is_imported_by_the_name_of_the_package(name):
+    assert getattr(launch, name) is getattr(client, name)
+
+
+@pytest.mark.parametrize("name", ["Sluise", "os.path", "_root_", "collisions"])
+def test_a_wrong_name_is_no_attribute(name):
+    with pytest.raises(AttributeError, match=name):
+        getattr(launch, name)
+
+
+def test_the_client_of_another_project_is_not_imported(monkeypatch):
+    monkeypatch.setattr(launch, "collision", lambda: ("it is another's", "Install it alone."))
+    with pytest.raises(ImportError, match=r"it is another's\. Install it alone\."):
+        _ = launch.Sluice

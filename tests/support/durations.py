@@ -1,12 +1,13 @@
 """How long tests take, as a run has recorded it: orders files, and tells which tests are slow.
 
 `tests/durations.json` has the seconds by file and lane, and the functions of pure tests that take
-`SLOW_S` or more on average. `make test-all ARGS=--record-durations` replaces what it measures.
+`SLOW_S` or more on average. `--record-durations` replaces what a run measures.
 """
 
 import json
+import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,8 @@ RECORDED = Path(__file__).parents[1] / "durations.json"
 ONE_BY_ONE = ("test_small_scale.py",)  # their tests go to any worker
 SLOW_S = 0.3
 LANES = ("experiment", "matrix")
+_LEAST_TIMES = 2.0  # other tests run beside it
+_SEEN_S = 10.0  # one short test says little about the machine
 
 
 def unit(nodeid: str) -> str:
@@ -82,6 +85,24 @@ class Durations:
 
     def _exists(self, name: str) -> bool:
         return (self._path.parents[1] / name.partition("::")[0]).exists()
+
+
+class TimeLeft:
+    """Whether a test can end by `ends_at` (Unix seconds) on a machine as slow as this one is."""
+
+    def __init__(self, ends_at: float, now: Callable[[], float] = time.time) -> None:
+        self._ends_at, self._now = ends_at, now
+        self._took_s = self._expected_s = _SEEN_S
+
+    def is_enough_for(self, expected_s: float) -> bool:
+        times_slower = max(_LEAST_TIMES, self._took_s / self._expected_s)
+        return self._now() + times_slower * expected_s < self._ends_at
+
+    def add(self, expected_s: float, took_s: float) -> None:
+        """Learn from a test; one that no run has recorded tells nothing."""
+        if expected_s:
+            self._took_s += took_s
+            self._expected_s += expected_s
 
 
 class Recorder:

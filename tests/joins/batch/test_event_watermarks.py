@@ -228,8 +228,8 @@ def keep_up(side, leased):
     settings = UpkeepSettings(checkpoint_every=3, min_files=2)
     fold(side)
     maintenance = Maintenance([side.dimension], JobLogs(), 1, settings)
-    for _, work in maintenance.steps({"rates": leased}):
-        work()
+    for step in maintenance.steps({"rates": leased}):
+        step.work()
 
 
 def fold(side):

@@ -1,4 +1,4 @@
-"""`sluice topic create | produce | peek` over a real broker."""
+"""`sluice topic create | ls | rm | produce | peek` over a real broker."""
 
 import json
 
@@ -41,6 +41,23 @@ def test_a_topic_is_made_filled_and_looked_at(topic):
     assert rows[0].endswith('k    {"user_id": 7, "item": "a"}')
     assert rows[2].endswith("k    NULL")
     assert json.loads(topic("peek", name, "--json", "--last", "2")[1])[0]["value_form"] == "json"
+
+
+def test_topics_are_listed_and_one_is_deleted(topic, kafka):
+    name = create_topic(kafka.bootstrap_servers, partitions=2)
+    produce(kafka.bootstrap_servers, name, [1, 2, 3])
+    code, out, _ = topic("ls")
+    assert code == 0
+    assert out.split("\n")[0].split() == ["TOPIC", "PARTITIONS", "RECORDS"]
+    assert [name, "2", "3"] in [line.split() for line in out.split("\n")]
+    assert "__" not in out
+    code, out, said = topic("rm", name)
+    assert (code, out) == (0, "")
+    assert f"topic {name} deleted on" in said
+    assert name not in {each["topic"] for each in json.loads(topic("ls", "--all", "--json")[1])}
+    code, _, said = topic("rm", name)
+    assert code != 0
+    assert f'topic "{name}" does not exist' in said
 
 
 def test_the_key_may_be_a_field_and_records_may_be_arguments(topic, kafka):
