@@ -13,7 +13,7 @@ True
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -168,6 +168,21 @@ def joinable_until(bounds_ms: Mapping[str, int], times_ms: Mapping[str, int | No
     """
     limits = [until(bound_ms, times_ms.get(table)) for table, bound_ms in bounds_ms.items()]
     return min(limits, default=MAX_TIMESTAMP)
+
+
+def last_effective(promise: Watermark, proven: Sequence[Watermark | None]) -> Watermark:
+    """A promise with the least T of its channels, if it is in processing time and each has one.
+
+    >>> from watermark.model import PROCESSING_TIME
+    >>> last_effective(PROCESSING_TIME, [Watermark(7, True), Watermark(5, True)])
+    Watermark(timestamp_ms=5, use_processing_time=True)
+    >>> last_effective(PROCESSING_TIME, [Watermark(7, True), None]) == PROCESSING_TIME
+    True
+    """
+    known = [each.timestamp_ms for each in proven if each is not None]
+    if not promise.use_processing_time or not known or len(known) < len(proven):
+        return promise
+    return Watermark(min(known), use_processing_time=True)
 
 
 class GateState(StrEnum):

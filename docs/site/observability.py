@@ -140,6 +140,21 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             {"{{name}} {{table}}": _gauge("sluice_table_freshness_seconds")},
         ),
         Panel(
+            "As of: T that a table's source proves",
+            "dateTimeAsIso",
+            {"{{name}} {{table}}": f"1000 * {_gauge('sluice_table_as_of_seconds')}"},
+        ),
+        Panel(
+            "Age of T at the last report",
+            "s",
+            {"{{name}} {{table}}": _gauge("sluice_table_as_of_age_seconds")},
+        ),
+        Panel(
+            "Records wait for the table (join.max-staleness)",
+            "bool_yes_no",
+            {"{{name}} {{table}}": _gauge("sluice_table_holds")},
+        ),
+        Panel(
             "From a change to its commit",
             "s",
             {"{{name}} {{table}}": _gauge("sluice_table_binlog_delay_seconds")},

@@ -187,6 +187,11 @@ class DimensionRuntime:
         committed = None if known is None else known.next_offsets
         return self.freshness.at(committed, has_ended=self._has_all())
 
+    def channel_time(self, partition: int) -> Watermark | None:
+        """`(T, true)` of a partition's committed changes; None without a proof."""
+        committed = self.state.next_offsets.get(partition, 0)
+        return self.freshness.channel(partition, committed, has_ended=self._has_all())
+
     def changes(self, after: int, version: int) -> dict[str, list[int] | None]:
         """(file, pos) of the oldest change that versions behind `after` add, and of the newest."""
         low = [position for at, position in self._low_water if after < at <= version]

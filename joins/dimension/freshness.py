@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from watermark.freshness import Freshness, Proof, ProofKind
+from watermark.model import Watermark
 
 
 class TableFreshness:
@@ -23,11 +24,13 @@ class TableFreshness:
         self._ended = False
         self.answered_at_ms: int | None = None
         """When the newest answer arrived, by the clock of this machine."""
+        self._said_ms: int | None = None
 
     def answered(self, answer: Proof, topic: int) -> None:
         """The source's answer, after changelog topic `topic` has everything up to its position."""
         with self._lock:
             self._answers = (*self._answers, (topic, answer))
+            self._said_ms = max(answer.time_ms, self._said_ms or answer.time_ms)
         self.answered_at_ms = _now_ms()
 
     def waiting(self) -> int:
@@ -55,6 +58,7 @@ class TableFreshness:
         with self._lock:
             self._ended = proof.kind is ProofKind.ENDED
             self._freshness.add(proof)
+            self._said_ms = max(proof.time_ms, self._said_ms or proof.time_ms)
         self.answered_at_ms = _now_ms()
 
     def restore(self, proof: Proof) -> None:
@@ -68,6 +72,19 @@ class TableFreshness:
             return Proof(_now_ms(), {}, kind=ProofKind.ENDED)
         with self._lock:
             return self._freshness.at(committed or {})
+
+    def channel(self, channel: int, committed: int, *, has_ended: bool) -> Watermark | None:
+        """`(T, true)` of one partition of the changelog, as far as it is committed."""
+        if has_ended or self._ended:
+            return Watermark(_now_ms(), use_processing_time=True)
+        with self._lock:
+            return self._freshness.channel(channel, committed)
+
+    def said(self) -> Watermark | None:
+        """`(T, true)` of the source's newest answer, committed or not; None before the first."""
+        if self._ended:
+            return Watermark(_now_ms(), use_processing_time=True)
+        return None if self._said_ms is None else Watermark(self._said_ms, use_processing_time=True)
 
     def forget_before(self, committed: Mapping[int, int]) -> None:
         with self._lock:

@@ -332,8 +332,10 @@ def sinks(job: "ListedJob") -> str:
 def watermark(value: "WatermarkView") -> str:
     """A watermark's time, and whether it has switched to processing time."""
     timestamp_ms = value.timestamp_ms
-    named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms, str(timestamp_ms))
-    return f"{named} + processing time" if value.use_processing_time else named
+    named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms)
+    if value.use_processing_time:
+        return f"{named or instant(timestamp_ms)} + processing time"
+    return named or str(timestamp_ms)
 
 
 def age(at_ms: int) -> str:

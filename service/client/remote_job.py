@@ -213,7 +213,7 @@ class RemoteJob:
                 raise WaitTimeoutError(
                     f'position "{position}" of table "{table}" is in no batch after '
                     f"{timeout_s:g} s: {answer.text}",
-                    hint="A batch needs records of the stream; see sluice explain-wait.",
+                    hint="A batch needs records of the stream: see the lag in sluice jobs get JOB.",
                 )
 
     def pause(self) -> JobDetail:

@@ -28,7 +28,7 @@ from service.schemas.jobs import (
     SnapshotView,
     WatermarkView,
 )
-from watermark.freshness import GateState
+from watermark.freshness import GateState, last_effective
 from watermark.gate import Phase
 from watermark.model import PROCESSING_TIME, Watermark
 from watermark.valve import ChannelState
@@ -44,13 +44,33 @@ def _watermark(watermark: Watermark) -> WatermarkView:
     )
 
 
-def _channel(channel: ChannelState) -> ChangelogChannelView:
+def _channel(dimension: DimensionRuntime, channel: ChannelState) -> ChangelogChannelView:
     return ChangelogChannelView(
         channel=channel.channel,
         status=channel.status.name,
-        watermark=_watermark(channel.watermark),
+        watermark=_watermark(
+            last_effective(channel.watermark, [_channel_time(dimension, channel)])
+        ),
         aligned=channel.aligned,
     )
+
+
+def _channel_time(dimension: DimensionRuntime, channel: ChannelState) -> Watermark | None:
+    return dimension.channel_time(int(channel.channel.rpartition("/")[2]))
+
+
+def _channels_of(dimension: DimensionRuntime, opening: OpeningView) -> list[ChannelState]:
+    name = dimension.dimension.name
+    return [each for each in opening.channels if each.channel.rpartition("/")[0] == name]
+
+
+def _combined(join: TemporalJoin, opening: OpeningView) -> WatermarkView:
+    times = [
+        _channel_time(dimension, channel)
+        for dimension in join.parts.dimensions
+        for channel in _channels_of(dimension, opening)
+    ]
+    return _watermark(last_effective(opening.combined, times))
 
 
 def _position(place: Mapping[str, int] | None) -> PositionView | None:
@@ -72,13 +92,13 @@ def _snapshot(dimension: DimensionRuntime, source: SourceCoordinator) -> Snapsho
     )
 
 
-def _emitted(source: SourceCoordinator) -> EmittedView | None:
+def _emitted(dimension: DimensionRuntime, source: SourceCoordinator) -> EmittedView | None:
     view, progress = source.view(), source.progress
     written = progress.get("partitions")
     if view is None or written is None or progress.get("generation") != view.generation:
         return None
     offsets = {str(each["partition"]): each["offset"] for each in written}
-    watermark = _watermark(PROCESSING_TIME)
+    watermark = _watermark(last_effective(PROCESSING_TIME, [dimension.freshness.said()]))
     return EmittedView(watermark=watermark, generation=view.generation, offsets=offsets)
 
 
@@ -106,9 +126,9 @@ def _dimension(
         binlog_delay_ms=dimension.counts.delay_ms,
         evidence=evidence_of(view) if is_whole else None,
         waits_for=None if view is None else view.waits_for,
-        emitted=_emitted(source),
+        emitted=_emitted(dimension, source),
         freshness=_freshness(dimension, source),
-        channels=[_channel(c) for c in opening.channels if c.channel.rpartition("/")[0] == name],
+        channels=[_channel(dimension, each) for each in _channels_of(dimension, opening)],
     )
 
 
@@ -336,7 +356,7 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
         opened_at_ms=opening.opened_at_ms,
         held_at_open=opening.held_at_open,
         dimensions=[_dimension(d, s, opening) for d, s in pairs],
-        combined_watermark=_watermark(opening.combined),
+        combined_watermark=_combined(join, opening),
         holding=_holding(join),
         probe=_probe(join, is_loading=opening.phase is not Phase.JOIN),
         event_time=None if view is None else EventTimeView.model_validate(view.as_json()),

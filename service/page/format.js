@@ -60,7 +60,9 @@ export function watermark(value) {
   if (!value) return "has not said anything yet";
   const at = value.timestamp_ms;
   const pair = `(${timestamp(at)}, ${value.use_processing_time})`;
-  if (value.use_processing_time) return `is in processing time ${pair}`;
+  if (value.use_processing_time) {
+    return isBound(at) ? `is in processing time ${pair}` : `is in processing time, as of ${utc(at)} ${pair}`;
+  }
   if (at <= -FAR) return `has promised nothing yet ${pair}`;
   if (at >= FAR) return `has ended ${pair}`;
   return `has event time up to ${utc(at)} ${pair}`;

@@ -79,7 +79,13 @@ class SnapshotView(Document):
 class WatermarkView(Document):
     """A promise; with `use_processing_time` the wall clock is the time from here on."""
 
-    timestamp_ms: int
+    timestamp_ms: Annotated[
+        int,
+        Field(
+            description="Event time; in processing time T, the last effective time that the "
+            "source proves, and -2^63 before its first proof."
+        ),
+    ]
     use_processing_time: bool
 
 

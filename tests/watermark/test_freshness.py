@@ -12,9 +12,10 @@ from watermark.freshness import (
     ProofKind,
     gate_state,
     joinable_until,
+    last_effective,
     until,
 )
-from watermark.model import MAX_TIMESTAMP, Watermark
+from watermark.model import MAX_TIMESTAMP, PROCESSING_TIME, START_OF_TIME, Watermark
 
 CHANNELS = (0, 1, 2)
 JOINABLE = {
@@ -132,6 +133,23 @@ def test_channels_carry_their_time():
     assert table.channel(0, 6) == Watermark(10, use_processing_time=True)
     assert table.channel(1, 3) == Watermark(20, use_processing_time=True)
     assert table.channel(0, 4) is None
+
+
+PROVEN = {
+    "the_least_of_all_channels": (PROCESSING_TIME, (7, 5, 9), Watermark(5, True)),
+    "one_channel": (PROCESSING_TIME, (7,), Watermark(7, True)),
+    "a_channel_without_a_proof": (PROCESSING_TIME, (7, None), PROCESSING_TIME),
+    "no_channel": (PROCESSING_TIME, (), PROCESSING_TIME),
+    "a_table_that_is_copied": (START_OF_TIME, (7,), START_OF_TIME),
+    "event_time": (Watermark(3), (7,), Watermark(3)),
+}
+
+
+@pytest.mark.parametrize(("promise", "times", "shown"), PROVEN.values(), ids=PROVEN)
+def test_a_promise_in_processing_time_carries_the_last_effective_time(promise, times, shown):
+    proven = [None if each is None else Watermark(each, True) for each in times]
+
+    assert last_effective(promise, proven) == shown
 
 
 def test_many_pairs_that_nothing_commits_stay_few():

@@ -4,6 +4,7 @@ import time
 
 from joins.dimension.freshness import TableFreshness
 from watermark.freshness import Proof, ProofKind
+from watermark.model import Watermark
 
 
 def answered(freshness, time_ms, topic=0):
@@ -83,3 +84,26 @@ def test_a_shared_table_has_what_its_job_hands_on():
 
     freshness.handed_on(Proof(20, {}, kind=ProofKind.ENDED))
     assert freshness.at({0: 7}, has_ended=False).kind is ProofKind.ENDED
+
+
+def test_a_channel_carries_the_time_of_what_it_has_committed():
+    freshness = TableFreshness()
+    assert freshness.channel(0, 9, has_ended=False) is None
+    assert freshness.said() is None
+    answered(freshness, 10)
+    freshness.placed(1, 0, {0: 7, 1: 3}, {})
+    answered(freshness, 20)
+
+    assert freshness.channel(0, 7, has_ended=False) == Watermark(10, use_processing_time=True)
+    assert freshness.channel(1, 2, has_ended=False) is None
+    assert freshness.said() == Watermark(20, use_processing_time=True)
+
+
+def test_channels_of_a_source_that_has_ended_follow_the_clock():
+    freshness, before_ms = TableFreshness(), time.time_ns() // 1_000_000
+
+    assert freshness.channel(0, 0, has_ended=True).timestamp_ms >= before_ms
+
+    freshness.handed_on(Proof(20, {}, kind=ProofKind.ENDED))
+    assert freshness.channel(0, 0, has_ended=False).timestamp_ms >= before_ms
+    assert freshness.said().timestamp_ms >= before_ms

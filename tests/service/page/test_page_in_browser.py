@@ -386,6 +386,10 @@ FORMATS = {
         ([None], "has not said anything yet"),
         ([{"timestamp_ms": -(2**63), "use_processing_time": False}], "nothing yet (MIN, false)"),
         ([{"timestamp_ms": -(2**63), "use_processing_time": True}], "processing time (MIN, true)"),
+        (
+            [{"timestamp_ms": 0, "use_processing_time": True}],
+            "processing time, as of 1970-01-01T00:00:00.000Z (0, true)",
+        ),
         ([{"timestamp_ms": 2**63 - 1, "use_processing_time": False}], "has ended (MAX, false)"),
         (
             [{"timestamp_ms": 0, "use_processing_time": False}],
