@@ -23,11 +23,11 @@ from service.cli.output import (
 from service.jobs.inspect.event_waiting import shown_time
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
+    from service.schemas.freshness import FreshnessView
     from service.schemas.inspection import AcknowledgementView
     from service.schemas.jobs import (
         DimensionView,
         EventTimeView,
-        FreshnessView,
         JobDetail,
         JobSummary,
         ListedJob,

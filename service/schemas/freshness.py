@@ -1,4 +1,4 @@
-"""Documents about the freshness of tables: waiting for a position."""
+"""Documents about the freshness of tables: how far one is, and waiting for a position."""
 
 from typing import Annotated, Any
 
@@ -38,3 +38,35 @@ class PositionReached(Document):
     as_of_ms: Annotated[int | None, Field(description="T of `batch`, or of the newest batch.")]
     position: Annotated[dict[str, Any], Field(description="P that belongs to this T.")]
     text: str
+
+
+class FreshnessView(Document):
+    """How far a table is, as its source proves it: everything until `as_of_ms` is committed."""
+
+    as_of_ms: Annotated[
+        int | None, Field(description="T of the version that the next batch meets; null before.")
+    ] = None
+    age_ms: Annotated[int | None, Field(description="From T to the report.")] = None
+    position: Annotated[
+        dict[str, Any],
+        Field(description="P: where the source's log was at T; a source's own form."),
+    ] = {}
+    ends: Annotated[
+        dict[str, int], Field(description="Of the changelog: what must be committed for T.")
+    ] = {}
+    kind: Annotated[
+        str | None,
+        Field(description="`position` of its log, times of a `connector`, or `ended`."),
+    ] = None
+    source_ms: Annotated[int | None, Field(description="The source's clock at its answer.")] = None
+    offset_ms: Annotated[
+        int | None, Field(description="That clock ahead of the runner's; right within `within_ms`.")
+    ] = None
+    within_ms: int | None = None
+    answered_at_ms: Annotated[
+        int | None, Field(description="When the source's newest answer arrived.")
+    ] = None
+    max_staleness_ms: Annotated[
+        int | None, Field(description="The option `join.max-staleness`; null without it.")
+    ] = None
+    waits_for: Annotated[str | None, Field(description="Why T may stand still.")] = None
