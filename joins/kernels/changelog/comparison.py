@@ -89,7 +89,11 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class RecordDigests:
-    """Hashes and positions of changelog records; `order` is generation, epoch, file, pos, row."""
+    """Hashes and order of changelog records.
+
+    `order` is generation, epoch, file, pos, row, offset: a chunk that was copied twice has two rows
+    at one position, and the later one counts.
+    """
 
     rows: RowDigests
     deleted: Mask
@@ -106,7 +110,7 @@ class RecordDigests:
         ignored = progress.ignored(records)
         if ignored.any():
             records = records.filter(pa.array(~ignored))
-        names = (GENERATION, *POSITION_COLUMNS)
+        names = (GENERATION, *POSITION_COLUMNS, "_offset")
         return RecordDigests(
             RowDigests.of(records, key, columns),
             mask_of(pc.equal(records.column("_op"), "d")),
@@ -119,7 +123,7 @@ class RecordDigests:
         return RecordDigests(
             RowDigests.joined(part.rows for part in kept),
             np.concatenate([np.zeros(0, np.bool_), *(part.deleted for part in kept)]),
-            np.concatenate([np.zeros((0, 5), np.int64), *(part.order for part in kept)]),
+            np.concatenate([np.zeros((0, 6), np.int64), *(part.order for part in kept)]),
         )
 
 

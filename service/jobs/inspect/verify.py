@@ -108,6 +108,12 @@ def _compared(
     if isinstance(source, MysqlCdcSource):
         assert isinstance(state, SourceState)
         dead = dead_rows_of(Checkpoint(layout.checkpoint), dimension.name)
+        if dead.unlisted:
+            raise VerificationError(
+                f'table "{dimension.name}" lacks {dead.unlisted} rows that are too large for its '
+                "topic and whose keys are not listed",
+                hint="Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES higher and submit the job again.",
+            )
         connection = connection_of(source).of_server(state.server)
         with consistent_read(connection, state.table, state.epoch) as read:
             result = Verification(states, read, proven, limits, dead.rows).run(first)

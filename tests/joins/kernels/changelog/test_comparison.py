@@ -100,6 +100,12 @@ CASES = {
         20,
         ([], []),
     ),
+    "a_chunk_that_was_copied_twice_counts_as_it_was_read_last": (
+        [*COPY, Change(LOW_OF_COPY, -1, "r", 2, "read later")],
+        {1: "a", 2: "read later", 3: "a"},
+        20,
+        ([], []),
+    ),
     "an_empty_copy_of_an_empty_table": ([], {}, 20, ([], [])),
     "an_empty_copy": ([], {1: "a"}, 20, ([1], [])),
     "an_emptied_table": (COPY, {}, 20, ([], [1, 2, 3])),
@@ -212,7 +218,7 @@ def test_every_fault_is_found_at_every_position_where_it_shows(first, steps, dat
         faulty = [*changes[:at], Change(victim.pos, victim.row, victim.op, victim.key, value)]
         faulty += changes[at + 1 :]
     else:
-        behind = data.draw(st.integers(victim.pos, position))
+        behind = data.draw(st.integers(victim.pos, max(victim.pos, position)))
         op = "u" if victim.op == "r" else victim.op
         faulty = [*changes, Change(behind, 99, op, victim.key, victim.value)]
 
