@@ -412,7 +412,7 @@ def _show_verified(report: "VerificationReport") -> None:
         position = " ".join(f"{name} {value}" for name, value in each.position.items())
         rows.add_row(
             one_line(each.table),
-            each.state,
+            one_line(each.state),
             number(each.rows),
             number(each.differences),
             one_line(position),
@@ -435,7 +435,9 @@ def _show_differences(verified: "TableVerification") -> None:
     rows = table("KEY", "DIFFERENCE", "COPY", "SOURCE", "SINCE VERSION")
     for item in verified.items:
         since = "-" if item.since_version is None else number(item.since_version)
-        rows.add_row(_text(item.key), item.kind, _text(item.ours), _text(item.theirs), since)
+        rows.add_row(
+            _text(item.key), one_line(item.kind), _text(item.ours), _text(item.theirs), since
+        )
     show(rows)
 
 
