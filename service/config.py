@@ -276,6 +276,13 @@ class Settings(BaseSettings):
         ge=1,
         le=50_000_000,
     )
+    check_timeout_s: float = _setting(
+        15.0,
+        "Time that each server has to answer when a script is checked or a job examined.",
+        "1 to 3600",
+        ge=1,
+        le=3600,
+    )
     freshness_interval_s: float = _setting(
         1.0,
         "Pause between two questions to a source about its time and the position of its log.",

@@ -93,6 +93,7 @@ KEPT_FAULTS = [
     "source",
     "source-unavailable",
     "sql",
+    "stale",
     "standby",
     "state-format",
     "stopping",
@@ -134,6 +135,7 @@ ACKNOWLEDGED_AS = {
     "pinned-version-expired",
     "snapshot-unproven",
     "foreign-record",
+    "stale",
 }
 
 

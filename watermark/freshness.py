@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from watermark.checks import checked
 from watermark.model import MAX_TIMESTAMP, Watermark
 
 _MOST_PROOFS = 4_096
@@ -38,6 +39,7 @@ class ProofKind(StrEnum):
     ENDED = "ended"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Proof:
     """One answer of a source: everything that it had at `time_ms` is in its log up to `position`.
@@ -79,6 +81,7 @@ class Proof:
         return all(committed.get(channel, 0) >= end for channel, end in self.ends.items())
 
 
+@checked
 class Freshness:
     """The proofs of one table in the order of T; not thread-safe.
 
@@ -116,6 +119,14 @@ class Freshness:
         self._answer = proof
         return proof
 
+    def news(self, committed: Mapping[int, int]) -> Proof | None:
+        """As `at`, if its T is newer than at the last call; forgets what came before."""
+        known = self._answer
+        proof = self.at(committed)
+        self.forget_before(committed)
+        is_new = proof is not None and (known is None or proof.time_ms > known.time_ms)
+        return proof if is_new else None
+
     def channel(self, channel: int, committed: int) -> Watermark | None:
         """`(T, true)` of one channel; the table's T is the minimum over its channels."""
         for proof in reversed(self._proofs):
@@ -135,6 +146,7 @@ class Freshness:
         return bisect_left(self._proofs, True, key=lambda proof: not proof.is_in(committed))
 
 
+@checked
 class PassedOnTimes:
     """Times that a connector passes on, each good once what was sent before it has arrived."""
 

@@ -112,9 +112,25 @@ def settings() -> Iterator[str]:
 def options(connector: str) -> Iterator[str]:
     """Each option of a connector; required ones are bold."""
     for option in CONNECTORS[connector].options:
+        if option.instead:
+            continue
         name = f"**`{option.key}`**" if option.required else f"`{option.key}`"
         note = f" = `{option.default}`" if option.default else ""
         yield entry(name, f"{plain(option.meaning)} {_accepts(option)}", note=note)
+
+
+def ignored(connector: str) -> Iterator[str]:
+    """Options that are accepted with a warning, by what is there instead."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for option in CONNECTORS[connector].options:
+        if option.instead:
+            only = ", ".join(f"`{choice}`" for choice in option.choices)
+            said = f" = {only}" if only else ""
+            reason = (option.instead, option.otherwise)
+            kinds.setdefault(reason, []).append(f"`{option.key}`{said}")
+    for (instead, otherwise), names in kinds.items():
+        refused = f" Other values are refused: {plain(otherwise)}" if otherwise else ""
+        yield entry(", ".join(names), f"{plain(instead)}.{refused}")
 
 
 def _accepts(option: Option) -> str:
@@ -402,6 +418,7 @@ def _item(text: str, bullet: str) -> str:
 BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "settings": settings,
     "options": options,
+    "ignored": ignored,
     "set-statements": set_statements,
     "functions": functions,
     "functions-partly": functions_partly,

@@ -2,7 +2,7 @@
 
 A record written at t is joined with a version whose T is t - bound or later. Records behind the
 first one that is too new stay in Kafka; the next batch begins there. T of the pinned version is in
-the pin, so a retry or a replay needs no decision of its own.
+the pin, so a retry or a replay makes no decision again.
 """
 
 import threading
@@ -102,7 +102,7 @@ class StalenessGate:
         """
         if not self.bounds_ms:
             return end, False
-        now_ms = _now_ms()
+        now_ms = time.time_ns() // 1_000_000
         times_ms = {name: proof.time_ms for name, proof in proofs.items()}
         limit_ms = joinable_until(self.bounds_ms, times_ms)
         state = gate_state(limit_ms, now_ms, self.released_until_ms)
@@ -161,7 +161,7 @@ class StalenessGate:
                     f'"for_s" is {seconds!r}, expected 1 to {MOST_RELEASED_S}',
                     hint="Say for how long records pass: --for '10 min'.",
                 )
-            now_ms = _now_ms()
+            now_ms = time.time_ns() // 1_000_000
             record = record_of(
                 request, choice=StaleTableError.choices[0], message=holding.text(now_ms)
             )
@@ -172,7 +172,3 @@ class StalenessGate:
 
     def acknowledgements(self) -> list[Mapping[str, Any]]:
         return [self._release["record"]] if "record" in self._release else []
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -106,7 +106,7 @@ class DimensionRuntime:
         # one value, as other threads read version and state together
         self._head = (0, ChangelogState())
         self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
-        self._low_water: tuple[tuple[int, Position], ...] = ()  # by version, of its own changes
+        self._low_water: tuple[tuple[int, Position], ...] = ()  # by version: of what it adds
         self._active_at_ms: dict[int, int] = {}
         self._trimmable: dict[int, int] = {}
         self._serve_index = threading.Event()

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import structlog
 
-from joins.adapters.process.sessions import bind_to_parent
+from joins.adapters.process.parent import bind_to_parent
 from joins.adapters.store_path import path_as_json, path_from_json
 from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.fold_rows import CHANGE_TYPE, FILE_ROWS, FoldRows, FoldTask

@@ -5,10 +5,10 @@ up where the changelog topic ends; a version whose commits reach these ends has 
 """
 
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 
+from joins.kernels.changelog.envelope import now_ms
 from watermark.freshness import Freshness, Proof, ProofKind
 from watermark.model import Watermark
 
@@ -31,7 +31,7 @@ class TableFreshness:
         with self._lock:
             self._answers = (*self._answers, (topic, answer))
             self._said_ms = max(answer.time_ms, self._said_ms or answer.time_ms)
-        self.answered_at_ms = _now_ms()
+        self.answered_at_ms = now_ms()
 
     def waiting(self) -> int:
         """Number of answers whose ends are not known; ends that are looked up now are behind."""
@@ -59,7 +59,7 @@ class TableFreshness:
             self._ended = proof.kind is ProofKind.ENDED
             self._freshness.add(proof)
             self._said_ms = max(proof.time_ms, self._said_ms or proof.time_ms)
-        self.answered_at_ms = _now_ms()
+        self.answered_at_ms = now_ms()
 
     def restore(self, proof: Proof) -> None:
         """What an earlier runner has pinned, and what every later version has."""
@@ -69,27 +69,23 @@ class TableFreshness:
     def at(self, committed: Mapping[int, int] | None, *, has_ended: bool) -> Proof | None:
         """The newest proof of a version with these commits; None commits are unknown."""
         if has_ended or self._ended:
-            return Proof(_now_ms(), {}, kind=ProofKind.ENDED)
+            return Proof(now_ms(), {}, kind=ProofKind.ENDED)
         with self._lock:
             return self._freshness.at(committed or {})
 
     def channel(self, channel: int, committed: int, *, has_ended: bool) -> Watermark | None:
         """`(T, true)` of one partition of the changelog, as far as it is committed."""
         if has_ended or self._ended:
-            return Watermark(_now_ms(), use_processing_time=True)
+            return Watermark(now_ms(), use_processing_time=True)
         with self._lock:
             return self._freshness.channel(channel, committed)
 
     def said(self) -> Watermark | None:
         """`(T, true)` of the source's newest answer, committed or not; None before the first."""
         if self._ended:
-            return Watermark(_now_ms(), use_processing_time=True)
+            return Watermark(now_ms(), use_processing_time=True)
         return None if self._said_ms is None else Watermark(self._said_ms, use_processing_time=True)
 
     def forget_before(self, committed: Mapping[int, int]) -> None:
         with self._lock:
             self._freshness.forget_before(committed)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -51,7 +51,8 @@ _UNITS_MS = {
     "HOURS": 3_600_000,
     "DAYS": 86_400_000,
 }
-_CALL = re.compile(r"#\{\s*([A-Za-z_]+\.[A-Za-z_0-9]+)((?:\s*,?\s*'[^']*')*)\s*\}")
+_CALL = re.compile(r"#\{\s*([A-Za-z_]+(?:\.[A-Za-z_0-9]+)*)((?:\s*,?\s*'[^']*')*)\s*\}")
+_ANY = "Lorem.word"
 _QUOTED = re.compile(r"'([^']*)'")
 _LARGEST_MS = 100 * 365 * 86_400_000
 
@@ -91,6 +92,12 @@ def parts_of(expression: str) -> list[str | FakerCall]:
     return [part for part in parts if part]
 
 
+def unknown_calls(expression: str) -> Iterator[str]:
+    """The names in an expression that are not known here, and for which words are made."""
+    names = (match[1] for match in _CALL.finditer(expression))
+    return (name for name in names if _plain(name) not in _NAMES)
+
+
 def calls_of(expression: str) -> Iterator[FakerCall]:
     return (part for part in parts_of(expression) if isinstance(part, FakerCall))
 
@@ -99,7 +106,7 @@ def _call(match: re.Match[str]) -> FakerCall:
     written = match[1]
     name = _NAMES.get(_plain(written))
     if name is None:
-        raise ExpressionFault(f'has "{written}", which is not known here')
+        return FakerCall(_ANY)
     call = FakerCall(name, tuple(_QUOTED.findall(match[2])))
     least, most = _ARGUMENTS.get(name, (0, 0))
     if not least <= len(call.arguments) <= most:

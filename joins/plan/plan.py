@@ -360,6 +360,7 @@ class MysqlCdcSource:
         password: may be a `${secret:name}` reference.
         server_id: of the binlog client; None lets the runner choose a free one.
         changelog_partitions: None for the setting's default.
+        zone: in which an instant of the server has the date and clock of a TIMESTAMP.
     """
 
     hostname: str
@@ -372,6 +373,7 @@ class MysqlCdcSource:
     chunk_rows: int = 50_000
     changelog_partitions: int | None = None
     tls: MysqlTls = PREFERRED_TLS
+    zone: str = "UTC"
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 

@@ -20,8 +20,8 @@ from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of, without_gone
 from joins.kernels.probe.probe import JoinedBatch
-from joins.kernels.records.encode import BODIES, Places, encode_bodies
-from joins.kernels.records.layout import true_partitions
+from joins.kernels.records.encode import Places, encode_bodies
+from joins.kernels.records.layout import BODIES, true_partitions
 from joins.plan.errors import (
     OutputTopicChangedError,
     SinkError,

@@ -18,7 +18,8 @@ from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.table import CapturedTable
 from joins.kernels.changelog.envelope import snapshot_limited
 from joins.kernels.probe.files import ParquetStage
-from joins.kernels.records.encode import BODIES, encode_bodies
+from joins.kernels.records.encode import encode_bodies
+from joins.kernels.records.layout import BODIES
 from joins.kernels.table_path import TablePath
 from joins.plan.plan import Compression
 from joins.worker.row_files import ROWS, RowFiles

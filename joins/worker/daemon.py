@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-from joins.adapters.process.sessions import bind_to_parent
+from joins.adapters.process.parent import bind_to_parent
 from joins.kernels.local_files import OwnDirectory
 
 MODULE = "joins.worker.daemon"

@@ -35,6 +35,7 @@ from service.cli.output import (
     place_of,
     say,
     say_error,
+    say_findings,
     show_json,
 )
 from service.cli.topics import app as topic_app
@@ -153,6 +154,7 @@ for _command in (
     cli_up.up,
     cli_scripts.submit,
     cli_scripts.validate,
+    cli_scripts.migrate,
     cli_scripts.explain,
     cli_scripts.sql,
     cli_wait.wait,
@@ -193,6 +195,7 @@ def main() -> None:
         code = app(arguments, standalone_mode=False, prog_name="sluice")
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except SluiceError as exc:
+        say_findings(exc)
         _fail(exc.message, exc.hint, exit_code(exc), place=place_of(exc))
     except TyperException as exc:
         _fail_usage(exc, ExitCode(exc.exit_code))

@@ -65,6 +65,28 @@ def place_of(error: SluiceError) -> str:
     return str(problem.get("excerpt") or "")
 
 
+def say_findings(error: SluiceError) -> None:
+    """Print every fault of a script but the first one, which is the error itself, and its change.
+
+    Nothing if the error has no further ones.
+    """
+    problem = error.problem if isinstance(error, RefusedError) else vars(error)
+    documents = problem.get("findings") or ()
+    shown = ""
+    for finding in documents:
+        place = f"line {finding['line']}, column {finding['column']}"
+        is_error = (finding["line"], finding["column"]) == (
+            problem.get("line"),
+            problem.get("column"),
+        )
+        if len(documents) > 1 and not is_error:
+            say_error(f"{place}: {finding['message']}", finding["hint"], finding["excerpt"])
+        if finding["replacement"] and finding["replacement"] != shown:
+            shown = finding["replacement"]
+            say(f"{place}, as it would be accepted:")
+            say("\n".join(f"  {line}" for line in finding["replacement"].split("\n")))
+
+
 Answer = TypeVar("Answer")
 _PIPE_WIDTH = 240
 _CELL = 200

@@ -1,6 +1,7 @@
 """Commands about scripts: `submit`, `validate`, `explain`, `sql`."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,9 +20,12 @@ from service.cli.options import (
     open_client,
 )
 from service.cli.output import (
+    ExitCode,
     OutputFormat,
+    clean,
     one_line,
     say,
+    say_error,
     show_json,
     takes_commands,
     warn,
@@ -94,12 +98,64 @@ def _valid(sql: str, name: str | None) -> "Validation":
     from service.api.views import submission_warning  # slow to load, and few commands plan
     from service.jobs.submit.submission import check_script
     from service.schemas.progress import Validation
+    from service.sql.answers.findings import findings
     from service.sql.planner.planner import plan_script
+    from service.sql.text.script import SqlError
 
     check_script(sql)
-    planned = plan_script(sql, name=name)
+    try:
+        planned = plan_script(sql, name=name)
+    except SqlError as error:
+        error.findings = [asdict(finding) for finding in findings(sql)]
+        raise
     warnings = [submission_warning(text) for text in planned.warnings]
     return Validation(valid=True, name=planned.plan.name, outside=False, warnings=warnings)
+
+
+def migrate(
+    script: Script,
+    target: Annotated[
+        Path | None,
+        typer.Option("--into", help="File for the changed script; default: standard output."),
+    ] = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Write a Flink script as it would be accepted, a comment for each change.
+
+    Exits with 1 if something is left that cannot be changed. Needs no control plane.
+    """
+    from service.jobs.submit.submission import check_script
+    from service.sql.answers.migration import migrate as migrated
+
+    sql = read_script(script)
+    check_script(sql)
+    migration = migrated(sql)
+    if target is not None:
+        _write(target, migration.sql)
+    if output is OutputFormat.JSON:
+        show_json({"accepted": migration.is_accepted, **asdict(migration)})
+    elif target is None:
+        typer.echo(clean(migration.sql), nl=False)
+    warn(migration.warnings)
+    for finding in migration.left:
+        say_error(f"line {finding.line}, column {finding.column}: {finding.message}", finding.hint)
+    changes, left = len(migration.changes), len(migration.left)
+    changed = f"{changes} change{'' if changes == 1 else 's'}"
+    if migration.is_accepted:
+        say(f"accepted after {changed}" if migration.changes else "accepted as it is")
+        return
+    say(f"{changed}; {left} fault{' is' if left == 1 else 's are'} left")
+    raise typer.Exit(ExitCode.FAILED)
+
+
+def _write(target: Path, sql: str) -> None:
+    try:
+        target.write_text(sql, encoding="utf-8")
+    except OSError as exc:
+        raise SubmissionError(
+            f'script "{target}" cannot be written: {exc.strerror}',
+            hint="Give the path of a file in a directory that you may write to.",
+        ) from exc
 
 
 def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:

@@ -192,18 +192,18 @@ def list_topics(
     from service.wiring.topic_access import listed_topics  # slow to load
 
     servers = brokers(bootstrap_servers, server)
-    found = listed_topics(kafka_of("", servers, read_config(config)), every=every)
+    topics = listed_topics(kafka_of("", servers, read_config(config)), every=every)
     rows = [
         {"topic": each.name, "partitions": each.partitions, "records": each.records}
-        for each in found
+        for each in topics
     ]
 
     def show_rows(_: object) -> None:
-        topics = table("TOPIC", "PARTITIONS", "RECORDS")
-        for each in found:
-            topics.add_row(one_line(each.name), number(each.partitions), number(each.records))
-        if found:
-            show(topics)
+        listing = table("TOPIC", "PARTITIONS", "RECORDS")
+        for each in topics:
+            listing.add_row(one_line(each.name), number(each.partitions), number(each.records))
+        if topics:
+            show(listing)
         else:
             say(f"no topics on {servers}")
 

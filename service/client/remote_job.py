@@ -213,7 +213,8 @@ class RemoteJob:
                 raise WaitTimeoutError(
                     f'position "{position}" of table "{table}" is in no batch after '
                     f"{timeout_s:g} s: {answer.text}",
-                    hint="A batch needs records of the stream: see the lag in sluice jobs get JOB.",
+                    hint="A batch needs records of the stream: see the lag in "
+                    f"sluice jobs get {self.id}.",
                 )
 
     def pause(self) -> JobDetail:

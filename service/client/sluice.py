@@ -14,7 +14,14 @@ from service.errors import JobNotFoundError
 from service.schemas.document import VersionView
 from service.schemas.inspection import CheckReport
 from service.schemas.jobs import JobPage, JobSummary, ListedJob
-from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
+from service.schemas.progress import (
+    AnswerList,
+    AnswerView,
+    EventPage,
+    MigrationView,
+    Transition,
+    Validation,
+)
 from service.schemas.tables import (
     CatalogList,
     CatalogTable,
@@ -135,6 +142,10 @@ class Sluice(AbstractContextManager["Sluice"]):
         """Check a script and the systems that it names, as `submit` does; stores nothing."""
         body = _script(sql, name, append=append)
         return self._transport.post(Validation, "/v1/jobs:validate", json=body)
+
+    def migrate(self, sql: str) -> MigrationView:
+        """The script as it would be accepted, with a comment for each change; stores nothing."""
+        return self._transport.post(MigrationView, "/v1/jobs:migrate", json={"sql": sql})
 
     def statements(self, sql: str) -> list[AnswerView]:
         """Answers to the questions of a script; stores no declaration.

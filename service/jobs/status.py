@@ -11,7 +11,7 @@ from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
 from joins.plan.errors import SnapshotUnprovenError
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
-from service.schemas.freshness import FreshnessView
+from service.schemas.freshness import FreshnessView, HeldTableView, HoldingView
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -19,8 +19,6 @@ from service.schemas.jobs import (
     EmittedView,
     ErrorView,
     EventTimeView,
-    HeldTableView,
-    HoldingView,
     OpenTransactionView,
     PositionView,
     ProbeView,

@@ -40,6 +40,7 @@ function form(editor) {
       "div",
       { class: "buttons" },
       button("check", "Check"),
+      button("migrate", "Migrate"),
       isPreview ? button("preview", "Show rows") : button("submit-script", "Submit"),
       busy && isPreview && h("button", { type: "button", "data-action": "cancel-preview" }, "Enough"),
       busy && h("span", { class: "quiet" }, shape("…"), said(busy)),
@@ -65,10 +66,13 @@ function completing({ completion }) {
   );
 }
 
-function answers({ problem, plan, validation, rows, submitted, script, warnings }) {
+function answers({ problem, plan, validation, migration, rows, submitted, script, warnings }) {
   const advice = [...(warnings ?? []), ...(validation ?? plan ?? {}).warnings ?? []];
   return [
     problem && refused(problem, script),
+    problem && (problem.findings ?? []).filter((each) => each.line !== problem.line || each.column !== problem.column).map((each) => finding(each)),
+    migration && h("p", { class: "fault note" }, h("strong", {}, migration.accepted ? "Accepted" : "Not accepted yet"), ` after ${many(migration.changes.length, "change")}; comments in the script name them.`),
+    migration && migration.left.map((each) => finding(each)),
     submitted && h(
       "div",
       { class: "fault note" },
@@ -79,6 +83,11 @@ function answers({ problem, plan, validation, rows, submitted, script, warnings 
     plan && panel("plan", "What it will do", h("ol", { class: "plan" }, plan.lines.map((line) => h("li", {}, said(line))))),
     rows && panel("rows", `Rows (${many(rows.length, "row")})`, rows.length ? preview(rows) : h("p", { class: "quiet" }, "None yet.")),
   ];
+}
+
+/** A fault at its place, and how it would be accepted. */
+function finding({ line, column, message, hint, replacement }) {
+  return fault("bad", `Line ${line}, column ${column}`, { type: "sql", message, hint }, replacement && h("pre", { class: "excerpt", tabindex: "0", "aria-label": "As it would be accepted" }, plain(replacement)));
 }
 
 function preview(rows) {

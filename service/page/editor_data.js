@@ -51,6 +51,7 @@ export class Editor {
   problem = null;
   plan = null;
   validation = null;
+  migration = null;
   rows = null;
   warnings = [];
   submitted = null;
@@ -85,7 +86,7 @@ export class Editor {
     this.#complete();
     this.#learnSoon();
     sessionStorage.setItem(KEPT, text);
-    Object.assign(this, { problem: null, plan: null, validation: null, submitted: null });
+    Object.assign(this, { problem: null, plan: null, validation: null, migration: null, submitted: null });
     this.#told.changed();
   }
 
@@ -127,6 +128,15 @@ export class Editor {
       this.plan = await post("/v1/jobs:plan", { sql: this.script, name: null });
       this.#told.changed();
       this.validation = await post("/v1/jobs:validate", { sql: this.script, name: null, outside: true });
+    });
+  }
+
+  /** Replace the script by the one that would be accepted; what is left is shown as findings. */
+  migrate() {
+    return this.#do("changing what can be changed", async () => {
+      const migration = await post("/v1/jobs:migrate", { sql: this.script });
+      this.write(migration.sql);
+      Object.assign(this, { migration, warnings: [] });
     });
   }
 
@@ -174,7 +184,7 @@ export class Editor {
   async #do(busy, work) {
     if (this.busy) return;
     const run = (this.#run += 1);
-    Object.assign(this, { busy, problem: null, plan: null, validation: null, rows: null, submitted: null, warnings: [] });
+    Object.assign(this, { busy, problem: null, plan: null, validation: null, migration: null, rows: null, submitted: null, warnings: [] });
     this.#told.changed();
     try {
       await work(run);

@@ -261,6 +261,11 @@ const ACTIONS = {
   "replay-no": () => shown.source.ask(false),
   "replay-yes": () => shown.source.replay(),
   check: () => shown.source.check(),
+  migrate: async () => {
+    await shown.source.migrate();
+    const area = document.getElementById("script-text");
+    if (area) area.value = shown.source.script;
+  },
   "submit-script": () => shown.source.submit(),
   "submit-append": () => shown.source.submit(true),
   preview: () => shown.source.preview(),

@@ -1,6 +1,6 @@
 """Documents about the freshness of tables: how far one is, and waiting for a position."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -70,3 +70,21 @@ class FreshnessView(Document):
         int | None, Field(description="The option `join.max-staleness`; null without it.")
     ] = None
     waits_for: Annotated[str | None, Field(description="Why T may stand still.")] = None
+
+
+class HeldTableView(Document):
+    """A table whose T is too old for records that wait."""
+
+    table: str
+    bound_ms: int
+    time_ms: int | None
+
+
+class HoldingView(Document):
+    """What the gate holds for `join.max-staleness` after the opening."""
+
+    state: Annotated[Literal["HOLDING", "RELEASED"], Field(description="Released by an operator.")]
+    since_ms: int
+    tables: list[HeldTableView]
+    released_until_ms: int | None = None
+    text: str

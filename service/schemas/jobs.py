@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
-from service.schemas.freshness import FreshnessView
+from service.schemas.freshness import FreshnessView, HoldingView
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.verification import VerifiedView
 
@@ -107,24 +107,6 @@ class EmittedView(Document):
     watermark: WatermarkView
     generation: int
     offsets: Annotated[dict[str, int], Field(description="Of its record, by partition.")]
-
-
-class HeldTableView(Document):
-    """A table whose T is too old for records that wait."""
-
-    table: str
-    bound_ms: int
-    time_ms: int | None
-
-
-class HoldingView(Document):
-    """What the gate holds for `join.max-staleness` after the opening."""
-
-    state: Annotated[Literal["HOLDING", "RELEASED"], Field(description="Released by an operator.")]
-    since_ms: int
-    tables: list[HeldTableView]
-    released_until_ms: int | None = None
-    text: str
 
 
 class DimensionView(Document):

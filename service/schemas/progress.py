@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.jobs.store.job import JobState
-from service.schemas.document import Document, OrNewer
+from service.schemas.document import Body, Document, OrNewer
+from service.schemas.freshness import HoldingView
 from service.schemas.inspection import BatchView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
     EmittedView,
     EventTimeView,
-    HoldingView,
     PositionView,
     Submission,
     WatermarkView,
@@ -29,12 +29,47 @@ class ScriptCheck(Submission):
     ] = True
 
 
+class Migratable(Body):
+    """A script to be changed so that it is accepted."""
+
+    sql: Annotated[str, Field(description="The script, at most 64 KiB of UTF-8.")]
+
+
 class Validation(Document):
-    """A script that can be submitted; one that cannot is answered with its problem."""
+    """A script that can be submitted; one that cannot is answered with its problem.
+
+    The problem has all faults of the script in `findings`.
+    """
 
     valid: Literal[True]
     name: str
     outside: bool
+    warnings: list[WarningView]
+
+
+class FindingView(Document):
+    """A fault of a script, also in `findings` of the problem of a script that is refused."""
+
+    line: int
+    column: int
+    message: str
+    hint: str
+    excerpt: Annotated[str, Field(description="The line, and a caret below it.")]
+    replacement: Annotated[
+        str | None,
+        Field(description="The WITH clause, or the part of the line, as it would be accepted."),
+    ]
+    sure: Annotated[bool, Field(description="Whether a migration makes the change.")]
+    outside: Annotated[bool, Field(description="Whether no change of words avoids the fault.")]
+
+
+class MigrationView(Document):
+    """A script as it would be accepted; a comment in it names each change."""
+
+    accepted: bool
+    sql: str
+    changes: Annotated[list[str], Field(description="A sentence for each change.")]
+    left: Annotated[list[FindingView], Field(description="What cannot be changed, by its place.")]
     warnings: list[WarningView]
 
 

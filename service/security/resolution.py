@@ -191,6 +191,7 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
         table=source.table,
         tls=source.tls,
         secret=secret,
+        zone=source.zone,
     )
 
 

@@ -1,7 +1,7 @@
 """The catalog of the service: entries that scripts use without declaring them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from joins.plan.plan import SharedSource
@@ -69,20 +69,35 @@ def whole_script(text: str, entries: Sequence[CatalogEntry]) -> WholeScript:
 
     `entries` are in the order of their creation. Raises SqlError if the script cannot be read.
     """
+    statements = parse(Script(text))
+    whole = with_catalog(text, entries, own_names(statements))
+    return replace(whole, statements=statements)
+
+
+def own_names(statements: Iterable[Statement]) -> set[str]:
+    """The names that a script declares itself."""
+    return {name for statement in statements if (name := _name(statement)) is not None}
+
+
+def with_catalog(text: str, entries: Sequence[CatalogEntry], own: Collection[str]) -> WholeScript:
+    """A script and the catalog's statements that it may use behind it, without its statements."""
     script = Script(text)
-    statements = parse(script)
-    own = {_name(statement) for statement in statements}
     used = _used(text, [entry for entry in entries if entry.name not in own])
     nodes: list[StoredNode] = []
     if used:
         more = _BEHIND + "".join(f"{entry.sql};\n" for entry in used)
         script = Script(text + more, behind=more)
-        behind = [node for node in parse(script) if node.at >= len(text)]
+        behind = parse(Script(_blank(text) + more, behind=more))
         for entry, node in zip(used, behind, strict=True):
             assert isinstance(node, CreateTable | CreateView), "nothing else is kept"
             nodes.append(StoredNode(entry.name, node, entry.source))
     warnings = tuple(_shadows(entry) for entry in entries if entry.name in own)
-    return WholeScript(script, statements, tuple(nodes), warnings)
+    return WholeScript(script, (), tuple(nodes), warnings)
+
+
+def _blank(text: str) -> str:
+    """`text` with nothing in it but its lines, so that places behind it stay."""
+    return "".join(char if char == "\n" else " " for char in text)
 
 
 def names_in(text: str) -> frozenset[str]:

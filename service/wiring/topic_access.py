@@ -110,15 +110,19 @@ def listed_topics(kafka: KafkaOptions, *, every: bool) -> list[ListedTopic]:
         cluster = KafkaCluster(kafka)
         names = sorted(cluster.topics() if every else without_internal(cluster.topics()))
         topics = cluster.describe_all(names).values() if names else ()
-        return [
-            ListedTopic(topic.name, len(topic.partitions), _records_in(cluster, topic))
-            for topic in topics
-        ]
+        return [listed for topic in topics if (listed := _listed(cluster, topic)) is not None]
 
 
-def _records_in(cluster: KafkaCluster, topic: TopicDescription) -> int:
-    ends, begins = cluster.end_offsets(topic), cluster.beginning_offsets(topic)
-    return sum(ends.values()) - sum(begins.values())
+def _listed(cluster: KafkaCluster, topic: TopicDescription) -> ListedTopic | None:
+    """None if it has been deleted meanwhile."""
+    try:
+        ends, begins = cluster.end_offsets(topic), cluster.beginning_offsets(topic)
+    except SourceUnavailableError:
+        raise
+    except SourceError:
+        return None
+    records = sum(ends.values()) - sum(begins.values())
+    return ListedTopic(topic.name, len(topic.partitions), records)
 
 
 def delete_topic(kafka: KafkaOptions) -> None:

@@ -85,7 +85,7 @@ def test_a_sigterm_while_spark_starts_ends_everything(demo, scratch):
     started = psutil.Process(process.pid).children(recursive=True)
     wait_until(lambda: descendants(psutil.Process(runner), JVM), what="the JVM starts")
     process.send_signal(signal.SIGTERM)
-    process.wait(timeout=60)
+    process.wait(timeout=300)
     assert not is_alive(runner)
     wait_until(lambda: not any(is_alive(child.pid) for child in started), deadline_s=10)
     wait_until(lambda: not naming(scratch), deadline_s=10, what="the JVM is gone")

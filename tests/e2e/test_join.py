@@ -244,7 +244,7 @@ def test_a_preview_prints_its_first_rows_and_ends(rig: Rig) -> None:
 
 def second_runner(job: RunningJob) -> int:
     command = [sys.executable, "-m", "service.jobs.runner", "--job-dir", str(job.directory)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode
+    return subprocess.run(command, capture_output=True, timeout=600, check=False).returncode
 
 
 def topics_of(rig: Rig, job: RunningJob) -> list[str]:

@@ -178,6 +178,9 @@ def script(connector, given, broker, topic):
     dimension = table("mysql-cdc", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql)
     if connector == "mysql-cdc":
         dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql | given)
+    elif connector == "jdbc":
+        own = {"username": "u", "password": "${secret:canary}", "table-name": "d"} | given
+        dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
     elif connector == "delta":
         dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", given)
     elif any(key.startswith("late-records.") for key in given):
@@ -321,6 +324,8 @@ def test_no_refusal_shows_a_secret(world, connector, key, refusal):
         given = with_secret(key)
         if connector == "mysql-cdc":
             given |= {"port": port}
+        elif connector == "jdbc":
+            given |= {"url": f"jdbc:mysql://127.0.0.1:{port}/shop"}
         elif "s3." in key or "azure." in key:
             given |= endpoint_of(key, port)
         elif (owner := key.partition(".")[0]) in REGISTRY:

@@ -223,6 +223,7 @@ def rig_settings(directory: Path, kafka: KafkaBroker, **given: Any) -> Settings:
             "spark_master": "local[2,4]",
             "spark_conf": SMALL,
             "fold_interval_s": 2.0,
+            "check_timeout_s": 300.0,
             "restart_backoff_min_s": 0.1,
             **given,
         }
@@ -242,13 +243,13 @@ def running_rig(
     settings = rig_settings(directory, kafka, **given)
     with (
         ControlPlane(settings, runner_command=runner_command) as plane,
-        httpx.Client(base_url=plane.url, timeout=60.0) as client,
+        httpx.Client(base_url=plane.url, timeout=400.0) as client,
     ):
         rig = Rig(settings, client, kafka, mariadb)
         try:
             yield rig
         finally:
-            stop_jobs(plane, timeout_s=60.0)
+            stop_jobs(plane, timeout_s=300.0)
 
 
 def cdc_table(

@@ -170,6 +170,20 @@ def test_a_pair_that_was_used_stays_true_when_pairs_are_thinned_out():
     assert table.at({0: 3}).time_ms == 3
 
 
+def test_news_are_each_told_once_and_their_time_grows():
+    table = Freshness()
+    assert table.news({0: 9}) is None
+    for time_ms, end in ((10, 1), (20, 2), (30, 3)):
+        table.add(Proof(time_ms, {}, {0: end}))
+    assert table.news({0: 0}) is None
+    assert table.news({0: 2}).time_ms == 20
+    assert table.news({0: 2}) is None
+    assert len(table) == 2, "what came before is forgotten"
+    table.add(Proof(40, {}, {0: 3}))
+    assert table.news({0: 5}).time_ms == 40
+    assert table.news({0: 5}) is None
+
+
 def test_what_was_lost_before_its_commit_is_never_proven():
     table = fed((10, 5), (20, 9))
 

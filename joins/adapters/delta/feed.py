@@ -100,7 +100,6 @@ class FeedSession:
         self._reported_at_s = 0.0
         self._proofs = Freshness()
         self._asked_at_s = float("-inf")
-        self._told_ms = 0
 
     def run(self, producer: ChangelogSink) -> None:
         """Copy the rest of the snapshot, then follow the table until the protocol stops.
@@ -140,10 +139,8 @@ class FeedSession:
 
     def _prove(self) -> None:
         """Tell the newest answer whose version is sent."""
-        proof = self._proofs.at({0: self._state.version})
-        self._proofs.forget_before({0: self._state.version})
-        if proof is not None and proof.time_ms > self._told_ms:
-            self._told_ms = proof.time_ms
+        proof = self._proofs.news({0: self._state.version})
+        if proof is not None:
             self._protocol.tell_proof(proof)
 
     # The beginning

@@ -22,7 +22,6 @@ from joins.adapters.delta.source import (
 )
 from joins.adapters.files.listing import bad_value, list_files, readable
 from joins.kernels.expressions.casts import mask_of, try_each
-from joins.kernels.formats.csv_rows import typed
 from joins.kernels.formats.decoders import decoder_of
 from joins.kernels.formats.parsed import CsvDialect, dialect_of
 from joins.kernels.json.wire import to_wire
@@ -292,6 +291,8 @@ def _content(file: Path) -> pa.Buffer:
 
 def _check_csv(file: Path, form: RecordFormat, fields: Sequence[Field]) -> None:
     """Check the first row; a row of column names is refused, as Flink's CSV has no header."""
+    from joins.kernels.formats.csv_rows import typed  # loads numba
+
     dialect = dialect_of(form)
     cells = _first_cells(file, dialect)
     names = [field.name.casefold() for field in fields]

@@ -13,8 +13,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
 from kafka.protocol.consumer import IsolationLevel
 
-from joins.kernels.records.encode import BODIES
-from joins.kernels.records.layout import RecordFormatError
+from joins.kernels.records.layout import BODIES, RecordFormatError
 from joins.plan.plan import Compression, Isolation
 
 

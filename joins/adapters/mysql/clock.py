@@ -59,7 +59,6 @@ class PositionClock:
         self._lock = threading.Lock()
         self._proofs = Freshness()
         self._stopping = threading.Event()
-        self._told_ms = 0
         self.has_news = False
         """True from an answer until it is reached."""
         threading.Thread(target=self._run, name="clock", daemon=True).start()
@@ -69,14 +68,10 @@ class PositionClock:
 
     def reached(self, file: int, pos: int) -> Proof | None:
         """The newest answer up to this position, None if there is no newer one than before."""
-        committed = {0: at(file, pos)}
         with self._lock:
-            proof = self._proofs.at(committed)
-            self._proofs.forget_before(committed)
-            if proof is None or proof.time_ms <= self._told_ms:
-                return None
-            self._told_ms = proof.time_ms
-            self.has_news = len(self._proofs) > 1
+            proof = self._proofs.news({0: at(file, pos)})
+            if proof is not None:
+                self.has_news = len(self._proofs) > 1
             return proof
 
     def _run(self) -> None:

@@ -195,6 +195,7 @@ class MysqlConnectionConfig:
 
     Attributes:
         secret: name of the secret with the password; empty if the script has it.
+        zone: in which an instant is the date and clock of a column that is declared TIMESTAMP.
         identity: the server that must answer, None for any; an address may be a load balancer.
     """
 
@@ -207,6 +208,7 @@ class MysqlConnectionConfig:
     tls: MysqlTls = PREFERRED_TLS
     identity: ServerIdentity | None = None
     secret: str = ""
+    zone: str = "UTC"
 
     @property
     def server(self) -> str:

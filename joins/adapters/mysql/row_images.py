@@ -19,7 +19,8 @@ from joins.adapters.mysql.row_events import (
     RowsEvent,
     TableMap,
 )
-from joins.adapters.mysql.table import CapturedTable, MysqlColumn
+from joins.adapters.mysql.table import CapturedTable, MysqlColumn, in_zone
+from joins.kernels.calendar.zones import UTC
 from joins.kernels.json.wire import WIRE_TYPES, Encoding
 from joins.plan.errors import SnapshotNeededError, SourceError
 
@@ -446,4 +447,7 @@ def wire_rows(decoded: Sequence[Row | None], table: CapturedTable) -> pa.RecordB
         pa.array(values, pa.binary() if kind is Encoding.BYTES else WIRE_TYPES[kind])
         for values, kind in zip(columns, (c.encoding for c in table.captured), strict=True)
     ]
+    for at, column in enumerate(table.columns):
+        if column.zone != UTC:
+            arrays[at] = in_zone(arrays[at], column.zone)
     return pa.RecordBatch.from_arrays(arrays, names=[c.name for c in table.captured])

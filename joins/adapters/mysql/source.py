@@ -31,6 +31,7 @@ from joins.adapters.mysql.table import (
     capture,
 )
 from joins.adapters.mysql.tokens import Modes, folded, readings
+from joins.kernels.calendar.zones import UTC
 from joins.plan.errors import DefinitionError, SourceError
 from joins.plan.plan import Field
 from joins.plan.types import quoted
@@ -50,6 +51,19 @@ _KEY = (
 )
 
 
+def _check_zone(
+    config: MysqlConnectionConfig, columns: tuple[MysqlColumn, ...], key: tuple[str, ...]
+) -> None:
+    """Refuse a key of local times: where a clock is set back, two instants would be one key."""
+    for column in columns:
+        if column.zone != UTC and column.captured.name in key:
+            raise DefinitionError(
+                f'key column "{column.captured.name}" of {table_name(config)} is an instant, '
+                f"declared TIMESTAMP with server-time-zone {column.zone}",
+                hint="Declare it as TIMESTAMP_LTZ, or remove 'server-time-zone'.",
+            )
+
+
 def check_source(
     config: MysqlConnectionConfig,
     fields: tuple[Field, ...],
@@ -66,8 +80,9 @@ def check_source(
         require_logged(connection, config)
         server_columns = _server_columns(connection, config)
         _check_storage(config, server_columns)
-        columns = capture(table_name(config), fields, server_columns)
+        columns = capture(table_name(config), fields, server_columns, config.zone)
         key = _check_key(connection, config, columns, primary_key)
+        _check_zone(config, columns, key)
         _check_readable(connection, config)
         if server_id is not None:
             _check_server_id(connection, config, server_id)

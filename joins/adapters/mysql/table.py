@@ -4,6 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.calendar.zones import UTC, local_times
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.json.wire import Encoding
 from joins.plan.errors import DefinitionError, of_columns
@@ -105,10 +109,14 @@ class ServerColumn:
 
 @dataclass(frozen=True, slots=True)
 class MysqlColumn:
-    """A captured column: its record member and its definition in the server."""
+    """A captured column: its record member and its definition in the server.
+
+    `zone` is that in which an instant is read as a date and a clock.
+    """
 
     captured: CapturedColumn
     server: ServerColumn
+    zone: str = UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +176,7 @@ def advice(table: CapturedTable) -> tuple[str, ...]:
     where = f'table "{table.database}.{table.table}"'
     instants = [
         f'{where}: column "{c.server.name}" is a {c.server.column_type}, an instant, which '
-        f"{c.captured.sql_type} gives as the local time in UTC. Declare it "
+        f"{c.captured.sql_type} gives as the local time in {c.zone}. Declare it "
         f"TIMESTAMP_LTZ({c.captured.sql_type.precision}) to keep the instant."
         for c in table.columns
         if c.server.data_type == "timestamp" and c.captured.sql_type.name is TypeName.TIMESTAMP
@@ -190,11 +198,11 @@ def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
     sql_type = SqlType(TypeName(kind["name"]), kind["precision"], kind["scale"])
     column = CapturedColumn(captured["name"], sql_type, Encoding(captured["encoding"]))
     server = {**value["server"], "computed_from": tuple(value["server"].get("computed_from", ()))}
-    return MysqlColumn(column, ServerColumn(**server))
+    return MysqlColumn(column, ServerColumn(**server), value.get("zone", UTC))
 
 
 def capture(
-    where: str, fields: tuple[Field, ...], server_columns: list[ServerColumn]
+    where: str, fields: tuple[Field, ...], server_columns: list[ServerColumn], zone: str = UTC
 ) -> tuple[MysqlColumn, ...]:
     """The declared `fields` matched with the server's columns; DefinitionError if they differ."""
     exact = {column.name: column for column in server_columns}
@@ -213,12 +221,23 @@ def capture(
             f"{where} does not fit its declaration: {'; '.join(complaints)}",
             hint="Change the declared types to the ones named here.",
         )
-    return tuple(_captured(f, column) for f, column in pairs)
+    return tuple(_captured(f, column, zone) for f, column in pairs)
 
 
-def _captured(declared: Field, column: ServerColumn) -> MysqlColumn:
+def _captured(declared: Field, column: ServerColumn, zone: str) -> MysqlColumn:
     assert column.encoding is not None
-    return MysqlColumn(CapturedColumn(declared.name, declared.type, column.encoding), column)
+    own = column.encoding is Encoding.TIMESTAMP and declared.type.name is TypeName.TIMESTAMP
+    captured = CapturedColumn(declared.name, declared.type, column.encoding)
+    return MysqlColumn(captured, column, zone if own else UTC)
+
+
+def in_zone(instants: pa.StringArray, zone: str) -> pa.StringArray:
+    """Wire instants such as `2026-11-21T06:07:08.9Z`, moved to the clock of a zone."""
+    if zone == UTC:
+        return instants
+    moments = pc.utf8_rtrim(instants, "Z").cast(pa.timestamp("us"))
+    clock = pc.replace_substring(local_times(moments, zone).cast(pa.string()), " ", "T")
+    return pc.binary_join_element_wise(clock, pa.scalar("Z"), pa.scalar(""))
 
 
 def _listed(names: list[str]) -> str:

@@ -17,7 +17,7 @@ from pymysql.constants import CR
 
 from joins.adapters.mysql.charsets import utf8_text
 from joins.adapters.mysql.connection import SafeConnection
-from joins.adapters.mysql.table import MysqlColumn
+from joins.adapters.mysql.table import MysqlColumn, in_zone
 from joins.kernels.compiled import compiled, one_at_a_time
 from joins.kernels.expressions.casts import mask_of, try_each
 from joins.kernels.json.wire import WIRE_TYPES, Encoding
@@ -215,7 +215,8 @@ def wire_column(raw: pa.BinaryArray, column: MysqlColumn) -> pa.Array:
         return pc.binary_reverse(raw) if column.server.data_type == "bit" else raw
     if encoding is Encoding.BOOLEAN:
         return pc.not_equal(raw, pa.scalar(b"\0"))
-    return _from_text(_texts(raw), encoding)
+    values = _from_text(_texts(raw), encoding)
+    return in_zone(values, column.zone) if encoding is Encoding.TIMESTAMP else values
 
 
 def _texts(raw: pa.BinaryArray) -> pa.StringArray:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from joins.adapters.process.sessions import bind_to_parent
+from joins.adapters.process.parent import bind_to_parent
 
 _MOST_BYTES = 1 << 20
 

@@ -19,7 +19,7 @@ import structlog
 from setproctitle import setproctitle
 
 from joins.adapters.process.forks import ForkedChild, Forks, receive, send
-from joins.adapters.process.sessions import bind_to_parent
+from joins.adapters.process.parent import bind_to_parent
 from joins.adapters.store_path import stored_as_json
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions

@@ -1,10 +1,8 @@
 """A source's process: its protocol (docs/reference/contracts.md) and sessions with back-off."""
 
-import ctypes
 import json
 import logging
 import os
-import signal
 import sys
 import threading
 import time
@@ -13,11 +11,11 @@ from dataclasses import replace
 from io import TextIOBase
 from typing import Any, TextIO
 
+from joins.adapters.process.parent import bind_to_parent
 from joins.adapters.store_path import store_alike
 from watermark.errors import SluiceError, keep, redacted
 from watermark.freshness import Proof
 
-_PR_SET_PDEATHSIG = 1
 _GRACE_S = 5.0
 
 
@@ -63,11 +61,6 @@ class SourceProtocol:
         kind = type(error).__name__
         value = {"type": kind, "message": error.message, "hint": error.hint, "retry": retry}
         self.tell("error", value)
-
-
-def bind_to_parent() -> None:
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class _Redacted(TextIOBase):

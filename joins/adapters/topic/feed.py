@@ -591,28 +591,31 @@ class TopicFeedSession:
         known = self._placed.add(key_hashes(rows.columns), piece.partition)
         for row in np.flatnonzero(known != piece.partition).tolist():
             place = np.flatnonzero(acts)[row]
-            self._require_skipped(piece.partition, int(piece.offsets[place]), int(known[row]))
-            piece.actions[place] = Action.NOTHING
+            self._leave_out(
+                piece,
+                int(place),
+                f"has a key whose records were in partition {known[row]} before: their order is "
+                "undefined",
+                "Give records of one primary key one message key and do not add partitions; then "
+                "let the connector take a new snapshot into a new topic and submit the job again. "
+                "Acknowledged, the record is left out.",
+            )
 
     def _check_owners(self, piece: ChangePiece, acts: np.ndarray, owners: TimeFile) -> None:
         """Require that no key has rows in two partitions of the table at once."""
         while True:
             places = np.flatnonzero(acts & (piece.actions != Action.NOTHING))
-            foreign = foreign_keys(piece, places, owners).tolist()
-            if not foreign:
+            foreign = foreign_keys(piece, places, owners)
+            if not len(foreign):
                 return
-            for place in foreign:
-                at = (piece.partition, int(piece.offsets[place]))
-                if at not in self._decisions.skipped(self._topic_id):
-                    raise ForeignRecordError(
-                        f'record {at[0]}/{at[1]} of topic "{self._topic}" has a key of which '
-                        "another partition of the table has a row",
-                        hint="Declare a PRIMARY KEY that is unique in all partitions, and let "
-                        "'source.table-pattern' match partitions only, not their parent, in a "
-                        "new job. Acknowledged, the record is left out.",
-                        place=at,
-                    )
-                piece.actions[place] = Action.NOTHING
+            self._leave_out(  # the first one: without it later ones of its key may be right
+                piece,
+                int(foreign[0]),
+                "has a key of which another partition of the table has a row",
+                "Declare a PRIMARY KEY that is unique in all partitions, and let "
+                "'source.table-pattern' match partitions only, not their parent, in a "
+                "new job. Acknowledged, the record is left out.",
+            )
 
     def _with_values(self, piece: ChangePiece) -> ChangePiece:
         if self._values is None:
@@ -623,45 +626,38 @@ class TopicFeedSession:
                 self._values.keep(filled)
                 return filled.piece
             for place in filled.unknown.tolist():
-                at = (piece.partition, int(piece.offsets[place]))
-                if at not in self._decisions.skipped(self._topic_id):
-                    raise ForeignRecordError(
-                        f'record {at[0]}/{at[1]} of topic "{self._topic}" lacks a value that the '
-                        "database did not send, and there is no version of its row to take it from",
-                        hint="Let the connector take a new snapshot, or set REPLICA IDENTITY FULL "
-                        "for the table; acknowledged, the record is left out.",
-                        place=at,
-                    )
-                piece.actions[place] = Action.NOTHING
+                self._leave_out(
+                    piece,
+                    place,
+                    "lacks a value that the database did not send, and there is no version of its "
+                    "row to take it from",
+                    "Let the connector take a new snapshot, or set REPLICA IDENTITY FULL "
+                    "for the table; acknowledged, the record is left out.",
+                )
 
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
         if self._deletions is None:
             return piece
         piece, unknown = self._deletions.of(piece, self._times)
         for place in unknown.tolist():
-            at = (piece.partition, int(piece.offsets[place]))
-            if at not in self._decisions.skipped(self._topic_id):
-                raise ForeignRecordError(
-                    f'record {at[0]}/{at[1]} of topic "{self._topic}" deletes a row and does not '
-                    f'say when: it has no "{SOURCE_TIMESTAMP}", nor has a deletion before it',
-                    hint="Declare the time as METADATA FROM 'timestamp' in a new job, which "
-                    "tombstones have, too; or acknowledge it, and the record is left out.",
-                    place=at,
-                )
-            piece.actions[place] = Action.NOTHING
+            self._leave_out(
+                piece,
+                place,
+                f'deletes a row and does not say when: it has no "{SOURCE_TIMESTAMP}", nor has a '
+                "deletion before it",
+                "Declare the time as METADATA FROM 'timestamp' in a new job, which "
+                "tombstones have, too; or acknowledge it, and the record is left out.",
+            )
         return piece
 
-    def _require_skipped(self, partition: int, offset: int, before: int) -> None:
-        if (partition, offset) in self._decisions.skipped(self._topic_id):
-            return
-        raise ForeignRecordError(
-            f'record {partition}/{offset} of topic "{self._topic}" has a key whose records were in '
-            f"partition {before} before: their order is undefined",
-            hint="Give records of one primary key one message key and do not add partitions; then "
-            "let the connector take a new snapshot into a new topic and submit the job again. "
-            "Acknowledged, the record is left out.",
-            place=(partition, offset),
-        )
+    def _leave_out(self, piece: ChangePiece, place: int, fault: str, hint: str) -> None:
+        """Leave out a record that was acknowledged; ForeignRecordError for any other."""
+        at = (piece.partition, int(piece.offsets[place]))
+        if at not in self._decisions.skipped(self._topic_id):
+            raise ForeignRecordError(
+                f'record {at[0]}/{at[1]} of topic "{self._topic}" {fault}', hint=hint, place=at
+            )
+        piece.actions[place] = Action.NOTHING
 
     # Evidence
     # -----------------------------------------------------------------------------------------

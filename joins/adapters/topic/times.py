@@ -87,7 +87,6 @@ class TopicTimes:
         self._passed_on = PassedOnTimes()
         self._proofs = Freshness()
         self._asked_at_s = float("-inf")
-        self._told_ms = 0
         self._connect_at_s = float("-inf")
         self._error: str | None = None
         self._changed_ms: int | None = None
@@ -146,12 +145,7 @@ class TopicTimes:
 
     def reached(self, done: Mapping[int, int]) -> Proof | None:
         """The newest answer whose ends are sent, None if there is no newer one than before."""
-        proof = self._proofs.at(done)
-        self._proofs.forget_before(done)
-        if proof is None or proof.time_ms <= self._told_ms:
-            return None
-        self._told_ms = proof.time_ms
-        return proof
+        return self._proofs.news(done)
 
     def waits_for(self) -> str | None:
         """Why T of a quiet table may stand still."""

@@ -9,10 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from joins.kernels.compiled import compiled, one_at_a_time
+from joins.kernels.records.layout import BODIES
 
-BODIES = pa.schema(
-    [("partition", pa.int32()), ("records", pa.int32()), ("body", pa.large_binary())]
-)
 KEYLESS_RUN = 1_000
 """Rows without a key that go to one partition before the next one."""
 

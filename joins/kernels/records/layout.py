@@ -28,6 +28,10 @@ MORE_OF_A_RECORD = pa.schema(
     ]
 )
 """What plans may read of it beside that, under the names of the metadata."""
+BODIES = pa.schema(
+    [("partition", pa.int32()), ("records", pa.int32()), ("body", pa.large_binary())]
+)
+"""Encoded records of partitions, without the header of their batch."""
 _MAGIC = 2
 _BEFORE_CRC = struct.Struct(">qiib")
 _CRC = struct.Struct(">I")

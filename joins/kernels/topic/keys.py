@@ -46,6 +46,15 @@ def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
     return hash_rows(columns), hash_rows(columns, _CHECK)
 
 
+def _by_key(keys: KeyHashes) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Positions by key, those of one key in their order; and where another key begins."""
+    hashes, checks = keys
+    order = np.lexsort((checks, hashes))
+    begins = np.ones(len(order), dtype=np.bool_)
+    begins[1:] = (np.diff(hashes[order]) != 0) | (np.diff(checks[order]) != 0)
+    return order, begins
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """Entries sorted by their first hash; a pair of hashes occurs once."""
@@ -57,11 +66,9 @@ class _Run:
     @classmethod
     def newest(cls, hashes: Hashes, checks: Hashes, values: npt.NDArray[Any]) -> "_Run":
         """A run of the last of equal entries."""
-        order = np.lexsort((checks, hashes))
-        hashes, checks = hashes[order], checks[order]
-        is_last = np.ones(len(order), dtype=np.bool_)
-        is_last[:-1] = (hashes[1:] != hashes[:-1]) | (checks[1:] != checks[:-1])
-        return cls(hashes[is_last], checks[is_last], values[order[is_last]])
+        order, begins = _by_key((hashes, checks))
+        last = order[np.append(begins[1:], True)] if len(order) else order
+        return cls(hashes[last], checks[last], values[last])
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -194,10 +201,7 @@ class KnownKeys:
     def add(self, keys: KeyHashes, numbers: Numbers) -> tuple[Numbers, bytes]:
         """Adds keys; returns the first number of each, and the new keys as bytes for `load`."""
         hashes, checks = keys
-        order = np.lexsort((checks, hashes))
-        is_first = np.ones(len(order), dtype=np.bool_)
-        same_hash = hashes[order[1:]] == hashes[order[:-1]]
-        is_first[1:] = ~(same_hash & (checks[order[1:]] == checks[order[:-1]]))
+        order, is_first = _by_key(keys)
         first = order[is_first]
         unique = _Run(hashes[first], checks[first], numbers[first].astype(np.int32))
         is_known, known = self._runs.find(unique)
@@ -234,14 +238,12 @@ class RowTimes:
     def before(self, keys: KeyHashes, times: Times) -> Times:
         """As `take`, and applies nothing."""
         hashes, checks = keys
-        order = np.lexsort((checks, hashes))
-        by_key = hashes[order], checks[order], times[order]
-        first = np.ones(len(order), dtype=np.bool_)
-        first[1:] = (by_key[0][1:] != by_key[0][:-1]) | (by_key[1][1:] != by_key[1][:-1])
+        order, is_first = _by_key(keys)
+        first = order[is_first]
         before = np.empty(len(order), np.int64)
-        before[1:] = by_key[2][:-1]
-        none = np.full(int(first.sum()), GONE)
-        before[first] = self._runs.find(_Run(by_key[0][first], by_key[1][first], none))[1]
+        before[1:] = times[order[:-1]]
+        none = np.full(len(first), GONE)
+        before[is_first] = self._runs.find(_Run(hashes[first], checks[first], none))[1]
         back = np.empty_like(before)
         back[order] = before
         return back

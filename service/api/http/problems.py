@@ -84,7 +84,7 @@ _STATUS_OF_ANSWER = {
 }
 _RETRY_AFTER_S = "5"
 _SHOWN = 300
-_EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state", "leader_url")
+_EXTENSIONS = ("line", "column", "excerpt", "findings", "state", "desired_state", "leader_url")
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
     404: "GET /openapi.json lists the addresses.",

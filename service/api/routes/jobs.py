@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import asdict
 from typing import Annotated
 
 import orjson
@@ -18,7 +19,14 @@ from service.jobs.store.rows import JobFilter
 from service.jobs.submit import submission
 from service.jobs.supervise.runner_process import tail_before
 from service.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
-from service.schemas.progress import PlanView, ScriptCheck, Validation
+from service.schemas.progress import (
+    FindingView,
+    Migratable,
+    MigrationView,
+    PlanView,
+    ScriptCheck,
+    Validation,
+)
 from service.sql.answers.explain import explain
 
 _LOG_BLOCK_BYTES = 256 * 1024
@@ -161,6 +169,19 @@ def validate_script(body: ScriptCheck, services: Injected) -> Validation:
         name=drafted.plan.name,
         outside=body.outside,
         warnings=[submission_warning(text) for text in drafted.warnings],
+    )
+
+
+@router.post(":migrate", summary="Change a script of Flink", dependencies=[OPERATOR])
+def migrate_script(body: Migratable, services: Injected) -> MigrationView:
+    """Change what is sure, with a comment for each change; store nothing, reach no other system."""
+    migration = services.submissions.migrate(body.sql)
+    return MigrationView(
+        accepted=migration.is_accepted,
+        sql=migration.sql,
+        changes=list(migration.changes),
+        left=[FindingView(**asdict(each)) for each in migration.left],
+        warnings=[submission_warning(text) for text in migration.warnings],
     )
 
 

@@ -126,7 +126,7 @@ def _choice(body: Acknowledge) -> str:
         raise JobConflictError(
             f'"for_s" is {body.for_s} with cause "{body.cause}"; it belongs to cause "stale", '
             "and is required there",
-            hint="Say for how long records pass: sluice acknowledge JOB stale --for '10 min'.",
+            hint="Say for how long records pass, such as --for '10 min'.",
         )
     choices = CHOICES[body.cause]
     if body.choice is not None and body.choice not in choices:

@@ -90,9 +90,6 @@ def _replays(patient: Patient) -> Check:
     )
 
 
-_OUTSIDE_S = 15.0
-
-
 def examine(job_dir: Path | None) -> dict[str, Any]:
     """All checks of the job in `job_dir`; None examines this machine.
 
@@ -113,9 +110,9 @@ def _job(job_dir: Path) -> list[Check]:
     checks += made("runner", lambda: check_runner(patient))
     checks += check_checkpoint(patient)
     checks += check_tables(patient)
-    with within(_OUTSIDE_S):
-        checks += check_outside(patient)
     settings, layout = patient.settings, patient.layout
+    with within(settings.check_timeout_s):
+        checks += check_outside(patient)
     places = {"job": layout.job_dir, "warehouse": settings.warehouse_dir}
     if settings.index_dir is not None:
         places["index"] = settings.index_dir

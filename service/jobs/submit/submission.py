@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,11 +18,13 @@ from service.jobs.submit.places import TakenOutputs, is_preview
 from service.jobs.supervise.hooks import Hooks, Seats
 from service.security.secrets import SecretResolver, write_secrets
 from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
+from service.sql.answers.findings import findings
+from service.sql.answers.migration import Migration, migrate
 from service.sql.planner.planner import PlannedScript
 from service.sql.stored import CatalogEntry
+from service.sql.text.script import SqlError
 
 SQL_LIMIT_BYTES = 64 * 1024
-OUTSIDE_S = 15.0
 _MOST_OUTSIDE = 16
 _MOST_WAITING = 8  # leaves a third of the request threads free
 _PATIENCE_S = 5.0
@@ -104,14 +106,24 @@ class Submissions:
 
     def _planned(self, sql: str, name: str | None) -> PlannedScript:
         check_script(sql)
-        return self._hooks.plan(sql, name=name, catalog=self._store.catalog.entries())
+        entries = self._store.catalog.entries()
+        try:
+            return self._hooks.plan(sql, name=name, catalog=entries)
+        except SqlError as error:
+            error.findings = [asdict(finding) for finding in findings(sql, entries)]
+            raise
+
+    def migrate(self, sql: str) -> Migration:
+        """The script as it would be accepted; stores nothing and reaches no other system."""
+        check_script(sql)
+        return migrate(sql, self._store.catalog.entries())
 
     def _checked(self, planned: PlannedScript, job_dir: Path, *, append: bool = False) -> Draft:
         if planned.inline_secrets:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
             write_secrets(job_dir, inline)
         secrets = SecretResolver.of(self._settings, job_dir)
-        with self._outside.one(), within(OUTSIDE_S):
+        with self._outside.one(), within(self._settings.check_timeout_s):
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
             advice = self._hooks.advise(plan, self._settings, secrets)
         shared = self._store.look(partial(self._taken.check, plan, append=append))

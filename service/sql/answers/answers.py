@@ -121,7 +121,8 @@ def _answer(opened: OpenScript, question: Question, line: int) -> Answer:
     session = opened.session
     if isinstance(question, Explain):
         job = JobPlanner(session).plan(question.statement)
-        return Answer("EXPLAIN", line, ("result",), _column(explain(job.plan)))
+        notes = (f"NOTE {text}" for text in (*session.warnings, *job.warnings))
+        return Answer("EXPLAIN", line, ("result",), _column([*explain(job.plan), *notes]))
     if isinstance(question, Describe):
         rows = tuple(_described(session, question))
         return Answer("DESCRIBE", line, _DESCRIBE_COLUMNS, rows)

@@ -1,7 +1,7 @@
 """Tables of a script, from CREATE TABLE: typed columns, key and connector."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
@@ -69,6 +69,7 @@ class Table:
     Attributes:
         without_effect: role → options that are set and have no effect there.
         node: the statement, with LIKE and hints applied.
+        notes: warnings about its options.
         shared: where a shared table of the catalog is stored; None otherwise.
         max_staleness_ms: how old the table may be as a dimension; None without a limit.
     """
@@ -86,6 +87,7 @@ class Table:
     without_effect: Mapping[TableRole, tuple[str, ...]]
     watermark: TableWatermark | None = None
     shared: SharedSource | None = None
+    notes: tuple[str, ...] = ()
     max_staleness_ms: int | None = None
 
 
@@ -127,7 +129,19 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
-    return replace(table, watermark=declared_watermark(node, relation, connector, values))
+    watermark = declared_watermark(node, relation, connector, values)
+    notes = (*values.notes, *_clause_notes(node, connector))
+    return replace(table, watermark=watermark, notes=notes)
+
+
+def _clause_notes(node: CreateTable, connector: Connector) -> Iterator[str]:
+    for clause in node.clauses:
+        yield f'Table "{node.name.text}" {clause}.'
+    if node.partitioned and connector.home is not Home.DELTA:
+        yield (
+            f'PARTITIONED BY of table "{node.name.text}" has no effect: only delta tables are '
+            "partitioned by columns."
+        )
 
 
 def _fields(node: CreateTable, key: tuple[str, ...]) -> tuple[Field, ...]:
@@ -196,12 +210,15 @@ def _check_partitions(
     script: Script, node: CreateTable, connector: Connector, fields: tuple[Field, ...]
 ) -> None:
     names = [name.text for name in node.partitioned]
-    if names and connector.home is not Home.DELTA:
+    if names and connector.home is Home.FILES:
         raise script.error(
             node.partitioned[0].at,
             f'table "{node.name.text}" is {connector.name}, which has no PARTITIONED BY',
-            hint="Remove PARTITIONED BY; only delta tables are partitioned.",
+            hint="Remove PARTITIONED BY, and the columns that only the names of directories have; "
+            "or read a delta table.",
         )
+    if connector.home is not Home.DELTA:
+        return
     scalar = [field.name for field in fields if not field.type.is_nested]
     for name in node.partitioned:
         if name.text not in scalar or names.count(name.text) > 1:

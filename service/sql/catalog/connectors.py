@@ -1,23 +1,29 @@
 """All connectors, and the check of a table's WITH options against its connector."""
 
 import re
+from collections.abc import Collection, Mapping
 
 from joins.plan.errors import nearest
 from joins.plan.plan import BlackholeSink, PrintSink
 from service.sql.catalog.connector import Connector, Endpoints
-from service.sql.catalog.datagen_connector import DATAGEN
+from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
-from service.sql.catalog.mysql_connector import MYSQL_CDC
-from service.sql.catalog.option import Option
-from service.sql.catalog.option_values import OptionValues, check_option, generic_key
+from service.sql.catalog.mysql_connector import JDBC, MYSQL_CDC, MYSQL_URLS, OTHER_DATABASE
+from service.sql.catalog.option import Option, TableRole
+from service.sql.catalog.option_values import (
+    OptionValues,
+    check_option,
+    declared_option,
+    example,
+    literal,
+    removed,
+)
 from service.sql.grammar.syntax import CreateTable, OptionNode
-from service.sql.text.script import Script, SqlError, suggestion
+from service.sql.text.script import Edit, Script, SqlError, suggestion
 
 _EXPLAINED = (
-    (r".*\bjson\.map-null-key\..*", "Remove it: keys of a MAP are never NULL."),
-    (r".*\bavro\.codec", "Remove it: records have no codec."),
     (
         r".*\bavro-confluent\.bearer-auth\..*",
         "Log in by 'basic-auth.user-info', or by a certificate of ours.",
@@ -27,19 +33,16 @@ _EXPLAINED = (
         "Give PEM texts as secrets, by the options ssl.truststore.certificates, "
         "ssl.keystore.certificate.chain and ssl.keystore.key.",
     ),
-    (r".*\bavro-confluent\.properties\..*", "Remove it: it configures the Java client."),
-    (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: it configures Flink's JSON parser."),
     *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
-    (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
-    (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
     (
         r"source\.monitor-interval",
         "Remove it: files are read once; use delta for a table that grows.",
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
-        r"properties\.partition\.discovery\.interval\.ms",
-        "Remove it: new partitions are found before each batch, and read from their beginning.",
+        r"debezium\..*",
+        "Remove it: it may change which rows are read, or what they hold; the service reads the "
+        "table without Debezium.",
     ),
     (
         r"scan\.watermark\.use-processing-time",
@@ -50,7 +53,7 @@ _EXPLAINED = (
 )
 _INSTEAD = (
     (
-        r"jdbc|tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
+        r"tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
         "A table of MySQL or MariaDB is joined by 'mysql-cdc', with 'hostname', 'username', "
         "'password', 'database-name' and 'table-name'; another database's by a topic of Debezium, "
         "'kafka' with 'format' = 'debezium-json'. Rows are written to 'kafka' or 'delta'.",
@@ -60,7 +63,6 @@ _INSTEAD = (
         "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
         "'debezium-json' and a PRIMARY KEY.",
     ),
-    (r"faker|.*-faker", "Use 'datagen', which takes 'fields.#.expression' as it is."),
     (
         r"socket|pulsar|kinesis.*|rabbitmq|pubsub.*|sls|datahub|mqtt|nats|rocketmq|filelog",
         "A stream comes from 'kafka' or 'datagen': let Kafka Connect bring the records there.",
@@ -72,6 +74,54 @@ _INSTEAD = (
     ),
 )
 
+_BROKERS = "properties.bootstrap.servers"
+_ROW_FORMATS = ("json", "csv", "raw", "avro")
+_ELSEWHERE = "Its rows are elsewhere: let Kafka Connect bring them from there or to there."
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def role_of(script: Script, table: CreateTable) -> TableRole:
+    """What the queries of the script do with the table, by their words."""
+    text = _COMMENT.sub(" ", script.text)
+    name = rf"(?:[`\w]+\s*\.\s*)*`?{re.escape(table.name.text)}`?(?![\w`])"
+    if re.search(rf"\bINTO\s+{name}", text, re.IGNORECASE):
+        return TableRole.SINK
+    joined = rf"\b{name}\s*(?:/\*.*?\*/\s*)?FOR\s+SYSTEM_TIME\b|\bSNAPSHOT\s*\([^)]*\b{name}"
+    if re.search(joined, text, re.IGNORECASE | re.DOTALL):
+        return TableRole.DIMENSION
+    return TableRole.STREAM
+
+
+def swapped(script: Script, table: CreateTable, connector: str) -> Edit | None:
+    """The table with a connector that is here, in the same role; None if it has no own WITH."""
+    own = [node for node in table.options if table.options_at < node.at < table.options_end]
+    if not table.options_at or not any(node.key == "connector" for node in own):
+        return None
+    role = role_of(script, table)
+    options = _options(script, table, role)
+    listed = ",\n".join(f"  {literal(key)} = {literal(text)}" for key, text in options)
+    fill = "Fill in its address. " if role is not TableRole.SINK else ""
+    return Edit(table.options_at, table.options_end, f"(\n{listed}\n)", note=fill + _ELSEWHERE)
+
+
+def _options(script: Script, table: CreateTable, role: TableRole) -> list[tuple[str, str]]:
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", table.name.text)
+    if role is TableRole.SINK:
+        return [("connector", "delta"), ("path", name)]
+    brokers = re.search(rf"'{re.escape(_BROKERS)}'\s*=\s*'([^']+)'", script.text)
+    topic = [
+        ("connector", "kafka"),
+        ("topic", name),
+        (_BROKERS, brokers[1] if brokers else "localhost:9092"),
+    ]
+    if role is TableRole.DIMENSION:
+        form = "debezium-json" if table.primary_key else "json"
+        return [*topic, ("format", form)]
+    own_format = next((node.value for node in table.options if node.key == "format"), "json")
+    form = own_format if own_format in _ROW_FORMATS else "json"
+    return [*topic, ("scan.startup.mode", "earliest-offset"), ("format", form)]
+
+
 _PRINT = Connector(
     "print",
     (Option("print-identifier", "Put in front of each row.", default=""),),
@@ -82,31 +132,82 @@ CONNECTORS: dict[str, Connector] = {
     connector.name: connector
     for connector in (
         MYSQL_CDC,
+        JDBC,
         KAFKA,
         UPSERT_KAFKA,
         DELTA,
         FILESYSTEM,
         DATAGEN,
+        FAKER,
         _PRINT,
         _BLACKHOLE,
     )
 }
 
 
+MOST_FAULTS = 100
+"""Faults of a table that one refusal has; further ones follow when these are corrected."""
+
+
 def read_options(script: Script, table: CreateTable) -> tuple[Connector, OptionValues]:
+    """The checked options; raises the first fault, which has the others in `more`."""
     nodes = _by_key(script, table)
     connector = _connector(script, table, nodes)
     options = {option.key: option for option in connector.options}
-    for key, node in nodes.items():
-        option = options.get(generic_key(key))
-        if option is None:
-            raise _unknown(script, node, connector, options)
-        check_option(script, node, option)
-    values = OptionValues(script, nodes, options, table.name.at)
+    values = OptionValues(script, nodes, options, table.name.at, table.name.text)
+    faults: list[SqlError] = []
+    for key, node in list(nodes.items()):
+        try:
+            _check(values, connector, key, node)
+        except SqlError as fault:
+            faults.append(fault)
+            del nodes[key]
+        if len(faults) == MOST_FAULTS:
+            break
     for option in options.values():
-        if option.required:
-            values.required(option.key)
+        if option.required and option.key not in nodes and option.default is None:
+            refused = any(node.key == option.key for node in table.options)
+            if not refused:
+                faults.append(_missing(values, option.key))
+    if faults:
+        first = faults[0]
+        first.more = tuple(faults[1:])
+        raise first
     return connector, values
+
+
+def _check(values: OptionValues, connector: Connector, key: str, node: OptionNode) -> None:
+    option = declared_option(values.options, key)
+    if option is None or (option.key == f"{PROPERTY}*" and _is_misspelt(values, key)):
+        raise _unknown(values.script, node, connector, values.options, values.nodes)
+    try:
+        check_option(values.script, node, option)
+    except SqlError as fault:
+        if fault.edit is None and option.required:
+            value = literal(example(key, option, values.table))
+            fault.edit = Edit(node.value_at, node.end, value, sure=False)
+        elif fault.edit is None:
+            fault.edit = removed(values.script, node, sure=False)
+        raise
+    if option.instead:
+        values.ignore(key, option.instead)
+
+
+def _is_misspelt(values: OptionValues, key: str) -> bool:
+    """True for a property of Kafka's client that is refused, or that is nearly one in use."""
+    name = key.removeprefix(PROPERTY)
+    if any(re.fullmatch(pattern, name) for pattern, _ in REFUSED):
+        return True
+    used = (k.removeprefix(PROPERTY) for k, o in values.options.items() if not o.instead)
+    return nearest(name, used) is not None
+
+
+def _missing(values: OptionValues, key: str) -> SqlError:
+    try:
+        values.required(key)
+    except SqlError as fault:
+        return fault
+    raise AssertionError(key)
 
 
 def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
@@ -114,7 +215,10 @@ def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
     for node in table.options:
         if node.key in nodes:
             raise script.error(
-                node.at, f'option "{node.key}" is given twice', hint="Remove one of the two."
+                node.at,
+                f'option "{node.key}" is given twice',
+                hint="Remove one of the two.",
+                edit=removed(script, node, sure=node.value == nodes[node.key].value),
             )
         nodes[node.key] = node
     return nodes
@@ -135,24 +239,58 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             f'unknown connector "{node.value}"',
             hint=next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
             or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
+            edit=swapped(script, table, node.value),
         )
+    if node.value == JDBC.name:
+        _check_jdbc(script, table, node, nodes)
     return CONNECTORS[node.value]
 
 
+def _check_jdbc(
+    script: Script, table: CreateTable, node: OptionNode, nodes: Mapping[str, OptionNode]
+) -> None:
+    """Refuse `jdbc` for what is not a dimension of MySQL or MariaDB."""
+    is_sink = role_of(script, table) is TableRole.SINK
+    url = nodes.get("url")
+    if not is_sink and (url is None or url.value.startswith(MYSQL_URLS)):
+        return
+    raise script.error(
+        node.value_at if is_sink or url is None else url.value_at,
+        f'table "{table.name.text}" is written by jdbc'
+        if is_sink
+        else f'table "{table.name.text}" is not of MySQL or MariaDB',
+        hint="Write to 'delta', or to 'kafka', from where Kafka Connect brings rows elsewhere."
+        if is_sink
+        else OTHER_DATABASE,
+        edit=swapped(script, table, node.value),
+    )
+
+
 def _unknown(
-    script: Script, node: OptionNode, connector: Connector, options: dict[str, Option]
+    script: Script,
+    node: OptionNode,
+    connector: Connector,
+    options: Mapping[str, Option],
+    named: Collection[str],
 ) -> SqlError:
     prefix = PROPERTY if node.key.startswith(PROPERTY) else ""
-    of_kind = [key for key in options if key.startswith(PROPERTY) == bool(prefix)]
-    otherwise = f"Options of {connector.name} are " + (", ".join(of_kind) or "none") + "."
+    used = [key for key, option in options.items() if not option.instead]
+    of_kind = [key for key in used if key.startswith(PROPERTY) == bool(prefix)]
+    hint = f"Options of {connector.name} are " + (", ".join(of_kind) or "none") + "."
     column = node.key.removeprefix("fields.").rpartition(".")[0]
     known = (key.replace("#", column) for key in of_kind if column or "#" not in key)
     close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
-    hint = otherwise if close is None else f'Did you mean "{prefix}{close}"?'
+    edit = removed(script, node, sure=False)
+    if close is not None:
+        hint = f'Did you mean "{prefix}{close}"?'
+    if close is not None and prefix + close not in named:
+        end = script.text.index("'", node.at + 1) + 1
+        edit = Edit(node.at, end, literal(prefix + close), sure=False)
     for pattern, explanation in _EXPLAINED:
         if re.fullmatch(pattern, node.key):
             hint = explanation
+            edit = removed(script, node, sure=False)
             break
     return script.error(
-        node.at, f'connector "{connector.name}" has no option "{node.key}"', hint=hint
+        node.at, f'connector "{connector.name}" has no option "{node.key}"', hint=hint, edit=edit
     )

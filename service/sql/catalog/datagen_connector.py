@@ -14,6 +14,7 @@ from joins.plan.faker import (
     ExpressionFault,
     FakerCall,
     parts_of,
+    unknown_calls,
 )
 from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
 from joins.plan.types import SqlType, TypeName
@@ -237,6 +238,9 @@ def _check_expression(values: OptionValues, made: _Made, expression: str) -> Non
             + "}, #{Options.option 'a','b'}, #{Number.numberBetween '1','9'}, "
             "#{Date.past '15','SECONDS'}.",
         ) from exc
+    others = sorted(set(unknown_calls(expression)))
+    if others and made.type.name is TypeName.STRING:
+        values.note(key, f"words are made for #{{{'}, #{'.join(others)}}}, which is not known here")
     if made.type.name is TypeName.STRING:
         return
     only = parts[0] if len(parts) == 1 else None
@@ -342,4 +346,15 @@ def _number(values: OptionValues, field: _Made, key: str, text: str) -> Decimal:
     return number
 
 
+def _faker(
+    values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+) -> Endpoints:
+    """A table of flink-faker: the same rules, but each column has an expression."""
+    values.notes.append(
+        f'Table "{values.table}" is faker: datagen makes its rows, from the same expressions.'
+    )
+    return _endpoints(values, fields, primary_key)
+
+
 DATAGEN = Connector("datagen", _OPTIONS, _endpoints)
+FAKER = Connector("faker", _OPTIONS, _faker)

@@ -13,7 +13,7 @@ from joins.plan.formats import (
     TIMESTAMP_FORMAT,
     KafkaFormat,
 )
-from service.sql.catalog.option import Option, OptionType, TableRole, with_prefix
+from service.sql.catalog.option import Option, OptionType, TableRole, ignored, with_prefix
 from service.sql.catalog.topic_options import OF_A_REGISTRY
 
 FORMAT, VALUE_FORMAT, KEY_FORMAT = "format", "value.format", "key.format"
@@ -49,12 +49,9 @@ _JSON = (
         "Of a sink: whether columns, and fields of ROWs, that are NULL are left out.",
         OptionType.FLAG,
     ),
-    Option(
+    *ignored(
+        "DECIMAL is always written with all its digits, never as 1E+2",
         "encode.decimal-as-plain-number",
-        "Of a sink: DECIMAL is always written with all its digits, never as 1E+2.",
-        OptionType.CHOICE,
-        default="true",
-        choices=("true",),
     ),
 )
 _MARK = r"[!-/:-@\[-`{-~ ]"

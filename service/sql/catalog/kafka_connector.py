@@ -14,7 +14,6 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     OffsetReset,
-    StartupMode,
     TopicSource,
 )
 from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics
@@ -32,13 +31,14 @@ from service.sql.catalog.format_options import (
     VALUE_FORMAT,
 )
 from service.sql.catalog.formats import keyed_columns, record_columns, value_format
-from service.sql.catalog.kafka_options import CLIENT_OPTIONS
+from service.sql.catalog.kafka_options import CLIENT_OPTIONS, IGNORED, OF_FLINK, OF_FLINK_KAFKA
 from service.sql.catalog.kafka_tables import (
     COMMITS,
     DISCOVERY,
     GROUP,
     PATTERN,
     RESET,
+    STARTUP,
     TOPIC,
     check_commits,
     check_group,
@@ -46,11 +46,20 @@ from service.sql.catalog.kafka_tables import (
     discovery_ms,
     offsets,
     refuse_evidence,
+    startup_mode,
     timestamp,
     topic_source,
     topics,
 )
-from service.sql.catalog.option import HOST, READ, Option, OptionType, TableRole, only_of
+from service.sql.catalog.option import (
+    HOST,
+    READ,
+    Option,
+    OptionType,
+    TableRole,
+    only_of,
+    only_value,
+)
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 from service.sql.catalog.watermarks import (
@@ -60,6 +69,7 @@ from service.sql.catalog.watermarks import (
     WATERMARK_OPTIONS,
 )
 
+_EARLIEST = "earliest-offset"
 _AT_LEAST_ONCE, _EXACTLY_ONCE = "at-least-once", "exactly-once"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -286,6 +296,8 @@ _KAFKA_OPTIONS = (
         choices=("never", AFTER_BACKLOG),
         roles=frozenset((TableRole.STREAM,)),
     ),
+    *OF_FLINK_KAFKA,
+    *IGNORED,
 )
 _UPSERT_OPTIONS = (
     _ONE_TOPIC,
@@ -320,6 +332,14 @@ _UPSERT_OPTIONS = (
         TableRole.DIMENSION,
     ),
     *only_of((option for option in WATERMARK_OPTIONS if option.roles == READ), TableRole.DIMENSION),
+    only_value(
+        "scan.startup.mode",
+        (_EARLIEST,),
+        "a compacted topic is read from its beginning",
+        "Remove it: a dimension that starts elsewhere lacks rows.",
+    ),
+    *OF_FLINK,
+    *IGNORED,
     STALENESS_OPTION,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"
@@ -333,10 +353,10 @@ def _kafka(
     columns = record_columns(values, fields)
     first, *more = names = topics(values)
     several = StreamTopics(tuple(map(StreamTopic, names)))
-    options = _kafka_options(values, first)
-    start = StartupMode(values.required("scan.startup.mode"))
+    start = startup_mode(values)
     end = BoundedMode(values.required("scan.bounded.mode"))
     check_group(values, start, end)
+    options = _kafka_options(values, first)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
@@ -358,7 +378,7 @@ def _kafka(
         source,
         _with_end(values, topic_source(values, source, fields)),
         KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
-        has_startup_mode="scan.startup.mode" in values.nodes,
+        has_startup_mode=values.is_set(STARTUP) or values.is_set(RESET),
         several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
     )
 
@@ -394,15 +414,10 @@ def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
 
 
 def _transactional_id_prefix(values: OptionValues) -> str | None:
-    prefix = values.text("sink.transactional-id-prefix")
     if values.required("sink.delivery-guarantee") == _EXACTLY_ONCE:
-        return prefix or _TRANSACTIONAL_ID_PREFIX
-    if prefix is not None:
-        raise values.error(
-            "sink.transactional-id-prefix",
-            'option "sink.transactional-id-prefix" has no effect with at-least-once',
-            hint="Set 'sink.delivery-guarantee' = 'exactly-once', or remove the option.",
-        )
+        return values.text("sink.transactional-id-prefix") or _TRANSACTIONAL_ID_PREFIX
+    if values.is_set("sink.transactional-id-prefix"):
+        values.ignore("sink.transactional-id-prefix", "at-least-once has no transactions")
     return None
 
 

@@ -23,6 +23,7 @@ from joins.plan.plan import (
     BoundedMode,
     Field,
     KafkaSource,
+    OffsetReset,
     SnapshotEvidence,
     StartupMode,
     TopicSource,
@@ -108,6 +109,7 @@ def _refuse_properties(
 
 TOPIC, PATTERN = "topic", "topic-pattern"
 DISCOVERY = "scan.topic-partition-discovery.interval"
+STARTUP = "scan.startup.mode"
 GROUP, RESET, COMMITS = PROPERTY + GROUP_ID, PROPERTY + OFFSET_RESET, PROPERTY + COMMIT_OFFSETS
 
 
@@ -164,12 +166,7 @@ def discovery_ms(values: OptionValues) -> int | None:
     if values.text(PATTERN) is not None:
         return values.milliseconds(DISCOVERY) or None
     if values.is_set(DISCOVERY):
-        raise values.error(
-            DISCOVERY,
-            f'option "{DISCOVERY}" has no effect without "topic-pattern"',
-            hint="Remove it: new partitions are found before each batch, and read from their "
-            "beginning.",
-        )
+        values.ignore(DISCOVERY, "new partitions are found before each batch")
     return None
 
 
@@ -177,11 +174,24 @@ def check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> N
     """Require a consumer group for modes that use one; refuse group options without effect."""
     if start is StartupMode.GROUP:
         values.required(GROUP)
-    else:
-        _refuse_without_effect(values, RESET, "scan.startup.mode", needed="group-offsets")
+    elif values.is_set(STARTUP) and values.is_set(RESET):
+        values.ignore(RESET, f"it belongs to another start than {start}")
     if end is BoundedMode.GROUP:
         values.required(GROUP)
     check_commits(values)
+
+
+def startup_mode(values: OptionValues) -> StartupMode:
+    """Where a stream starts; Kafka's `auto.offset.reset` alone says it as in Flink.
+
+    Flink starts at the offsets of the group, and by `auto.offset.reset` where it has none.
+    """
+    reset = values.text(RESET) if values.is_set(RESET) else None
+    if reset is None or values.is_set(STARTUP):
+        return StartupMode(values.required(STARTUP))
+    if values.text(GROUP) is not None or reset not in (OffsetReset.EARLIEST, OffsetReset.LATEST):
+        return StartupMode.GROUP
+    return StartupMode.EARLIEST if reset == OffsetReset.EARLIEST else StartupMode.LATEST
 
 
 def check_commits(values: OptionValues) -> None:
@@ -193,7 +203,7 @@ def timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
     key = f"{prefix}.timestamp-millis"
     if mode.value == "timestamp":
         return int(values.required(key))
-    _refuse_without_effect(values, key, f"{prefix}.mode", needed="timestamp")
+    _ignore_of_other_mode(values, key, mode)
     return None
 
 
@@ -203,7 +213,7 @@ def offsets(
     """The (partition, offset) pairs of a start or an end."""
     key = f"{prefix}.specific-offsets"
     if mode.value != "specific-offsets":
-        _refuse_without_effect(values, key, f"{prefix}.mode", needed="specific-offsets")
+        _ignore_of_other_mode(values, key, mode)
         return ()
     pairs: dict[int, int] = {}
     for part in values.required(key).rstrip(";").split(";"):
@@ -216,13 +226,9 @@ def offsets(
     return tuple(sorted(pairs.items()))
 
 
-def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed: str) -> None:
+def _ignore_of_other_mode(values: OptionValues, key: str, mode: StartupMode | BoundedMode) -> None:
     if key in values.nodes:
-        raise values.error(
-            key,
-            f'option "{key}" has no effect with {mode} {values.text(mode)}',
-            hint=f"Write '{mode}' = '{needed}' or remove the option.",
-        )
+        values.ignore(key, f"it belongs to another mode than {mode.value}")
 
 
 _OF_A_CONNECTOR = tuple(option.key for option in SNAPSHOT_OPTIONS)

@@ -1,14 +1,174 @@
-"""The connector `mysql-cdc`: a table of MySQL or MariaDB as a dimension."""
+"""The connectors `mysql-cdc` and `jdbc`: a table of MySQL or MariaDB as a dimension."""
 
+import re
+from urllib.parse import unquote
+
+from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
 from service.sql.catalog.connector import Connector, Endpoints, Home
-from service.sql.catalog.option import HOST, PEM, Option, OptionType
+from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION
 
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
 _SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
+CHUNK_SIZE = "scan.incremental.snapshot.chunk.size"
+MOST_CHUNK_ROWS = 50_000
+_WHOLE = "a dimension is copied whole first, and then follows the binlog"
+_NOT_WHOLE = (
+    "Remove it: a dimension that starts elsewhere lacks the rows that did not change since. "
+    "A dimension is copied whole first."
+)
+_COPIED = "the copy goes in chunks by the primary key, without a lock, and matches the binlog"
+_CONNECTS = "one connection is opened for each purpose, and opened again as long as it takes"
+_JAVA = "it configures the Java client, and the table is read without it"
+_OF_TYPE = "the declared type of the column decides how its value is read"
+_OF_FLINK_CDC = (
+    only_value("scan.startup.mode", ("initial",), _WHOLE, _NOT_WHOLE),
+    *ignored(
+        "it belongs to another startup mode",
+        "scan.startup.specific-offset.file",
+        "scan.startup.specific-offset.pos",
+        "scan.startup.specific-offset.gtid-set",
+        "scan.startup.specific-offset.skip-events",
+        "scan.startup.specific-offset.skip-rows",
+        "scan.startup.timestamp-millis",
+    ),
+    *ignored(
+        _COPIED,
+        "scan.incremental.snapshot.enabled",
+        "scan.incremental.snapshot.chunk.key-column",
+        "scan.incremental.snapshot.backfill.skip",
+        "scan.incremental.snapshot.unbounded-chunk-first.enabled",
+        "scan.incremental.close-idle-reader.enabled",
+        "scan.snapshot.fetch.size",
+        "chunk-meta.group.size",
+        "chunk-key.even-distribution.factor.upper-bound",
+        "chunk-key.even-distribution.factor.lower-bound",
+        "split-key.even-distribution.factor.upper-bound",
+        "split-key.even-distribution.factor.lower-bound",
+    ),
+    *ignored(_CONNECTS, "connect.timeout", "connect.max-retries", "connection.pool.size"),
+    *ignored(
+        "the position of a quiet table moves with the binlog, not with the table",
+        "heartbeat.interval",
+    ),
+    *ignored(
+        "one table is read, and a change of its columns copies it again where that is needed",
+        "scan.newly-added-table.enabled",
+        "scan.binlog.newly-added-table.enabled",
+        "scan.parse.online.schema.changes.enabled",
+    ),
+    *ignored(
+        "a column of JSON is read as the text that the server gives", "use.legacy.json.format"
+    ),
+    only_value(
+        "scan.read-changelog-as-append-only.enabled",
+        ("false",),
+        "a dimension has the newest row of each key",
+        "Remove it: a dimension has the newest row of each key, never all of its changes.",
+    ),
+    *ignored("one reader reads the table", "scan.parallelism"),
+    *ignored(
+        _JAVA + "; TLS is set by 'database.ssl.mode'",
+        "jdbc.properties.*",
+        "jdbc.driver",
+    ),
+    only_value(
+        "debezium.snapshot.mode",
+        ("initial", "when_needed", "always"),
+        _WHOLE,
+        _NOT_WHOLE,
+    ),
+    *ignored(
+        _COPIED,
+        "debezium.snapshot.locking.mode",
+        "debezium.snapshot.fetch.size",
+        "debezium.snapshot.delay.ms",
+        "debezium.snapshot.max.threads",
+        "debezium.min.row.count.to.stream.result",
+        "debezium.min.row.count.to.stream.results",
+        "debezium.incremental.snapshot.*",
+    ),
+    *ignored(
+        _CONNECTS,
+        "debezium.connect.*",
+        "debezium.database.connectionTimeZone",
+        "debezium.database.tcpKeepAlive",
+        "debezium.max.batch.size",
+        "debezium.max.queue.size",
+        "debezium.max.queue.size.in.bytes",
+        "debezium.poll.interval.ms",
+        "debezium.binlog.buffer.size",
+    ),
+    *ignored(
+        "the table's definition comes from the server and its binlog",
+        "debezium.database.history.*",
+        "debezium.schema.history.*",
+        "debezium.include.schema.changes",
+        "debezium.include.schema.comments",
+    ),
+    *ignored(
+        "no records of Debezium are written",
+        "debezium.tombstones.on.delete",
+        "debezium.provide.transaction.metadata",
+        "debezium.include.query",
+        "debezium.topic.*",
+        "debezium.database.server.name",
+        "debezium.name",
+        "debezium.heartbeat.*",
+        "debezium.signal.*",
+        "debezium.notification.*",
+    ),
+    *ignored(
+        _OF_TYPE,
+        "debezium.decimal.handling.mode",
+        "debezium.time.precision.mode",
+        "debezium.bigint.unsigned.handling.mode",
+        "debezium.enable.time.adjuster",
+    ),
+    only_value(
+        "debezium.binary.handling.mode",
+        ("bytes", "none"),
+        "a column of bytes is BYTES",
+        "Remove it, and write TO_BASE64(column) or HEX(column) in the query.",
+    ),
+    *(
+        only_value(
+            f"debezium.{key}.handling.mode",
+            ("fail",),
+            "what cannot be read stops the table with its reason",
+            "Remove it: what cannot be read stops the table with its reason, and is never left "
+            "out.",
+        )
+        for key in (
+            "event.processing.failure",
+            "event.deserialization.failure",
+            "inconsistent.schema",
+        )
+    ),
+)
+_USER = (
+    Option("username", "User with SELECT and replication grants.", required=True, reference=True),
+    Option(
+        "password",
+        "Its password.",
+        required=True,
+        credential=True,
+        reference=True,
+        pattern=r"[^\x00-\x1f\x7f]{0,1024}",
+    ),
+)
+_PARTITIONS = Option(
+    "changelog.partitions",
+    "Partitions of the changelog topic; the service's setting when missing.",
+    OptionType.NUMBER,
+    lowest=1,
+    highest=1024,
+)
+BARE_OPTIONS = (*_USER, _PARTITIONS, IDLE_OPTION)
+"""Options of a table whatever names its server."""
 _OPTIONS = (
     Option(
         "hostname",
@@ -25,15 +185,7 @@ _OPTIONS = (
         lowest=1,
         highest=65535,
     ),
-    Option("username", "User with SELECT and replication grants.", required=True, reference=True),
-    Option(
-        "password",
-        "Its password.",
-        required=True,
-        credential=True,
-        reference=True,
-        pattern=r"[^\x00-\x1f\x7f]{0,1024}",
-    ),
+    *_USER,
     Option(
         "database-name",
         "Database of the table; not a system database.",
@@ -60,27 +212,30 @@ _OPTIONS = (
     Option("database.ssl.key", "Its key, without a passphrase.", credential=True, **PEM),
     Option(
         "server-id",
-        "Id of the binlog client, unique among the server's clients; generated when missing.",
-        OptionType.NUMBER,
-        lowest=1,
-        highest=2**32 - 1,
+        "Id of the binlog client, unique among the server's clients; generated when missing. Of a "
+        "range such as 5400-5408 the first one is used: one client reads the table.",
+        pattern=r"[1-9]\d{0,9}(?:\s*-\s*[1-9]\d{0,9})?",
+        form="a number from 1 to 4294967295, or a range such as 5400-5408",
     ),
     Option(
-        "scan.incremental.snapshot.chunk.size",
-        "Maximum rows of a snapshot chunk.",
-        OptionType.NUMBER,
-        default="50000",
-        lowest=1,
-        highest=50_000,
+        "server-time-zone",
+        "In which a column of the server's type TIMESTAMP, an instant, has the date and the clock "
+        "of a TIMESTAMP here; TIMESTAMP_LTZ is the instant itself, and DATETIME is read as it is "
+        "stored. UTC when missing.",
+        pattern=r"[A-Za-z0-9+:/_-]{1,64}",
+        form="a name such as Europe/Berlin, or an offset such as +02:00",
     ),
     Option(
-        "changelog.partitions",
-        "Partitions of the changelog topic; the service's setting when missing.",
+        CHUNK_SIZE,
+        f"Maximum rows of a snapshot chunk; a larger number means {MOST_CHUNK_ROWS:,}.",
         OptionType.NUMBER,
+        default=str(MOST_CHUNK_ROWS),
         lowest=1,
-        highest=1024,
+        highest=2**31 - 1,
     ),
+    _PARTITIONS,
     IDLE_OPTION,
+    *_OF_FLINK_CDC,
     STALENESS_OPTION,
 )
 
@@ -95,12 +250,48 @@ def _endpoints(
         password=values.required("password"),
         database=values.required("database-name"),
         table=values.required("table-name"),
-        server_id=values.number("server-id"),
-        chunk_rows=int(values.required("scan.incremental.snapshot.chunk.size")),
+        server_id=_server_id(values),
+        chunk_rows=_chunk_rows(values),
         changelog_partitions=values.number("changelog.partitions"),
+        zone=_zone(values),
         tls=_tls(values),
     )
     return Endpoints(dimension=source)
+
+
+def _zone(values: OptionValues) -> str:
+    text = values.text("server-time-zone")
+    zone = UTC if text is None else known_zone(text)
+    if zone is None:
+        raise values.error(
+            "server-time-zone",
+            f'option "server-time-zone" is "{text}", which is no time zone',
+            hint="Give a name such as Europe/Berlin, or an offset such as +02:00.",
+        )
+    return UTC if text is None or zone in (UTC, 0) else text
+
+
+def _server_id(values: OptionValues) -> int | None:
+    text = values.text("server-id")
+    if text is None:
+        return None
+    first, *last = (int(part) for part in text.split("-"))
+    if max([first, *last]) >= 2**32 or (last and last[0] < first):
+        raise values.error(
+            "server-id",
+            f'option "server-id" is "{text}", expected ids from 1 to 4294967295',
+            hint="Give a number from 1 to 4294967295, or a range such as 5400-5408.",
+        )
+    if last:
+        values.note("server-id", f"only {first} of its range has an effect: one client reads")
+    return first
+
+
+def _chunk_rows(values: OptionValues) -> int:
+    rows = int(values.required(CHUNK_SIZE))
+    if rows > MOST_CHUNK_ROWS:
+        values.note(CHUNK_SIZE, f"a chunk has {MOST_CHUNK_ROWS} rows at most")
+    return min(rows, MOST_CHUNK_ROWS)
 
 
 def _tls(values: OptionValues) -> MysqlTls:
@@ -128,3 +319,95 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 
 MYSQL_CDC = Connector("mysql-cdc", _OPTIONS, _endpoints, Home.DATABASE)
+
+_INDEX = "a dimension's rows are in a local index, which follows the binlog"
+_URL = re.compile(
+    r"jdbc:(?:mysql|mariadb)://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252}))"
+    r"(?::(?P<port>\d{1,5}))?/(?P<database>[A-Za-z0-9_$-]{1,64})(?:\?(?P<query>[^#]*))?"
+)
+_TLS_OF_URL = {
+    "sslmode=disabled": TlsMode.DISABLED,
+    "sslmode=preferred": TlsMode.PREFERRED,
+    "sslmode=required": TlsMode.REQUIRED,
+    "sslmode=verify_ca": TlsMode.VERIFY_CA,
+    "sslmode=verify_identity": TlsMode.VERIFY_IDENTITY,
+    "sslmode=disable": TlsMode.DISABLED,
+    "sslmode=trust": TlsMode.REQUIRED,
+    "sslmode=verify-ca": TlsMode.VERIFY_CA,
+    "sslmode=verify-full": TlsMode.VERIFY_IDENTITY,
+    "usessl=false": TlsMode.DISABLED,
+    "usessl=true": TlsMode.REQUIRED,
+    "requiressl=true": TlsMode.REQUIRED,
+    "verifyservercertificate=true": TlsMode.VERIFY_CA,
+}
+MYSQL_URLS = ("jdbc:mysql:", "jdbc:mariadb:")
+OTHER_DATABASE = (
+    "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
+    "'debezium-json' and a PRIMARY KEY."
+)
+_JDBC_OPTIONS = (
+    Option(
+        "url",
+        "Of a dimension: jdbc:mysql://host:port/database or jdbc:mariadb://…; sslMode and useSSL "
+        "decide about TLS, other parameters have no effect. Without a login in it.",
+        required=True,
+    ),
+    Option("table-name", "The table; database.table for one of another database.", required=True),
+    *BARE_OPTIONS,
+    *ignored(_INDEX, "lookup.*"),
+    *ignored(
+        "the table is read as mysql-cdc, whole and by its binlog",
+        "driver",
+        "scan.fetch-size",
+        "scan.auto-commit",
+        "scan.parallelism",
+        "connection.max-retry-timeout",
+        "compatible-mode",
+    ),
+)
+
+
+def _jdbc(
+    values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+) -> Endpoints:
+    url = values.required("url")
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise values.error(
+            "url",
+            'option "url" is not jdbc:mysql://host:port/database or jdbc:mariadb://…, without a '
+            "login",
+            hint="Write the login as 'username' and 'password', and one host.",
+        )
+    parameters = [unquote(each) for each in (parts["query"] or "").split("&") if each]
+    if any(each.partition("=")[0].lower() in ("user", "password") for each in parameters):
+        raise values.error(
+            "url",
+            'option "url" has a login',
+            hint="Write the login as 'username' and 'password', where it is kept as a secret.",
+        )
+    database, _, table = values.required("table-name").replace("`", "").rpartition(".")
+    source = MysqlCdcSource(
+        hostname=parts["host"],
+        port=int(parts["port"] or 3306),
+        username=values.required("username"),
+        password=values.required("password"),
+        database=database or parts["database"],
+        table=table,
+        tls=MysqlTls(_tls_of_url(parameters)),
+    )
+    values.notes.append(
+        f'Table "{values.table}" is jdbc and is read as mysql-cdc: it is copied whole and follows '
+        "the binlog, for which its user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT."
+    )
+    return Endpoints(dimension=source)
+
+
+def _tls_of_url(parameters: list[str]) -> TlsMode:
+    """The last parameter about TLS decides; a stricter one is never weakened by `useSSL`."""
+    modes = [_TLS_OF_URL[each.lower()] for each in parameters if each.lower() in _TLS_OF_URL]
+    order = list(TlsMode)
+    return max(modes, key=order.index, default=TlsMode.PREFERRED)
+
+
+JDBC = Connector("jdbc", _JDBC_OPTIONS, _jdbc, Home.DATABASE)

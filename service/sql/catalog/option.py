@@ -57,7 +57,10 @@ class Option:
         pattern: what a TEXT must match; `form` says it in words, also for a DURATION.
         credential: the value is a secret; an inline one is stored as a reference.
         reference: the value may be a `${secret:name}` reference.
-        roles: roles in which it has an effect; in others it is refused.
+        roles: roles in which it has an effect; in others it is accepted with a warning, or refused.
+        instead: of an option that is accepted without effect: why, as the end of a sentence. Its
+            key may end in `*`, which stands for any text.
+        otherwise: hint for a value that is refused.
     """
 
     key: str
@@ -73,6 +76,25 @@ class Option:
     credential: bool = False
     reference: bool = False
     roles: frozenset[TableRole] = frozenset(TableRole)
+    instead: str = ""
+    otherwise: str = ""
+
+
+def ignored(instead: str, *keys: str) -> tuple[Option, ...]:
+    """Options whose value has no meaning here, whatever it is."""
+    return tuple(_ignored(key, instead) for key in keys)
+
+
+def only_value(key: str, choices: Iterable[str], instead: str, otherwise: str) -> Option:
+    """An option that may say what is done anyway; `otherwise` answers any other value."""
+    option = replace(_ignored(key, instead), type=OptionType.CHOICE, choices=tuple(choices))
+    return replace(option, otherwise=otherwise)
+
+
+def _ignored(key: str, instead: str) -> Option:
+    meaning = f"Accepted without effect: {instead}."
+    form = "any text of at most 4,096 characters"
+    return Option(key, meaning, pattern=r"(?s:.{0,4096})", form=form, instead=instead)
 
 
 def with_prefix(prefix: str, *options: Option) -> tuple[Option, ...]:

@@ -4,13 +4,14 @@ A value may name a secret as `${secret:name}` if its option allows it; any other
 """
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from joins.plan.formats import KafkaFormat
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.grammar.syntax import OptionNode
-from service.sql.text.masking import masked_comments
-from service.sql.text.script import Script, SqlError, suggestion
+from service.sql.text.masking import masked_comments, may_be_credential
+from service.sql.text.script import Edit, Script, SqlError, suggestion
 
 _UNITS_MS = {
     **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
@@ -39,30 +40,65 @@ _EXPLAINED_VALUES = {
 
 @dataclass(frozen=True, slots=True)
 class OptionValues:
-    """The checked options of one table; keys with `#` appear with the column's name."""
+    """The checked options of one table; keys with `#` appear with the column's name.
+
+    Attributes:
+        ignored: those that are accepted without effect, which no connector sees.
+        notes: warnings about options without effect.
+    """
+
+    # reads better long: each method reads or checks one kind of value of the same table.
 
     script: Script
     nodes: dict[str, OptionNode]
     options: dict[str, Option]
     at: int
+    table: str = ""
+    ignored: dict[str, OptionNode] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def text(self, key: str) -> str | None:
         node = self.nodes.get(key)
-        return node.value if node is not None else self.options[generic_key(key)].default
+        return node.value if node is not None else self.option(key).default
+
+    def option(self, key: str) -> Option:
+        option = declared_option(self.options, key)
+        assert option is not None, "unknown options are refused first"
+        return option
 
     def required(self, key: str) -> str:
         value = self.text(key)
         if value is None:
-            raise self.error(
-                key, f'option "{key}" is missing', hint=f"Add '{key}' = '…' to WITH (…)."
+            raise self.script.error(
+                self.at,
+                f'option "{key}" is missing',
+                hint=f"Add '{key}' = '…' to WITH (…).",
+                edit=self.added(key),
             )
         return value
+
+    def added(self, key: str) -> Edit | None:
+        """The option with a value to be filled in, in front of the others."""
+        if not self.nodes:
+            return None
+        first = min(node.at for node in self.nodes.values())
+        value = example(key, self.option(key), self.table)
+        text = f"{literal(key)} = {literal(value)}, "
+        return Edit(first, first, text, note=f"Fill in the value of '{key}'.")
+
+    def ignore(self, key: str, why: str) -> None:
+        """Go on without an option that has no effect, and warn of it."""
+        self.ignored[key] = self.nodes.pop(key)
+        self.notes.append(f'Option "{key}" of table "{self.table}" has no effect: {why}.')
+
+    def note(self, key: str, what: str) -> None:
+        self.notes.append(f'Option "{key}" of table "{self.table}": {what}.')
 
     def is_set(self, key: str) -> bool:
         return key in self.nodes
 
     def without_effect(self) -> dict[TableRole, tuple[str, ...]]:
-        roles = {key: self.options[generic_key(key)].roles for key in self.nodes}
+        roles = {key: self.option(key).roles for key in self.nodes}
         return {
             role: tuple(key for key in self.nodes if role not in roles[key]) for role in TableRole
         }
@@ -83,8 +119,12 @@ class OptionValues:
 
     def require_beside(self, key: str, other: str) -> None:
         if self.text(key) is not None and self.text(other) is None:
-            raise self.error(
-                key, f'option "{key}" needs "{other}"', hint=f"Add '{other}' to WITH (…)."
+            node = self.nodes.get(key)
+            raise self.script.error(
+                self.at if node is None else node.at,
+                f'option "{key}" needs "{other}"',
+                hint=f"Add '{other}' to WITH (…).",
+                edit=self.added(other),
             )
 
     def require_pair(self, one: str, other: str) -> None:
@@ -93,7 +133,10 @@ class OptionValues:
 
     def error(self, key: str, message: str, *, hint: str) -> SqlError:
         node = self.nodes.get(key)
-        return self.script.error(self.at if node is None else node.at, message, hint=hint)
+        if node is None:
+            return self.script.error(self.at, message, hint=hint)
+        edit = removed(self.script, node, sure=hint.startswith("Remove"))
+        return self.script.error(node.at, message, hint=hint, edit=edit)
 
 
 def memory_bytes(text: str) -> int | None:
@@ -102,6 +145,63 @@ def memory_bytes(text: str) -> int | None:
     if match is None or match[2] not in _MEMORY_UNITS:
         return None
     return int(match[1]) * _MEMORY_UNITS[match[2]]
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_EXAMPLES = {
+    "properties.bootstrap.servers": "localhost:9092",
+    "hostname": "localhost",
+    "username": "cdc",
+    "database-name": "shop",
+    "format": "json",
+    "key.format": "json",
+    "value.format": "json",
+}
+
+
+def example(key: str, option: Option, table: str) -> str:
+    """A value that the option takes; a secret is named, never invented."""
+    if option.credential or option.reference:
+        return _EXAMPLES.get(key) or f"${{secret:{table or 'table'}-{key.rpartition('.')[2]}}}"
+    if option.default is not None:
+        return option.default
+    if option.choices:
+        return _EXAMPLES.get(key, option.choices[0])
+    if key.endswith("url") or key.endswith("uri"):
+        return "http://localhost:8081"
+    if option.type is OptionType.NUMBER:
+        return str(max(option.lowest, 1))
+    return _EXAMPLES.get(key, table or "name")
+
+
+def removed(script: Script, node: OptionNode, *, sure: bool = True) -> Edit:
+    """The option and the comma beside it are removed."""
+    text = script.text
+    end, start = node.end, node.at
+    behind = re.compile(r"(?:\s|--[^\n]*\n)*,[^\S\n]*").match(text, end)
+    if behind is not None:
+        end = behind.end()
+    else:
+        before = re.search(r",\s*\Z", text[:start])
+        start = before.start() if before is not None else start
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", end)
+    if line_end >= 0 and not text[line_start:start].strip() and not text[end:line_end].strip():
+        start, end = line_start, line_end + 1
+    return Edit(start, end, "", sure=sure)
+
+
+def declared_option(options: Mapping[str, Option], key: str) -> Option | None:
+    """The option of this key: by its name, by that of its kind, or by its prefix."""
+    option = options.get(key) or options.get(generic_key(key))
+    if option is not None:
+        return option
+    starts = (each for each in options.values() if each.key.endswith("*"))
+    fits = [each for each in starts if key.startswith(each.key[:-1])]
+    return max(fits, key=lambda each: len(each.key), default=None)
 
 
 def generic_key(key: str) -> str:
@@ -120,6 +220,8 @@ def generic_key(key: str) -> str:
 
 
 def check_option(script: Script, node: OptionNode, option: Option) -> None:
+    if option.instead and not option.choices and len(node.value) <= 4096:
+        return
     _check_references(script, node, option)
     if option.type is OptionType.NUMBER:
         _check_number(script, node, option)
@@ -130,7 +232,7 @@ def check_option(script: Script, node: OptionNode, option: Option) -> None:
     elif option.type is OptionType.FLAG:
         _check_choice(script, node, ("true", "false"), node.value.lower())
     elif option.type is OptionType.CHOICE:
-        _check_choice(script, node, option.choices, node.value)
+        _check_choice(script, node, option.choices, node.value, option.otherwise)
     elif re.fullmatch(option.pattern, node.value) is None:
         shown = "" if option.credential else f' is "{node.value[:100]}"'
         raise script.error(
@@ -194,12 +296,14 @@ def _check_memory(script: Script, node: OptionNode, option: Option) -> None:
     )
 
 
-def _check_choice(script: Script, node: OptionNode, choices: tuple[str, ...], value: str) -> None:
+def _check_choice(
+    script: Script, node: OptionNode, choices: tuple[str, ...], value: str, otherwise: str = ""
+) -> None:
     if value in choices:
         return
     known = ", ".join(choices)
     hint = _EXPLAINED_VALUES.get(node.value) or suggestion(
-        node.value, choices, f"Supported values are {known}."
+        node.value, choices, otherwise or f"Supported values are {known}."
     )
     raise script.error(
         node.value_at,
@@ -235,6 +339,7 @@ class InlineSecrets:
     def __init__(self, *, keep_values: bool) -> None:
         self._keep_values = keep_values
         self._by_position: dict[int, InlineSecret] = {}
+        self._hidden: dict[int, OptionNode] = {}
 
     @property
     def first(self) -> InlineSecret | None:
@@ -243,8 +348,11 @@ class InlineSecrets:
     def take(self, table: str, values: OptionValues) -> tuple[InlineSecret, ...]:
         """The credentials in a table's options; references replace them unless values are kept."""
         secrets: list[InlineSecret] = []
+        for key, node in values.ignored.items():
+            if not values.option(key).choices and may_be_credential(key, node.value):
+                self.hide(node)
         for key, node in values.nodes.items():
-            option = values.options[generic_key(key)]
+            option = values.option(key)
             if not option.credential or SECRET.fullmatch(node.value):
                 continue
             secret = self._secret(table, node)
@@ -252,6 +360,10 @@ class InlineSecrets:
             if not self._keep_values:
                 values.nodes[key] = replace(node, value=secret.reference)
         return tuple(secrets)
+
+    def hide(self, node: OptionNode) -> None:
+        """A value that nothing uses and that may be a credential is not stored."""
+        self._hidden[node.value_at] = node
 
     def _secret(self, table: str, node: OptionNode) -> InlineSecret:
         if node.value_at not in self._by_position:
@@ -272,8 +384,11 @@ class InlineSecrets:
     def redacted(self, script: Script) -> str:
         """The script with references for credentials, and without credentials in its comments."""
         values = [secret.value for secret in self._by_position.values()]
+        values += [node.value for node in self._hidden.values()]
         text = masked_comments(script.text, values)
-        for at in sorted(self._by_position, reverse=True):
-            secret = self._by_position[at]
-            text = f"{text[:at]}'{secret.reference}'{text[secret.node.end :]}"
+        shown = {at: (each.reference, each.node) for at, each in self._by_position.items()}
+        shown |= {at: ("***", node) for at, node in self._hidden.items()}
+        for at in sorted(shown, reverse=True):
+            reference, node = shown[at]
+            text = f"{text[:at]}'{reference}'{text[node.end :]}"
         return text

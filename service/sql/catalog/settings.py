@@ -8,7 +8,7 @@ from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.plan import JoinPlan
 from service.sql.catalog.option_values import duration_ms
 from service.sql.grammar.syntax import OptionNode, SetOption
-from service.sql.text.script import Script, SqlError, suggestion
+from service.sql.text.script import Edit, Script, SqlError, nearest
 
 _INSTEAD: tuple[tuple[str, str], ...] = (
     (
@@ -68,7 +68,6 @@ _INSTEAD: tuple[tuple[str, str], ...] = (
         "it is of Flink's cluster, which is not there",
     ),
 )
-_CREDENTIAL = re.compile(r"passw|secret|token|credential|key|ssl|kerberos|java|opts", re.IGNORECASE)
 _ONLY = {
     "table.sql-dialect": ("default", "scripts are in Flink's own dialect"),
     "table.exec.legacy-cast-behaviour": ("disabled", "a cast that fails is an error, as in Flink"),
@@ -79,8 +78,6 @@ def of_flink(key: str) -> str | None:
     """The replacement for a setting of Flink's; None for other settings."""
     if key in _ONLY:
         return _ONLY[key][1]
-    if _CREDENTIAL.search(key) is not None:
-        return None  # its value would be stored in the clear
     return next((text for pattern, text in _INSTEAD if re.fullmatch(pattern, key)), None)
 
 
@@ -90,6 +87,7 @@ def only_value(key: str) -> str | None:
 
 MIN_TRIGGER_INTERVAL_MS = 100
 MAX_TRIGGER_INTERVAL_MS = 3_600_000
+_OWN = "sluice."
 PIPELINE_NAME = "pipeline.name"
 TRIGGER_INTERVAL = "sluice.trigger-interval"
 RUNTIME_MODE = "execution.runtime-mode"
@@ -179,7 +177,7 @@ SETTINGS: dict[str, Setting] = {
 
 def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
     node = statement.option
-    setting = _known_setting(script, node.key, node.at)
+    setting = SETTINGS[node.key]
     value = setting.normal(node.value)
     if value is None or "${" in value:
         raise _not_accepted(script, node, setting.accepts)
@@ -187,22 +185,43 @@ def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
 
 
 def without_effect(script: Script, statement: SetOption) -> str | None:
-    """A full sentence about a setting of Flink's that has no effect here; None for others."""
+    """A full sentence about a setting that has no effect here; None for those that have one.
+
+    Raises SqlError for a name that is nearly one of ours.
+    """
     node = statement.option
-    instead = None if node.key in SETTINGS else of_flink(node.key)
-    if instead is None:
+    if node.key in SETTINGS:
         return None
+    instead = of_flink(node.key)
+    if instead is None:
+        check_setting_name(script, node.key, node.at)
+        return (
+            f'Setting "{node.key[:100]}" has no effect: it is none of this service, whose settings '
+            f"are {', '.join(SETTINGS)}."
+        )
     only = only_value(node.key)
     if only is not None and node.value.lower() != only:
         raise _not_accepted(script, node, only)
-    if "${" in node.value:
-        raise _not_accepted(script, node, "a value without a reference")
     return f'Setting "{node.key}" has no effect: {instead}.'
 
 
 def check_setting_name(script: Script, key: str, at: int) -> None:
-    if of_flink(key) is None:
-        _known_setting(script, key, at)
+    """Refuse a name that is none of ours and nearly one."""
+    if key in SETTINGS or of_flink(key) is not None:
+        return
+    own = key.rpartition(".")[0] in {name.rpartition(".")[0] for name in SETTINGS}
+    close = nearest(key, SETTINGS)
+    if close is not None and (own or "." not in key or key.startswith(_OWN)):
+        raise _unknown(script, key, at, f'Did you mean "{close}"?', close)
+    if key.startswith(_OWN):
+        raise _unknown(script, key, at, "Remove it; settings are " + ", ".join(SETTINGS) + ".")
+
+
+def _unknown(script: Script, key: str, at: int, hint: str, meant: str = "") -> SqlError:
+    quoted = script.text[at : at + 1] == "'"
+    length = len(key) + 2 * quoted
+    edit = Edit(at, at + length, f"'{meant}'", sure=False) if meant else None
+    return script.error(at, f'unknown setting "{key[:100]}"', hint=hint, edit=edit)
 
 
 def _not_accepted(script: Script, node: OptionNode, accepts: str) -> SqlError:
@@ -210,17 +229,13 @@ def _not_accepted(script: Script, node: OptionNode, accepts: str) -> SqlError:
         node.value_at,
         f'setting "{node.key}" is "{node.value[:100]}", expected {accepts}',
         hint=f"Give {accepts}.",
+        edit=Edit(statement_start(script, node.at), node.end, "", sure=False),
     )
 
 
-def _known_setting(script: Script, key: str, at: int) -> Setting:
-    setting = SETTINGS.get(key)
-    if setting is None:
-        known = "Remove it; settings are " + ", ".join(SETTINGS) + "."
-        misspelt = key.rpartition(".")[0] in {name.rpartition(".")[0] for name in SETTINGS}
-        hint = suggestion(key, SETTINGS, known) if misspelt or "." not in key else known
-        raise script.error(at, f'unknown setting "{key[:100]}"', hint=hint)
-    return setting
+def statement_start(script: Script, at: int) -> int:
+    """Where the SET stands whose key is at `at`."""
+    return script.text.upper().rindex("SET", 0, at)
 
 
 def trigger_interval_ms(plan: JoinPlan) -> int | None:

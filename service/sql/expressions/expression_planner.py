@@ -49,7 +49,7 @@ from service.sql.grammar.type_rules import (
     is_explicit,
     type_text,
 )
-from service.sql.text.script import SqlError, suggestion
+from service.sql.text.script import OUTSIDE, SqlError, suggestion
 
 
 class ExpressionPlanner(TypedValues):
@@ -88,7 +88,8 @@ class ExpressionPlanner(TypedValues):
         raise self._script.error(
             node.at,
             f"aggregate {node.name} without a window and GROUP BY",
-            hint="Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) … "
+            hint=f"{OUTSIDE} "
+            "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) … "
             "GROUP BY window_start, window_end; LEAST and GREATEST compare values of one row.",
         )
 

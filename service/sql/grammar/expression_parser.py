@@ -18,6 +18,7 @@ from service.sql.grammar.literal_parser import fraction, plain_literal, time_lit
 from service.sql.grammar.special_forms import SPECIAL_FORMS, SpecialForms, is_json
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH
 from service.sql.text.dialect import MAX_DEPTH, SqlTokenKind
+from service.sql.text.script import OUTSIDE
 
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "LISTAGG", "FIRST_VALUE", "LAST_VALUE")
 _FORM = "Write COUNT(*), COUNT(DISTINCT x), SUM(x) FILTER (WHERE y > 0) or LISTAGG(x, ', ')."
@@ -81,12 +82,15 @@ def refuse_over(cursor: TokenCursor, name: str, at: int) -> None:
         raise cursor.script.error(
             at,
             f"{name}() OVER (…) keeps rows of every key, to number them",
-            hint="For the newest row of each key write to an upsert-kafka table with that PRIMARY "
+            hint=f"{OUTSIDE} "
+            "For the newest row of each key write to an upsert-kafka table with that PRIMARY "
             "KEY; for the greatest value of a window take MAX(x) in FROM TABLE(TUMBLE(TABLE t, "
             "DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end.",
         )
     raise cursor.script.error(
-        at, f"{name[:100]}(…) OVER (…) keeps the rows before each one", hint=_OVER_FORM
+        at,
+        f"{name[:100]}(…) OVER (…) keeps the rows before each one",
+        hint=f"{OUTSIDE} {_OVER_FORM}",
     )
 
 
@@ -126,9 +130,10 @@ _SIGNED = (
 _BARE_FUNCTIONS = frozenset(
     ("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME")
 )
+_NO_SUBQUERY = f"{OUTSIDE} Join the table with FOR SYSTEM_TIME AS OF instead."
 _UNSUPPORTED_WORDS = {
-    "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
-    "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
+    "SELECT": ("a subquery", _NO_SUBQUERY),
+    "EXISTS": ("EXISTS", _NO_SUBQUERY),
     "ARRAY": ("an ARRAY of this form", "Write ARRAY[a, b]."),
     "MAP": ("a MAP of this form", "Write MAP['key', value]."),
 }

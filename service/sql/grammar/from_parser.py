@@ -25,6 +25,7 @@ from service.sql.grammar.syntax import (
     WindowNode,
 )
 from service.sql.grammar.window_parser import WINDOWS, read_window
+from service.sql.text.script import OUTSIDE
 
 NO_ALIAS = (
     *("HAVING", "WINDOW", "ORDER", "OFFSET", "FETCH", "UNION", "INTERSECT", "EXCEPT", "MINUS"),
@@ -184,7 +185,7 @@ class FromParser:
             raise cursor.script.error(
                 at,
                 "a comma join keeps the rows of both sides, except LATERAL TABLE(…) and UNNEST(…)",
-                hint=JOIN_FORM,
+                hint=f"{OUTSIDE} {JOIN_FORM}",
             )
         relation, time = self._lateral()
         return TemporalJoinClause(relation, JoinType.INNER, time, None, at)
@@ -212,14 +213,15 @@ class FromParser:
             raise cursor.script.error(
                 cursor.at,
                 "a query in parentheses is joined, which keeps the rows of both sides",
-                hint="Only a table with a PRIMARY KEY can be joined, or a VIEW of one: "
+                hint=f"{OUTSIDE} Only a table with a PRIMARY KEY can be joined, or a VIEW of one: "
                 + JOIN_FORM.removeprefix("Write "),
             )
         if cursor.at_words("TABLE"):
             raise cursor.script.error(
                 cursor.at,
                 "a window is joined, which keeps the rows of both sides",
-                hint="Aggregate each window in a separate job; a stream is joined with a table: "
+                hint=f"{OUTSIDE} "
+                "Aggregate each window in a separate job; a stream is joined with a table: "
                 + JOIN_FORM.removeprefix("Write "),
             )
 
@@ -265,7 +267,8 @@ class FromParser:
             raise cursor.script.error(
                 cursor.at,
                 "a query behind LATERAL is run for each row, which keeps the rows of both sides",
-                hint="Join a table with a PRIMARY KEY: " + _LATERAL_FORM.removeprefix("Write "),
+                hint=f"{OUTSIDE} Join a table with a PRIMARY KEY: "
+                + _LATERAL_FORM.removeprefix("Write "),
             )
         cursor.expect_words("TABLE", hint=_LATERAL_FORM)
         cursor.expect_symbol("(", hint=_LATERAL_FORM)
@@ -288,7 +291,7 @@ class FromParser:
                 table.at,
                 f'table "{table.text}" is joined without FOR SYSTEM_TIME AS OF: a regular or '
                 "interval join, which keeps the rows of both sides",
-                hint=JOIN_FORM,
+                hint=f"{OUTSIDE} {JOIN_FORM}",
             )
         return self._time("FOR SYSTEM_TIME AS OF")
 

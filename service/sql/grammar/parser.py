@@ -1,6 +1,6 @@
 """Statements of a script."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -29,8 +29,8 @@ from service.sql.grammar.syntax import (
     StopJob,
 )
 from service.sql.grammar.table_parser import TableParser
-from service.sql.text.dialect import SqlTokenKind, tokenize
-from service.sql.text.script import Script, suggestion
+from service.sql.text.dialect import SqlToken, SqlTokenKind, groups, tokenize
+from service.sql.text.script import OUTSIDE, Edit, Script, SqlError, suggestion
 
 _LISTS = ("TABLES", "VIEWS", "FUNCTIONS", "JOBS")
 _SHOWN = (*_LISTS, "CREATE TABLE name", "CREATE VIEW name")
@@ -115,7 +115,7 @@ class NamespaceParser:
             raise cursor.script.error(
                 cursor.at,
                 "USE MODULES is not supported",
-                hint="Leave it out.",
+                hint=f"{OUTSIDE} Leave it out.",
             )
         what = "CATALOG" if cursor.accept_words("CATALOG") else "DATABASE"
         return Namespace("USE", what, self._name(what, _USE_FORM), False, (), at)
@@ -170,7 +170,60 @@ _OTHER_CREATES: dict[str, str] = {
 
 
 def parse(script: Script) -> tuple[Statement, ...]:
-    cursor = TokenCursor(script, tokenize(script))
+    return _parse(script, tokenize(script))
+
+
+def parse_each(script: Script) -> tuple[list[Statement], list[tuple[SqlError, Sequence[SqlToken]]]]:
+    """The statements that can be read, and the faults of the others with their tokens.
+
+    Raises SqlError if the text is too large or contains something that is no token.
+    """
+    read: list[Statement] = []
+    faults: list[tuple[SqlError, Sequence[SqlToken]]] = []
+    for tokens, _ in groups(script):
+        try:
+            read += _parse(script, _closed(tokens))
+        except SqlError as fault:
+            inserts = _inserts_of_set(tokens)
+            faults += _faults_within(script, inserts, read) or [(fault, tokens)]
+    return read, faults
+
+
+def _closed(tokens: Sequence[SqlToken]) -> list[SqlToken]:
+    end = tokens[-1].end
+    return [*tokens, SqlToken(SqlTokenKind.END, "", end, end)]
+
+
+def _inserts_of_set(tokens: Sequence[SqlToken]) -> list[Sequence[SqlToken]]:
+    """The statements within a statement set; none for another statement."""
+    words = [token.text.upper() for token in tokens[:4]]
+    if "SET" not in words or "STATEMENT" not in words:
+        return []
+    parts: list[list[SqlToken]] = [[]]
+    for token in tokens:
+        if token.kind is SqlTokenKind.SYMBOL and token.text == ";":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    starts = ([t.text.upper() for t in part] for part in parts)
+    firsts = [words.index("INSERT") if "INSERT" in words else -1 for words in starts]
+    return [part[at:] for part, at in zip(parts, firsts, strict=True) if at >= 0]
+
+
+def _faults_within(
+    script: Script, parts: Iterable[Sequence[SqlToken]], read: list[Statement]
+) -> list[tuple[SqlError, Sequence[SqlToken]]]:
+    faults: list[tuple[SqlError, Sequence[SqlToken]]] = []
+    for tokens in parts:
+        try:
+            read += _parse(script, _closed(tokens))
+        except SqlError as fault:
+            faults.append((fault, tokens))
+    return faults
+
+
+def _parse(script: Script, tokens: list[SqlToken]) -> tuple[Statement, ...]:
+    cursor = TokenCursor(script, tokens)
     try:
         return _StatementParser(cursor).statements()
     except RecursionError as exc:
@@ -226,7 +279,9 @@ class _StatementParser:
         word = cursor.token.text.upper() if cursor.token.kind is SqlTokenKind.WORD else ""
         if word in _OTHER_STATEMENTS:
             raise cursor.script.error(
-                cursor.at, f"{word} statements are not supported", hint=_OTHER_STATEMENTS[word]
+                cursor.at,
+                f"{word} statements are not supported",
+                hint=f"{OUTSIDE} {_OTHER_STATEMENTS[word]}",
             )
         otherwise = "Statements start with " + ", ".join(sorted(self._readers)) + "."
         raise cursor.unexpected("a statement", hint=suggestion(word, self._readers, otherwise))
@@ -254,7 +309,15 @@ class _StatementParser:
         for word, hint in _OTHER_CREATES.items():
             if cursor.at_words(word) or cursor.at_words("SYSTEM", word):
                 shown = "OR REPLACE" if word == "OR" else word
-                raise cursor.script.error(at, f"CREATE {shown} is not supported", hint=hint)
+                if word == "OR":
+                    end = cursor.ahead(2).start
+                    edit = Edit(cursor.at, end, "")
+                    raise cursor.script.error(
+                        at, f"CREATE {shown} is not supported", hint=hint, edit=edit
+                    )
+                raise cursor.script.error(
+                    at, f"CREATE {shown} is not supported", hint=f"{OUTSIDE} {hint}"
+                )
         if shared and (temporary or not cursor.at_words("TABLE")):
             raise cursor.script.error(
                 at,
@@ -350,7 +413,9 @@ class _StatementParser:
         at = cursor.advance().start
         if cursor.at_words("OVERWRITE"):
             raise cursor.script.error(
-                at, "INSERT OVERWRITE is not supported", hint="Write INSERT INTO table SELECT …."
+                at,
+                "INSERT OVERWRITE is not supported",
+                hint=f"{OUTSIDE} Write INSERT INTO table SELECT ….",
             )
         cursor.expect_words("INTO", hint="Write INSERT INTO table SELECT ….")
         table = cursor.table_name("a table name")
@@ -369,9 +434,10 @@ class _StatementParser:
             raise cursor.script.error(
                 cursor.at,
                 f"INSERT INTO … {cursor.token.text.upper()} is not supported",
-                hint="Write INSERT INTO table SELECT … FROM probe JOIN dimension ….",
+                hint=f"{OUTSIDE} Write INSERT INTO table SELECT … FROM probe JOIN dimension ….",
             )
-        return Insert(table, columns, self._query_without_limit(), at, options)
+        query, conflict = self._queries.inserted()
+        return Insert(table, columns, query, at, options, conflict)
 
     def _query_without_limit(self) -> Select:
         query = self._queries.select()

@@ -16,8 +16,8 @@ from service.sql.grammar.syntax import (
     Star,
 )
 from service.sql.grammar.window_parser import GROUP_FORM
-from service.sql.text.dialect import HINT_END, HINT_START
-from service.sql.text.script import suggestion
+from service.sql.text.dialect import HINT_END, HINT_START, SqlTokenKind
+from service.sql.text.script import OUTSIDE
 
 MAX_COLUMNS = 1_000
 MAX_LIMIT = 10_000
@@ -42,6 +42,12 @@ _AFTER_SELECT: dict[str, str] = {
     "MINUS": "It would keep all rows of both queries: submit one job for each query.",
     "QUALIFY": "Use HAVING behind GROUP BY.",
 }
+_AFTER_SELECT |= {
+    word: f"{OUTSIDE} {_AFTER_SELECT[word]}"
+    for word in ("OFFSET", "FETCH", "INTERSECT", "EXCEPT", "MINUS")
+}
+_CONFLICTS = ("ERROR", "NOTHING", "DEDUPLICATE")
+_CONFLICT_FORM = "Write INSERT INTO table SELECT … ON CONFLICT DO DEDUPLICATE."
 _WITH_FORM = "Write WITH name AS (SELECT … FROM table) SELECT … FROM name."
 _DISTINCT_FORM = (
     "Select the columns, and write to an upsert-kafka table with a PRIMARY KEY; of a window write "
@@ -84,9 +90,26 @@ class QueryParser:
         return self._cursor.script.error(
             query.limit_at,
             "LIMIT is not supported here",
-            hint="A job runs until it is stopped: use WHERE to keep fewer rows, or run the "
+            hint=f"{OUTSIDE} "
+            "A job runs until it is stopped: use WHERE to keep fewer rows, or run the "
             "SELECT alone, which is a preview that ends.",
         )
+
+    def inserted(self) -> tuple[Select, str]:
+        """Read `query [ON CONFLICT DO {ERROR | NOTHING | DEDUPLICATE}]`, and that word."""
+        cursor = self._cursor
+        query = self._query()
+        action = ""
+        if cursor.accept_words("ON", "CONFLICT"):
+            cursor.expect_words("DO", hint=_CONFLICT_FORM)
+            action = next((word for word in _CONFLICTS if cursor.accept_words(word)), "")
+            if not action:
+                raise cursor.unexpected(" or ".join(_CONFLICTS), hint=_CONFLICT_FORM)
+        if not (cursor.at_end() or cursor.at_symbol(";")):
+            raise cursor.unexpected('JOIN, WHERE, GROUP BY, ";" or the end', hint=JOIN_FORM)
+        if query.limit is not None:
+            raise self.no_limit(query)
+        return query, action
 
     def _query(self) -> Select:
         """`[WITH …] query [UNION ALL query]… [ORDER BY …] [LIMIT n]`."""
@@ -108,7 +131,9 @@ class QueryParser:
         cursor = self._cursor
         cursor.advance()
         if cursor.at_words("RECURSIVE"):
-            raise cursor.script.error(cursor.at, "WITH RECURSIVE is not supported", hint=_WITH_FORM)
+            raise cursor.script.error(
+                cursor.at, "WITH RECURSIVE is not supported", hint=f"{OUTSIDE} {_WITH_FORM}"
+            )
         names = [self._named()]
         while cursor.accept_symbol(","):
             names.append(self._named())
@@ -135,7 +160,7 @@ class QueryParser:
                 raise cursor.script.error(
                     at,
                     "UNION without ALL keeps every row to leave out the second one",
-                    hint="Write UNION ALL.",
+                    hint=f"{OUTSIDE} Write UNION ALL.",
                 )
             queries.append(self._term())
         return queries
@@ -160,7 +185,7 @@ class QueryParser:
             raise cursor.script.error(
                 cursor.at,
                 f"SELECT {cursor.token.text.upper()} is not supported",
-                hint=_DISTINCT_FORM,
+                hint=f"{OUTSIDE} {_DISTINCT_FORM}",
             )
         cursor.accept_words("ALL")
         items = self._items()
@@ -188,14 +213,15 @@ class QueryParser:
             return ()
         while not cursor.accept_symbol(HINT_END):
             name = cursor.token.text.upper()
-            if name not in QUERY_HINTS:
-                otherwise = (
-                    f"Behind SELECT stand {', '.join(QUERY_HINTS)}; OPTIONS stands behind the name "
-                    "of a table."
+            if name == "OPTIONS" or cursor.token.kind is not SqlTokenKind.WORD:
+                raise cursor.unexpected(
+                    "a hint",
+                    hint=f"Behind SELECT stand {', '.join(QUERY_HINTS)}; OPTIONS stands behind the "
+                    "name of a table.",
                 )
-                raise cursor.unexpected("a hint", hint=suggestion(name, QUERY_HINTS, otherwise))
             hints.append(HintNode(name, cursor.advance().start))
-            self._skip_arguments()
+            if name in QUERY_HINTS or cursor.at_symbol("("):
+                self._skip_arguments()
             cursor.accept_symbol(",")
         return tuple(hints)
 
@@ -255,7 +281,7 @@ class QueryParser:
         for words in (("GROUPING", "SETS"), ("ROLLUP",), ("CUBE",)):
             if cursor.at_words(*words) and cursor.ahead(len(words)).text == "(":
                 raise cursor.script.error(
-                    cursor.at, f"{' '.join(words)} is not supported", hint=GROUP_FORM
+                    cursor.at, f"{' '.join(words)} is not supported", hint=f"{OUTSIDE} {GROUP_FORM}"
                 )
         return self._expressions.parse()
 

@@ -96,7 +96,8 @@ class Like:
 class CreateTable:
     """CREATE TABLE with its connector options; a `shared` table is one copy for many jobs.
 
-    `bare_key`: PRIMARY KEY is without NOT ENFORCED.
+    `bare_key`: PRIMARY KEY is without NOT ENFORCED. `clauses` have no effect; `options` stand from
+    `options_at` to `options_end`, parentheses included.
     """
 
     name: Name
@@ -111,6 +112,9 @@ class CreateTable:
     partitioned: tuple[Name, ...] = ()
     temporary: bool = False
     shared: bool = False
+    clauses: tuple[str, ...] = ()
+    options_at: int = 0
+    options_end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,13 +286,14 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """INSERT INTO table [(columns)] query."""
+    """INSERT INTO table [(columns)] query [ON CONFLICT DO word]; `conflict` is the word."""
 
     table: Name
     columns: tuple[Name, ...] | None
     select: Select
     at: int
     options: tuple[OptionNode, ...] = ()
+    conflict: str = ""
 
 
 @dataclass(frozen=True, slots=True)

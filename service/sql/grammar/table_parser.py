@@ -31,12 +31,13 @@ _LIKE_FORM = (
 _WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
 _FEATURES_WITHOUT_EFFECT = ("DISTRIBUTION",)
 _OTHER_CLAUSES = {
-    "DISTRIBUTED": "Leave it out: a record's partition is that of its key, by option 'key.fields'.",
     "USING": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
     "LOCATION": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
     "TBLPROPERTIES": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
     "OPTIONS": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
 }
+_CLAUSES = ("COMMENT", "DISTRIBUTED", "PARTITIONED")
+_DISTRIBUTED_FORM = "Write DISTRIBUTED BY HASH(id) INTO 6 BUCKETS."
 _BY_DEFAULT = dict.fromkeys(Feature, Merging.INCLUDING) | {Feature.OPTIONS: Merging.OVERWRITING}
 _CAN_BE_OVERWRITTEN = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 
@@ -49,6 +50,7 @@ class _Schema:
     keys: list[tuple[Name, ...]] = field(default_factory=list)
     watermark: WatermarkNode | None = None
     bare_key: bool = False
+    clauses: list[str] = field(default_factory=list)
 
 
 class TableParser:
@@ -68,16 +70,22 @@ class TableParser:
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
         name = cursor.table_name("a table name")
         schema = _Schema()
-        self._refuse_query_without_options()
-        if not any(
-            map(cursor.at_words, ("LIKE", "WITH", "COMMENT", "PARTITIONED", *_OTHER_CLAUSES))
-        ):
+        if not any(map(cursor.at_words, ("LIKE", "AS", "WITH", *_CLAUSES, *_OTHER_CLAUSES))):
             self._read(schema)
-        partitioned = self._table_clauses()
+        partitioned = self._table_clauses(schema)
         options: tuple[OptionNode, ...] = ()
-        if not cursor.at_words("LIKE"):
+        options_at = cursor.at
+        if cursor.at_words("AS") and not schema.columns:
+            options, options_at = self._default_options(name), 0
+            schema.clauses.append(
+                f"has no WITH: it is the Delta table of this name in the warehouse, as 'connector' "
+                f"= 'delta', 'path' = '{name.text}' says"
+            )
+        elif not cursor.at_words("LIKE"):
             cursor.expect_words("WITH", hint=_OPTIONS_FORM)
+            options_at = cursor.at
             options = cursor.options(_OPTIONS_FORM)
+        options_end = cursor.end_of_last
         like = self._like() if cursor.accept_words("LIKE") else None
         table = CreateTable(
             name=name,
@@ -90,18 +98,16 @@ class TableParser:
             watermark=schema.watermark,
             bare_key=schema.bare_key,
             partitioned=partitioned,
+            clauses=tuple(schema.clauses),
+            options_at=options_at,
+            options_end=options_end,
         )
         return self._filled(table, schema)
 
-    def _refuse_query_without_options(self) -> None:
-        cursor = self._cursor
-        if cursor.at_words("AS"):
-            raise cursor.script.error(
-                cursor.at,
-                "CREATE TABLE … AS has no WITH",
-                hint="Write CREATE TABLE name WITH ('connector' = 'delta', 'path' = 'x') AS SELECT "
-                "… FROM ….",
-            )
+    def _default_options(self, name: Name) -> tuple[OptionNode, ...]:
+        """CREATE TABLE … AS without WITH fills a Delta table of its name in the warehouse."""
+        made = (("connector", "delta"), ("path", name.text))
+        return tuple(OptionNode(key, text, name.at, name.at, name.at) for key, text in made)
 
     def _filled(self, table: CreateTable, schema: _Schema) -> CreateTable | CreateTableAs:
         cursor = self._cursor
@@ -251,14 +257,33 @@ class TableParser:
         self._comment()
         return MetadataColumn(name, kind, key, virtual)
 
+    def _distribution(self) -> None:
+        """`BY [HASH | RANGE] (columns) [INTO n BUCKETS]`, or `INTO n BUCKETS`."""
+        cursor = self._cursor
+        if cursor.accept_words("BY"):
+            if not cursor.accept_words("HASH"):
+                cursor.accept_words("RANGE")
+            cursor.names("DISTRIBUTED BY")
+        elif not cursor.at_words("INTO"):
+            raise cursor.unexpected("BY or INTO", hint=_DISTRIBUTED_FORM)
+        if cursor.accept_words("INTO"):
+            cursor.whole_number("the number of buckets", 1, 2**31 - 1)
+            cursor.expect_words("BUCKETS", hint=_DISTRIBUTED_FORM)
+
     def _comment(self) -> None:
         if self._cursor.accept_words("COMMENT"):
             self._cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
 
-    def _table_clauses(self) -> tuple[Name, ...]:
-        """Read COMMENT and PARTITIONED BY; returns the latter's columns."""
+    def _table_clauses(self, schema: _Schema) -> tuple[Name, ...]:
+        """Read COMMENT, DISTRIBUTED and PARTITIONED BY; returns the latter's columns."""
         cursor = self._cursor
         self._comment()
+        if cursor.accept_words("DISTRIBUTED"):
+            self._distribution()
+            schema.clauses.append(
+                "has DISTRIBUTED, which has no effect: a record's partition is that of its key, by "
+                "option 'key.fields'"
+            )
         partitioned: tuple[Name, ...] = ()
         if cursor.accept_words("PARTITIONED"):
             cursor.expect_words("BY", hint="Write PARTITIONED BY (day).")

@@ -16,6 +16,8 @@ from joins.plan.plan import (
     DimensionSource,
     Field,
     FileSource,
+    OffsetReset,
+    StartupMode,
     TopicSource,
 )
 from joins.plan.types import Column, TypeName
@@ -26,14 +28,16 @@ from service.sql.catalog.catalog import (
     relation_of,
 )
 from service.sql.catalog.connector import Home
+from service.sql.catalog.kafka_tables import RESET
 from service.sql.catalog.option import TableRole
+from service.sql.catalog.option_values import removed
 from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.grammar.type_rules import type_text
-from service.sql.text.script import Script, SqlError
+from service.sql.text.script import OUTSIDE, Script, SqlError
 
 _UTC = "UTC"
 _TIMES = (RECORD_TIMESTAMP, SOURCE_TIMESTAMP)
@@ -43,6 +47,7 @@ class Context(Protocol):
     """The script and its current settings."""
 
     script: Script
+    warnings: list[str]
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -55,7 +60,7 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
 
     A table with WATERMARK then keeps versions. `name` is its position in the join.
     """
-    source = _source(context.script, table, name)
+    source = _source(context, table, name)
     fields = (*table.fields, *(Field(each.name, each.type) for each in table.metadata_fields))
     dimension = Dimension(
         table.name,
@@ -82,7 +87,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     return replace(dimension, watermark=watermark)
 
 
-def _source(script: Script, table: Table, name: Name) -> DimensionSource:
+def _source(context: Context, table: Table, name: Name) -> DimensionSource:
+    script = context.script
     if table.shared is not None:
         return table.shared  # checked when it was declared
     source, home = table.endpoints.dimension, table.connector.home
@@ -96,7 +102,11 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
     if isinstance(source, TopicSource):
         _check_topic(script, table, source)
         source = replace(source, metadata=table.metadata_fields)
-    check_no_effect(script, table, TableRole.DIMENSION)
+    context.warnings += (
+        text
+        for text in check_no_effect(script, table, TableRole.DIMENSION)
+        if text not in context.warnings
+    )
     if home is Home.DELTA:
         _check_types_of_delta(script, table)
     elif home is Home.FILES and table.watermark is not None:
@@ -232,15 +242,24 @@ def check_not_written(script: Script, table: Table, written: Table, at: int) -> 
 
 
 def check_no_effect(script: Script, table: Table, role: TableRole) -> tuple[str, ...]:
-    """Warnings for options without effect in this role; other such options are refused.
+    """Warnings for options without effect in this role; those that change what is read are refused.
 
     Flink names a start and a delivery guarantee in one table; a stream and a sink each use one.
     """
     options = table.without_effect[role]
-    shared = () if role is TableRole.DIMENSION else ("scan.", "sink.")
-    for option in options:
-        if not option.startswith(shared):
-            raise _no_effect(script, table, option, role)
+    if role is TableRole.DIMENSION:
+        nodes = {node.key: node for node in table.node.options}
+        for option in options:
+            node = nodes[option]
+            starts_late = option.startswith("scan.startup.") and node.value != StartupMode.EARLIEST
+            if starts_late or (option == RESET and node.value == OffsetReset.LATEST):
+                raise script.error(
+                    node.at,
+                    f'option "{option}" of table "{table.name}" is "{node.value[:100]}", which '
+                    "leaves out rows of a dimension",
+                    hint="Remove the option: a dimension is read from its beginning.",
+                    edit=removed(script, node, sure=False),
+                )
     return tuple(
         f'Option "{option}" of table "{table.name}" has no effect on {role}.' for option in options
     )
@@ -269,13 +288,14 @@ def check_probe(script: Script, table: Table, at: int) -> None:
         raise script.error(
             at,
             f'"{table.name}" is a shared table, which cannot be a probe',
-            hint="The first table is the stream: kafka or datagen; join the shared table.",
+            hint=f"{OUTSIDE} "
+            "The first table is the stream: kafka or datagen; join the shared table.",
         )
     if table.endpoints.stream is None:
         raise script.error(
             at,
             f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
-            hint="The first table is the stream: kafka or datagen.",
+            hint=f"{OUTSIDE} The first table is the stream: kafka or datagen.",
         )
 
 

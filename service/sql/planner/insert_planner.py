@@ -53,7 +53,7 @@ from service.sql.planner.update_sinks import (
     shown,
     taking_updates,
 )
-from service.sql.text.script import Script, suggestion
+from service.sql.text.script import OUTSIDE, Script, suggestion
 
 PREVIEW_RECORDS = 10_000
 
@@ -240,10 +240,25 @@ class JobPlanner:
         if window is not None and window.lateness_ms:
             sink = taking_updates(self._script, table, sink, output, window)
         target = _Target(table.name, sink, output)
+        self._check_conflict(insert, table)
         query.tables.append(table)
         batch = self._session.settings.get(RUNTIME_MODE) == BATCH
         extent = Extent.BATCH if batch else Extent.STREAMING
         return self._job(query, insert.select, target, extent, name)
+
+    def _check_conflict(self, insert: Insert, table: Table) -> None:
+        if insert.conflict == "NOTHING" and table.primary_key:
+            raise self._script.error(
+                insert.at,
+                f'ON CONFLICT DO NOTHING keeps the first row of each key of "{table.name}"',
+                hint=f"{OUTSIDE} Write ON CONFLICT DO DEDUPLICATE: the newest row of a key is "
+                "kept.",
+            )
+        if insert.conflict:
+            self._warnings.append(
+                f'ON CONFLICT of "{table.name}" has no effect: rows are written in the order of '
+                "their batch, so that the newest row of a key is the one that is kept."
+            )
 
     def _preview(self, select: Select, unions: Unions, name: str | None) -> PlannedJob:
         query = QueryPlanner(self._session, of_job=True, unions=unions)

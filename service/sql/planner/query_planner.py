@@ -57,7 +57,7 @@ from service.sql.planner.relations import (
 )
 from service.sql.planner.window_planner import WINDOW_COLUMNS, group_window
 from service.sql.planner.window_stage import WindowStage
-from service.sql.text.script import Script
+from service.sql.text.script import OUTSIDE, Script
 
 
 def check_order(
@@ -75,7 +75,8 @@ def check_order(
         raise script.error(
             first.at,
             "ORDER BY without the time first keeps all rows until the stream ends",
-            hint="Begin with the time of the stream or window_start, ascending; or leave ORDER BY "
+            hint=f"{OUTSIDE} "
+            "Begin with the time of the stream or window_start, ascending; or leave ORDER BY "
             "out and sort where the rows are read.",
         )
     return [
@@ -376,7 +377,8 @@ class QueryPlanner:
             raise self.script.error(
                 node.table.at,
                 f'view "{view.name.text}" {has}, so it cannot be a dimension',
-                hint="Join the tables of the view one after the other, or make the view the probe.",
+                hint=f"{OUTSIDE} "
+                "Join the tables of the view one after the other, or make the view the probe.",
             )
         base = inner.base
         relation = ScopeRelation(node.alias.text, view.name.text, tuple(columns), base.alias)
@@ -413,7 +415,8 @@ class QueryPlanner:
 
 
 def _hint_text(node: HintNode) -> str:
-    return f"Hint {node.name} has no effect: {QUERY_HINTS[node.name]}."
+    instead = QUERY_HINTS.get(node.name, "no hint of this name is known here")
+    return f"Hint {node.name[:100]} has no effect: {instead}."
 
 
 def _without_time(relation: ScopeRelation) -> ScopeRelation:

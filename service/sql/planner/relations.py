@@ -200,6 +200,7 @@ class Relations(Protocol):
 
     script: Script
     settings: dict[str, str]
+    warnings: list[str]
 
     def find(self, name: Name, what: str = "table") -> Table | CreateView:
         """The table or view of this name."""

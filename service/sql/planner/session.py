@@ -28,11 +28,22 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.stored import CatalogEntry, StoredNode, whole_script
+from service.sql.text.masking import may_be_credential
 from service.sql.text.script import Script, SqlError, suggestion
 
 Home = tuple[str, str]
 DEFAULT_HOME: Home = ("default_catalog", "default_database")
 _IN_MEMORY = "generic_in_memory"
+
+
+_STAND_IN = {
+    "connector": "kafka",
+    "topic": "t",
+    "properties.bootstrap.servers": "b:1",
+    "format": "json",
+    "scan.startup.mode": "earliest-offset",
+}
+"""Options of a table that takes every role."""
 
 
 class Namespaces:
@@ -146,7 +157,11 @@ class Namespaces:
 
 
 class ScriptSession:
-    """The names that the next statement of a script can use; entries `of_catalog` on demand."""
+    """The names that the next statement of a script can use; entries `of_catalog` on demand.
+
+    Attributes:
+        broken: names whose declaration has a fault, while faults are collected.
+    """
 
     def __init__(
         self, script: Script, *, keep_secrets: bool, stored: Sequence[StoredNode] = ()
@@ -156,6 +171,7 @@ class ScriptSession:
         self._stored = tuple(stored)
         self.relations: dict[str, Table | CreateView] = {}
         self.settings: dict[str, str] = {}
+        self.broken: set[str] = set()
         self.warnings: list[str] = []
         self.secrets = InlineSecrets(keep_values=keep_secrets)
         self._view_columns = 0
@@ -179,6 +195,14 @@ class ScriptSession:
 
     def find(self, name: Name, what: str = "table") -> Table | CreateView:
         self._declare_stored()
+        if name.text in self.broken and name.text not in self.relations:
+            fault = self.script.error(
+                name.at,
+                f'the declaration of "{name.text}" has a fault',
+                hint="Correct its declaration first.",
+            )
+            fault.follows = True
+            raise fault
         home = self._namespaces.home_of(name)
         relation = self.relations.get(name.text)
         if relation is not None and self._homes[name.text] == home:
@@ -210,7 +234,9 @@ class ScriptSession:
                 hint="Remove the hint, or declare the table in this script to copy it again.",
             )
         node = with_hint(self.script, table.node, options)
-        return replace(build_table(self.script, node, self.secrets))
+        hinted = build_table(self.script, node, self.secrets)
+        self.warnings += (note for note in hinted.notes if note not in self.warnings)
+        return hinted
 
     def _declare_stored(self) -> None:
         stored, self._stored = self._stored, ()
@@ -240,8 +266,10 @@ class ScriptSession:
             if key == LOCAL_TIME_ZONE:
                 self._set_zone(node, value)
             self.settings[key] = value
-        else:
+        elif warning not in self.warnings:
             self.warnings.append(warning)
+        if warning is not None and may_be_credential(node.option.key, node.option.value):
+            self.secrets.hide(node.option)
 
     def _set_zone(self, node: SetOption, zone: str) -> None:
         if self.relations and zone != self.script.zone:
@@ -270,6 +298,7 @@ class ScriptSession:
                 )
             node = merged(self.script, node, node.like, base.node)
         table = build_table(self.script, node, self.secrets)
+        self.warnings += (note for note in table.notes if note not in self.warnings)
         if node.bare_key:
             self.warnings.append(
                 f'Table "{table.name}" has a PRIMARY KEY without NOT ENFORCED: it is not enforced '
@@ -278,6 +307,14 @@ class ScriptSession:
         if self._is_free(node.name, if_not_exists=node.if_not_exists):
             self.relations[table.name] = table
             self._homes[table.name] = self._namespaces.home_of(node.name)
+
+    def stand_in(self, node: CreateTable) -> None:
+        """Declare a table with another connector, so that the queries over it can be checked."""
+        at = node.name.at
+        options = tuple(OptionNode(key, value, at, at, at) for key, value in _STAND_IN.items())
+        table = build_table(self.script, replace(node, options=options, like=None), self.secrets)
+        self.relations[table.name] = table
+        self._homes[table.name] = self._namespaces.home_of(node.name)
 
     def _create_view(self, node: CreateView) -> None:
         QueryPlanner(self).view(node)

@@ -23,7 +23,7 @@ from service.sql.planner.window_planner import (
     places,
     with_window_columns,
 )
-from service.sql.text.script import Script
+from service.sql.text.script import OUTSIDE, Script
 
 Selected = Callable[[ExpressionPlanner], list[ScopeColumn]]
 
@@ -61,7 +61,8 @@ class WindowStage:
             raise self.script.error(
                 at,
                 "a window over a window",
-                hint="Aggregate once, in the longer window; or INSERT INTO a kafka table what the "
+                hint=f"{OUTSIDE} "
+                "Aggregate once, in the longer window; or INSERT INTO a kafka table what the "
                 "first one gives, and put the second one over that table in another job, with "
                 "WATERMARK FOR the column of window_time.",
             )
@@ -78,7 +79,7 @@ class WindowStage:
             raise self.script.error(
                 at,
                 f"a join behind {what}",
-                hint="Join in a VIEW, and apply the window to the view.",
+                hint=f"{OUTSIDE} Join in a VIEW, and apply the window to the view.",
             )
 
     def refuse_bounds(self, node: TemporalJoinClause, join: DimensionJoin) -> None:
@@ -123,7 +124,7 @@ class WindowStage:
             what = "without a window keeps a result for every key"
             if self.windowing is not None:
                 what = "of the results of a window"
-            raise self.script.error(group_by.at, f"GROUP BY {what}", hint=GROUP_FORM)
+            raise self.script.error(group_by.at, f"GROUP BY {what}", hint=f"{OUTSIDE} {GROUP_FORM}")
         for item in select.items:
             if isinstance(item, Star):
                 raise self.script.error(
@@ -158,7 +159,9 @@ class WindowStage:
         if window is None:
             return values
         if window.kind is WindowKind.SESSION:
-            raise self.script.error(window.at, f"{window.kind} is not aggregated", hint=GROUP_FORM)
+            raise self.script.error(
+                window.at, f"{window.kind} is not aggregated", hint=f"{OUTSIDE} {GROUP_FORM}"
+            )
         several = places(self.script, window)
         if several is not None:
             unnests.append(several)

@@ -286,7 +286,7 @@ def pieces(text: str) -> tuple[Piece, ...]:
 
     Raises SqlError if the text is too large or contains something that is no token.
     """
-    return tuple(_piece(tokens, closed_at) for tokens, closed_at in _groups(text))
+    return tuple(_piece(tokens, closed_at) for tokens, closed_at in groups(Script(text)))
 
 
 def only(text: str, kept: Collection[Piece]) -> str:
@@ -298,10 +298,11 @@ def only(text: str, kept: Collection[Piece]) -> str:
     return "".join(chars).rstrip()
 
 
-def _groups(text: str) -> Iterator[tuple[list[SqlToken], int | None]]:
+def groups(script: Script) -> Iterator[tuple[list[SqlToken], int | None]]:
+    """The tokens of each statement, and where its semicolon stands."""
     group: list[SqlToken] = []
     depth = 0
-    for token in tokenize(Script(text)):
+    for token in tokenize(script):
         if token.kind is SqlTokenKind.WORD:
             word = token.text.upper()
             depth += (word in _OPENS) - (word == _CLOSES and depth > 0)

@@ -13,6 +13,8 @@ _CREDENTIAL = re.compile(
     r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|account.?key|private.?key|ssl.?key",
     re.IGNORECASE,
 )
+_NEAR_CREDENTIAL = re.compile(r"key|ssl|kerberos|java|opts", re.IGNORECASE)
+"""Names of settings whose values often hold a credential."""
 _COMMENT = r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))"
 _REST = (
     r"|(?P<string>'(?:[^']|'')*'?|\"[^\"\n]*\"?|`[^`]*`?)"
@@ -31,6 +33,12 @@ _LOGIN = re.compile(r":(?!" + _CONTAINER + r")(?P<hidden>[^\s'\"`,@]{1,256})@")
 _REFERENCE = re.compile(r"\$\{secret:[\w.-]{1,128}\}")
 _QUOTES = "'\"`"
 _LEAST_FRAGMENT = 4
+
+
+def may_be_credential(name: str, value: str) -> bool:
+    """True if a setting that nothing reads is better not stored with its value."""
+    wide = _CREDENTIAL.search(name) or _NEAR_CREDENTIAL.search(name)
+    return wide is not None or any(each.search(value) for each in (_PAIR, _LOGIN))
 
 
 def masked(text: str) -> str:
@@ -53,10 +61,14 @@ def _comments(text: str) -> Iterator[re.Match[str]]:
     return (match for match in _STRING_OR_COMMENT.finditer(text) if match["comment"])
 
 
-def without_fragments(message: str, script: str) -> str:
-    """`message` without the hidden fragments of `script` and without logins in URLs."""
+def hidden_fragments(script: str) -> tuple[str, ...]:
+    """The possible credentials of a script, the longest first."""
     fragments = {script[start:end].strip(_QUOTES) for start, end in _hidden(script, _LEXEME)}
-    for fragment in sorted(fragments, key=len, reverse=True):
+    return tuple(sorted(fragments, key=len, reverse=True))
+
+
+def without_fragments(message: str, fragments: Iterable[str]) -> str:
+    for fragment in fragments:
         if len(fragment) >= _LEAST_FRAGMENT:
             message = message.replace(fragment, "***")
         elif fragment:

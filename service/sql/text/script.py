@@ -1,14 +1,36 @@
 """The text of a script: positions, excerpts and errors that point into it."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from joins.plan.errors import nearest, suggestion
 from service.errors import ServiceError
-from service.sql.text.masking import masked, without_fragments
+from service.sql.text.masking import hidden_fragments, masked, without_fragments
 
 __all__ = ["SqlError", "nearest", "not_too_deep", "printable", "suggestion"]
+
+
+OUTSIDE = "This is outside of what a job does."
+"""How the hint of a refusal begins that no change of the script's words avoids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of a script that answers a fault: `text` replaces what stands from `start` to `end`.
+
+    Attributes:
+        note: a full sentence about what is left to do or to know; may be empty.
+        sure: False for a guess, and for a change of the results: it is proposed, never applied.
+    """
+
+    start: int
+    end: int
+    text: str
+    note: str = ""
+    sure: bool = True
 
 
 class SqlError(ServiceError, fault="sql"):
@@ -18,10 +40,23 @@ class SqlError(ServiceError, fault="sql"):
         line: 1-based line of the script.
         column: 1-based column in characters.
         excerpt: the line of the script and a caret below it; secrets are masked.
+        at: offset into the text of the script.
+        edit: a change that answers the fault; None if none is known.
+        more: further faults of the same statement.
+        follows: True if the fault only follows from another one.
+        findings: all faults of the script, as documents, once they are collected.
     """
 
     def __init__(
-        self, message: str, *, hint: str, line: int = 1, column: int = 1, excerpt: str = ""
+        self,
+        message: str,
+        *,
+        hint: str,
+        line: int = 1,
+        column: int = 1,
+        excerpt: str = "",
+        at: int = 0,
+        edit: Edit | None = None,
     ) -> None:
         super().__init__(
             f"line {line}, column {column}: {printable(message)}", hint=printable(hint)
@@ -29,6 +64,19 @@ class SqlError(ServiceError, fault="sql"):
         self.line = line
         self.column = column
         self.excerpt = excerpt
+        self.at = at
+        self.edit = edit
+        self.more: tuple[SqlError, ...] = ()
+        self.follows = False
+        self.findings: list[dict[str, object]] = []
+
+    @property
+    def outside(self) -> bool:
+        return self.hint.startswith(OUTSIDE)
+
+    @property
+    def bare_message(self) -> str:
+        return self.message.removeprefix(f"line {self.line}, column {self.column}: ")
 
 
 def printable(text: str) -> str:
@@ -47,9 +95,11 @@ def not_too_deep() -> Iterator[None]:
 
 
 _EXCERPT_WIDTH = 120
+_MEANT = re.compile(r'Did you mean "(.*)"\?')
+_NAME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\w+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Script:
     """User SQL as submitted. A position is an offset into `text`.
 
@@ -66,26 +116,49 @@ class Script:
     def own_length(self) -> int:
         return len(self.text) - len(self.behind)
 
+    @cached_property
+    def masked(self) -> str:
+        """The text with possible credentials masked; same length."""
+        return masked(self.text)
+
+    @cached_property
+    def _hidden(self) -> tuple[str, ...]:
+        return hidden_fragments(self.text)
+
     def line_and_column(self, at: int) -> tuple[int, int]:
         start = self.text.rfind("\n", 0, at) + 1
         return self.text.count("\n", 0, at) + 1, at - start + 1
 
-    def error(self, at: int, message: str, *, hint: str) -> SqlError:
+    def error(self, at: int, message: str, *, hint: str, edit: Edit | None = None) -> SqlError:
         line, column = self.line_and_column(at)
-        masked = without_fragments(message, self.text)
+        shown = without_fragments(message, self._hidden)
         if self.behind and at >= self.own_length:
-            masked, line, column = f"as the catalog declares it, {masked}", 1, 1
-        return SqlError(masked, hint=hint, line=line, column=column, excerpt=self.excerpt(at))
+            shown, line, column = f"as the catalog declares it, {shown}", 1, 1
+            edit = None
+        elif edit is None:
+            edit = self._meant(at, hint)
+        excerpt = self.excerpt(at)
+        return SqlError(
+            shown, hint=hint, line=line, column=column, excerpt=excerpt, at=at, edit=edit
+        )
+
+    def _meant(self, at: int, hint: str) -> Edit | None:
+        """The name at `at` replaced by the one that the hint asks about."""
+        meant, name = _MEANT.fullmatch(hint), _NAME.match(self.text, at)
+        if meant is None or name is None:
+            return None
+        quote = name[0][0] if name[0][0] in "'`" else ""
+        return Edit(at, name.end(), quote + meant[1] + quote, sure=False)
 
     def shown(self, start: int, end: int) -> str:
-        return masked(self.text)[start:end]
+        return self.masked[start:end]
 
     def excerpt(self, at: int) -> str:
         """The line of the character at `at`, credentials masked, and a caret below it."""
         _, column = self.line_and_column(at)
         start = at - column + 1
         end = self.text.find("\n", at)
-        line = masked(self.text)[start : len(self.text) if end < 0 else end]
+        line = self.masked[start : len(self.text) if end < 0 else end]
         first = max(0, column - 1 - _EXCERPT_WIDTH // 2)
         shown = printable(line[first : first + _EXCERPT_WIDTH])
         return f"{shown}\n{' ' * (column - 1 - first)}^"

@@ -131,7 +131,7 @@ def test_if_not_exists_lets_the_same_table_be(client):
 def test_without_a_cluster_of_our_own_no_table_is_shared(processes, tmp_path, monkeypatch):
     monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
     with control_plane(tmp_path) as plane, Sluice(plane.url) as client:
-        with pytest.raises(Exception, match="no Kafka cluster for its changelog"):
+        with pytest.raises(Exception, match="no kafka for its changelog"):
             client.catalog.create(USERS.format(name="users"))
         assert client.catalog.tables() == []
 

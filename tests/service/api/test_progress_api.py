@@ -87,6 +87,33 @@ def test_a_validation_checks_what_a_submission_would(services, http):
     assert all(job.name != "checked" for job in services.store.page())
 
 
+def test_a_migration_has_the_script_its_changes_and_what_is_left(services, http):
+    before = services.store.page()
+    sql = script().replace("'blackhole'", "'elasticsearch-7'")
+    done = http.post("/v1/jobs:migrate", json={"sql": sql})
+    assert done.status_code == 200
+    changed = done.json()
+    assert (changed["accepted"], len(changed["changes"]), changed["left"]) == (True, 1, [])
+    assert plan_script(changed["sql"]).plan.name == plan_script(script()).plan.name
+    left = http.post("/v1/jobs:migrate", json={"sql": f"CREATE FUNCTION f AS 'a.B';{sql}"}).json()
+    assert not left["accepted"]
+    (fault,) = left["left"]
+    assert (fault["message"], fault["outside"]) == ("CREATE FUNCTION is not supported", True)
+    assert http.post("/v1/jobs:migrate", json={"sql": "\x00"}).status_code == 422
+    assert services.store.page() == before
+
+
+@pytest.mark.parametrize("address", ["/v1/jobs:plan", "/v1/jobs:validate", "/v1/jobs"])
+def test_the_problem_of_a_script_has_all_its_findings(http, address):
+    sql = script().replace("'blackhole'", "'elasticsearch-7'")
+    answer = http.post(address, json={"sql": f"CREATE FUNCTION f AS 'a.B';\n{sql}"})
+    assert answer.status_code == 422
+    function, sink = answer.json()["findings"]
+    assert (function["line"], function["outside"], function["sure"]) == (1, True, False)
+    assert sink["replacement"].startswith("WITH (")
+    assert sink["sure"]
+
+
 NO_SCRIPTS = {
     "bad_sql": ({"sql": "CREATE TABEL x"}, "sql"),
     "unknown_member": ({"sql": "x", "owner": "me"}, "unprocessable-content"),

@@ -136,6 +136,55 @@ def test_validate_needs_no_control_plane(sluice):
     assert hint.startswith("hint: ")
 
 
+NOWHERE = "http://127.0.0.1:1"
+OF_FLINK = "'elasticsearch-7'"
+
+
+def test_migrate_writes_the_script_as_it_would_be_accepted(sluice, tmp_path):
+    sql, target = script().replace("'blackhole'", OF_FLINK), tmp_path / "migrated.sql"
+    assert OF_FLINK in sql
+    shown = sluice("migrate", "-", text=sql, SLUICE_SERVER=NOWHERE)
+    assert shown.returncode == 0, shown.stderr
+    assert "-- sluice: " in shown.stdout
+    assert "accepted after 1 change" in shown.stderr
+    written = sluice("migrate", "-", "--into", str(target), text=sql, SLUICE_SERVER=NOWHERE)
+    assert (written.returncode, written.stdout) == (0, "")
+    assert target.read_text() == shown.stdout
+    valid = sluice("validate", str(target), SLUICE_SERVER=NOWHERE)
+    assert valid.returncode == 0, valid.stderr
+
+
+def test_migrate_says_what_is_left_and_exits_with_1(sluice):
+    sql = f"CREATE FUNCTION f AS 'a.B';\n{script()}"
+    left = sluice("migrate", "-", "--output", "json", text=sql, SLUICE_SERVER=NOWHERE)
+    assert left.returncode == 1
+    answer = json.loads(left.stdout)
+    assert not answer["accepted"]
+    assert "-- sluice: NOT CHANGED: CREATE FUNCTION is not supported" in answer["sql"]
+    assert [each["line"] for each in answer["left"]] == [2]
+    assert "error: line 2" in left.stderr
+    nowhere = sluice("migrate", "-", "--into", "/nowhere/x.sql", text=script())
+    assert nowhere.returncode == 1
+    assert 'script "/nowhere/x.sql" cannot be written' in nowhere.stderr
+
+
+def test_validate_shows_every_fault_and_the_clause_that_would_be_accepted(sluice):
+    sql = f"CREATE FUNCTION f AS 'a.B';\n{script()}".replace("'blackhole'", OF_FLINK)
+    bad = sluice("validate", "-", text=sql, SLUICE_SERVER=NOWHERE)
+    assert bad.returncode == 1
+    faults = [line for line in bad.stderr.splitlines() if line.startswith("error: ")]
+    assert len(faults) == 2
+    assert "as it would be accepted:" in bad.stderr
+    assert "WITH (" in bad.stderr
+
+
+def test_explain_warns_of_what_has_no_effect(sluice):
+    sql = f"SET 'parallelism.default' = '4';\n{script()}"
+    told = sluice("explain", "-", text=sql, SLUICE_SERVER=NOWHERE)
+    assert told.returncode == 0, told.stderr
+    assert 'Setting "parallelism.default" has no effect' in " ".join(told.stderr.split())
+
+
 def test_explain_says_who_would_append_to_the_output_and_why(sluice, tmp_path):
     sql = script().replace("'blackhole'", "'delta', 'path'='out', 'row-metadata'='false'")
 

@@ -76,7 +76,7 @@ def test_jobs_are_listed_with_whole_ids_in_a_pipe(sluice, client):
     code, out, _ = sluice("jobs", "ls")
     assert code == 0
     header, *lines = out.splitlines()
-    heads = ["ID", "NAME", "STATE", "PHASE", "AGE", "REC/S", "LAG", "SINK", "REASON"]
+    heads = ["ID", "NAME", "STATE", "PHASE", "AGE", "REC/S", "LAG", "AS", "OF", "SINK", "REASON"]
     assert header.split() == heads
     assert all("enriched (blackhole)" in line for line in lines), out
     assert [line.split()[0] for line in lines] == [job["id"] for job in client.jobs()]
@@ -111,7 +111,7 @@ def test_a_terminal_gets_ids_that_are_just_long_enough():
 def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
     job = {"id": "01a204d1-63a8", "name": "clicks", "state": "CATCHING_UP", "phase": "LOAD"}
     job |= {"desired_state": "RUNNING", "created_at_ms": 0, "reason": "it waits " * 30}
-    job |= {"records_per_s": 12.0, "lag_records": 34_000, "sinks": ()}
+    job |= {"records_per_s": 12.0, "lag_records": 34_000, "as_of_ms": None, "sinks": ()}
     screen = io.StringIO()
     made = jobs_table([SimpleNamespace(**job)], width=width)
     Console(file=screen, width=width).print(made)
@@ -236,7 +236,7 @@ def test_waiting_for_too_long_says_what_the_job_waits_for(sluice):
 
 VAIN = {
     "another_rest": ("stopped", "join", "jobs resume"),
-    "the_end": ("done", "paused", "Submit the script again"),
+    "the_end": ("done", "paused", "submit its script again"),
 }
 
 

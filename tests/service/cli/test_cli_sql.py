@@ -232,7 +232,7 @@ def test_columns_of_what_is_declared_are_known_when_somebody_completes(talk):
 
 
 def test_a_terminal_has_history_without_passwords_and_completion(plane, tmp_path):
-    lines = ["SHOW FUN\t;", "SET 'x.password' = 'open sesame';", "quit"]
+    lines = ["SHOW FUN\t;", "SET 'x.password' = 'open sesame';", "DROP VIEW nothing;", "quit"]
     leader, follower = pty.openpty()
     environment = {
         **os.environ,

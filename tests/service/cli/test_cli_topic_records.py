@@ -46,8 +46,8 @@ def test_a_topic_is_made_filled_and_looked_at(topic):
 def test_topics_are_listed_and_one_is_deleted(topic, kafka):
     name = create_topic(kafka.bootstrap_servers, partitions=2)
     produce(kafka.bootstrap_servers, name, [1, 2, 3])
-    code, out, _ = topic("ls")
-    assert code == 0
+    code, out, said = topic("ls")
+    assert code == 0, said
     assert out.split("\n")[0].split() == ["TOPIC", "PARTITIONS", "RECORDS"]
     assert [name, "2", "3"] in [line.split() for line in out.split("\n")]
     assert "__" not in out

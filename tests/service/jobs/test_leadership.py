@@ -20,10 +20,10 @@ QUICK = {
     "RENEW_S": 0.05,
     "AGAIN_S": 0.05,
     "ANSWER_S": 1,
-    "SESSION_ENDS_S": 0.8,
-    "YIELDS_S": 0.9,
-    "RUNNERS_GONE_S": 1.3,
-    "TAKES_OVER_S": 1.5,
+    "SESSION_ENDS_S": 3.2,
+    "YIELDS_S": 3.6,
+    "RUNNERS_GONE_S": 5.2,
+    "TAKES_OVER_S": 6.0,
     "DECIDES_S": 0.02,
 }
 

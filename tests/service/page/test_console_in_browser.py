@@ -231,6 +231,22 @@ def test_a_refused_script_shows_the_place_and_goes_there(plane, shaken):
     assert browser.find("#script-text").get_property("value").endswith("DROPP TABLE b;")
 
 
+def test_a_script_of_flink_is_migrated_in_its_place(plane, browser):
+    browser.open(f"{plane.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    sql = script().replace("'blackhole'", "'elasticsearch-7'")
+    browser.run(WRITE, f"CREATE FUNCTION f AS 'a.B';\n{sql}")
+    browser.find("[data-action=migrate]").click()
+    browser.until("Not accepted yet", ".answers")
+    browser.until("CREATE FUNCTION is not supported", ".answers")
+    migrated = browser.find("#script-text").get_property("value")
+    assert "-- sluice: " in migrated
+    browser.run(WRITE, sql)
+    browser.find("[data-action=migrate]").click()
+    browser.until("Accepted after 1 change", ".answers")
+    assert "'elasticsearch-7'," not in browser.find("#script-text").get_property("value")
+
+
 def test_a_script_is_checked_submitted_and_found_in_the_list(plane, browser):
     browser.open(f"{plane.url}/#/new")
     browser.until("Script (Flink SQL)", "main")

@@ -167,6 +167,16 @@ def test_explain_shows_the_plan_of_the_statement():
     assert ["INTO preview print(, 5 rows)"] in rows(f"{script} EXPLAIN SELECT t {JOIN} LIMIT 5")
 
 
+def test_explain_has_a_note_for_each_thing_without_effect():
+    tables = TABLES.replace("'format' = 'json'", "'format' = 'json', 'properties.acks' = 'all'", 1)
+    setting = "SET 'parallelism.default' = '4';"
+    notes = [row[0] for row in rows(f"{setting}{tables}{SINK} EXPLAIN {INSERT}")]
+    notes = [text for text in notes if text.startswith("NOTE ")]
+    assert len(notes) == 2
+    assert notes[0].startswith('NOTE Setting "parallelism.default" has no effect: ')
+    assert notes[1].startswith('NOTE Option "properties.acks" of table "s" has no effect: ')
+
+
 def test_jobs_are_shown_and_stopped():
     jobs = OneJob()
     shown, stopped = answers("SHOW JOBS; STOP JOB '1';", jobs)

@@ -1,5 +1,7 @@
 """One file per case: its first line says what must come of it.
 
+`-- warning: text`: the script is planned with that warning.
+
 `-- plan: A | B`: each of the lines A, B is in the explanation of the plan. `-- error: text`: the
 script is refused and message or hint have the text. `-- with: a … b`: the statements `a` and
 `b` of preludes.sql stand in front and at the end. Each plan survives being stored, and its
@@ -12,17 +14,18 @@ from collections import Counter
 import pytest
 
 from service.sql.answers.explain import explain
-from service.sql.planner.planner import plan
+from service.sql.planner.planner import plan, plan_script
 from service.sql.text.script import SqlError
 from tests.support.plan_laws import assert_has_types, assert_is_evaluated, assert_is_stored
 from tests.support.sql_cases import DIRECTORY, prelude_names, preludes, sql_cases
 
 CASES, PLANNED, REFUSED = sql_cases(), sql_cases("plan"), sql_cases("error")
+WARNED = sql_cases("warning")
 TEXT_CASTS = re.compile(r"CAST\(s?\.?t AS TIMESTAMP")  # "12", the text of a row, is no time
 
 
 def test_every_case_says_what_must_come_of_it():
-    assert len(PLANNED) + len(REFUSED) == len(CASES) == len(list(DIRECTORY.iterdir()))
+    assert len(PLANNED) + len(REFUSED) + len(WARNED) == len(CASES) == len(list(DIRECTORY.iterdir()))
 
 
 def test_every_prelude_is_named_by_several_cases():
@@ -40,6 +43,13 @@ def test_script_is_planned(text):
     assert_is_stored(made)
     assert_has_types(made)
     assert_is_evaluated(made, may_fail=bool(TEXT_CASTS.search(text)))
+
+
+@pytest.mark.parametrize("text", WARNED.values(), ids=WARNED)
+def test_script_is_planned_with_one_warning(text):
+    expected = text.partition("\n")[0].removeprefix("-- warning: ")
+    warnings = plan_script(text).warnings
+    assert warnings.count(expected) == 1, warnings
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)

@@ -1,4 +1,4 @@
-"""Kafka's own names: each has an effect or is refused with what to do, none is passed over."""
+"""Kafka's own names: each has an effect, is refused with what to do, or is warned of."""
 
 import pytest
 
@@ -8,13 +8,24 @@ from service.sql.text.script import SqlError
 from tests.service.sql.scripts import JOIN, TABLES
 
 PREFIX = "properties."
-USED = {o.key.removeprefix(PREFIX) for o in CONNECTORS["kafka"].options if o.key.startswith(PREFIX)}
 REFUSED = {  # name → words of what is said
     "sasl.jaas.config": "properties.sasl.username",
-    "partition.discovery.interval.ms": "found before each batch",
-    "max.poll.records": "'scan.max-records-per-batch' instead",
     "transactional.id": "'sink.transactional-id-prefix' instead",
-    "client.id.prefix": "'properties.client.id' instead",
+    **dict.fromkeys(("ssl.truststore.password", "ssl.keystore.password"), "ssl.key.password"),
+    **dict.fromkeys(("sasl.kerberos.service.name", "sasl.kerberos.kinit.cmd"), "no Kerberos"),
+    **dict.fromkeys(
+        (
+            *("sasl.login.class", "sasl.login.callback.handler.class"),
+            *("sasl.client.callback.handler.class", "sasl.login.refresh.window.factor"),
+            "sasl.oauthbearer.jwks.endpoint.url",
+        ),
+        "renewed before it expires",
+    ),
+}
+WITHOUT_EFFECT = {  # name → words of the warning
+    "partition.discovery.interval.ms": "found before each batch",
+    "max.poll.records": "'scan.max-records-per-batch'",
+    "client.id.prefix": "'properties.client.id'",
     **dict.fromkeys(("enable.auto.commit", "auto.commit.interval.ms"), "behind each batch"),
     **dict.fromkeys(
         (
@@ -37,9 +48,7 @@ REFUSED = {  # name → words of what is said
         (
             *("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"),
             *("interceptor.classes", "metric.reporters", "metrics.num.samples"),
-            *("sasl.login.class", "sasl.login.callback.handler.class", "security.providers"),
-            *("sasl.client.callback.handler.class", "ssl.engine.factory.class"),
-            "register.consumer.metrics",
+            *("security.providers", "register.consumer.metrics"),
         ),
         "configures the Java client",
     ),
@@ -53,15 +62,12 @@ REFUSED = {  # name → words of what is said
         ),
         "read from partition leaders",
     ),
-    **dict.fromkeys(("ssl.truststore.password", "ssl.keystore.password"), "ssl.key.password"),
     **dict.fromkeys(
-        ("ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.provider"),
+        (
+            *("ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.provider"),
+            "ssl.engine.factory.class",
+        ),
         "TLS 1.2 or 1.3",
-    ),
-    **dict.fromkeys(("sasl.kerberos.service.name", "sasl.kerberos.kinit.cmd"), "no Kerberos"),
-    **dict.fromkeys(
-        ("sasl.login.refresh.window.factor", "sasl.oauthbearer.jwks.endpoint.url"),
-        "renewed before it expires",
     ),
 }
 
@@ -73,13 +79,21 @@ def script(option: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "words"), REFUSED.items(), ids=REFUSED)
-def test_a_name_without_effect_is_refused_with_what_to_do(name, words):
-    assert name not in USED
+def test_a_name_that_changes_more_is_refused_with_what_to_do(name, words):
     with pytest.raises(SqlError, match=f'has no option "properties.{name}"') as caught:
         plan_script(script(f"'{PREFIX}{name}' = '1'"))
     assert words in caught.value.hint
     instead = caught.value.hint.split("'")[1] if "instead" in caught.value.hint else ""
     assert not instead or instead in {o.key for o in CONNECTORS["kafka"].options}
+
+
+@pytest.mark.parametrize(("name", "words"), WITHOUT_EFFECT.items(), ids=WITHOUT_EFFECT)
+def test_a_name_without_effect_is_warned_of_with_what_is_used(name, words):
+    planned = plan_script(script(f"'{PREFIX}{name}' = '1'"))
+    (warning,) = [text for text in planned.warnings if name in text]
+    assert words in warning
+    without = plan_script(script("'scan.parallelism' = '1'")).plan
+    assert planned.plan.probe.source == without.probe.source
 
 
 def test_a_preview_tells_no_group_where_it_is():
@@ -100,10 +114,11 @@ def test_a_preview_tells_no_group_where_it_is():
         assert [source.kafka.reported_group for source in sources] == [group, group]
 
 
-def test_a_name_that_nobody_knows_is_told_those_that_are_used():
+def test_an_unknown_name_is_warned_of_and_a_misspelt_one_is_refused():
+    warnings = plan_script(script("'properties.x' = 'y'")).warnings
+    (warning,) = [text for text in warnings if "properties.x" in text]
+    assert "has no effect" in warning
     with pytest.raises(SqlError) as caught:
-        plan_script(script("'properties.x' = 'y'"))
-    for name in USED:
-        assert f"{PREFIX}{name}" in caught.value.hint
-    assert "scan.startup.mode" not in caught.value.hint
+        plan_script(script("'properties.client.idd' = 'c'"))
+    assert "properties.client.id" in caught.value.hint
     assert plan_script(script("'properties.client.id' = 'c'")).plan

@@ -74,6 +74,34 @@ def test_what_is_stored_has_no_password_from_where_nothing_reads_it(script):
     assert plan_script(stored.sql).plan == stored
 
 
+WITHOUT_EFFECT = {
+    "a_key": f"SET 'my.key' = '{CANARY}';",
+    "java_options": f"SET 'env.java.opts.all' = '-Dx={CANARY}';",
+    "kerberos": f"SET 'security.kerberos.login.contexts' = '{CANARY}';",
+    "ssl": f"SET 'security.ssl.rest.x' = '{CANARY}';",
+    "a_token": f"SET 'my.token' = '{CANARY}';",
+    "a_login_in_a_url": f"SET 'my.proxy' = 'http://me:{CANARY}@proxy';",
+    "a_password_in_a_text": f"SET 'my.text' = 'user=me password={CANARY}';",
+}
+
+
+@pytest.mark.parametrize("setting", WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT)
+def test_a_setting_without_effect_that_may_be_a_credential_is_not_stored(setting):
+    planned = plan_script(setting + selecting("t"))
+    assert CANARY not in plan_codec.dump(planned.plan).decode() + " ".join(planned.warnings)
+    assert plan_script(planned.plan.sql).plan == planned.plan
+
+
+@pytest.mark.parametrize("name", ["ssl.provider", "my.key", "java.naming", "sasl.jaas.config "])
+def test_an_option_without_effect_that_may_be_a_credential_is_not_stored(name):
+    tables = TABLES.replace(
+        "'format' = 'json'", f"'format' = 'json', 'properties.{name}' = '{CANARY}'", 1
+    )
+    planned = plan_script(selecting("t").replace(TABLES, tables))
+    assert any(name in text for text in planned.warnings)
+    assert CANARY not in plan_codec.dump(planned.plan).decode() + " ".join(planned.warnings)
+
+
 PASSWORD = "'password' = '${secret:shop}'"
 MISPLACED = {
     "without_quotes": f"'password' = {CANARY}",

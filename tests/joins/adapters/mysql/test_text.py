@@ -3,6 +3,7 @@
 import contextlib
 import struct
 
+import pyarrow as pa
 import pymysql
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from pymysql.constants import CR, ER
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig, open_connection, rows
+from joins.adapters.mysql.table import in_zone
 from joins.adapters.mysql.text import result_columns, row_pieces
 from tests.support.laws import examples
 
@@ -246,3 +248,17 @@ def test_a_connection_that_is_cut_says_so(config):
         list(pieces)
     assert raised.value.args[0] == CR.CR_SERVER_LOST
     connection.close()
+
+
+ZONES = {
+    "east": ("Asia/Shanghai", "2026-07-01T14:07:08.900000Z"),
+    "summer": ("Europe/Berlin", "2026-07-01T08:07:08.900000Z"),
+    "offset": ("-03:30", "2026-07-01T02:37:08.900000Z"),
+}
+
+
+@pytest.mark.parametrize(("zone", "expected"), ZONES.values(), ids=ZONES)
+def test_an_instant_is_moved_to_the_clock_of_the_servers_time_zone(zone, expected):
+    instants = pa.array(["2026-07-01T06:07:08.9Z", None])
+    assert in_zone(instants, zone).to_pylist() == [expected, None]
+    assert in_zone(instants, "UTC") is instants

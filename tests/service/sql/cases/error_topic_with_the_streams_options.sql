@@ -1,4 +1,4 @@
--- error: option "scan.startup.mode" of table "d" has no effect on a dimension
+-- error: which leaves out rows of a dimension
 -- fixed: , 'scan.startup.mode' = 'latest-offset' => 
 -- with: s_plain … out_bigint_string join_name
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (

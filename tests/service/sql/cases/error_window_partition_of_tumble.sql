@@ -1,4 +1,5 @@
 -- error: TUMBLE has no PARTITION BY
+-- fixed:  PARTITION BY k =>
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)
 FROM TABLE(TUMBLE(TABLE s PARTITION BY k, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

@@ -1,4 +1,4 @@
--- error: option "scan.startup.mode" of table "o" has no effect on a dimension
--- fixed: , 'scan.startup.mode' = 'earliest-offset' =>
+-- error: option "scan.startup.mode" of table "o" is "latest-offset", which leaves out rows of a dimension
+-- fixed: , 'scan.startup.mode' = 'latest-offset' =>
 CREATE SHARED TABLE o (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'kafka', 'topic' = 't',
-  'properties.bootstrap.servers' = 'k:9092', 'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
+  'properties.bootstrap.servers' = 'k:9092', 'format' = 'json', 'scan.startup.mode' = 'latest-offset');

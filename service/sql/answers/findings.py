@@ -1,0 +1,287 @@
+"""All faults of a script at once, and the script as it would be accepted."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from service.sql.grammar.parser import parse_each
+from service.sql.grammar.syntax import (
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+    Declaration,
+    Explain,
+    Insert,
+    JobStatement,
+    Statement,
+    StatementSet,
+)
+from service.sql.planner.insert_planner import JobPlanner
+from service.sql.planner.planner import plan_script
+from service.sql.planner.session import ScriptSession
+from service.sql.stored import CatalogEntry, own_names, with_catalog
+from service.sql.text.dialect import SqlToken, SqlTokenKind
+from service.sql.text.masking import masked
+from service.sql.text.script import Edit, Script, SqlError, not_too_deep
+
+MOST_ROUNDS, LEAST_ROUNDS = 20, 4
+TEXT_OF_ALL_ROUNDS = 256 * 1024
+"""Characters after which no further round begins, because each round plans the whole script."""
+MOST_FAULTS = 100
+"""Faults of a round; further ones follow in the next one, or in the next answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault of a script at a place of its text.
+
+    Attributes:
+        replacement: the WITH clause of the table, or the line of the script, as it would be
+            accepted; None where no change is known.
+        sure: True if `sluice migrate` makes the change.
+        outside: True if no change of words avoids the fault.
+    """
+
+    line: int
+    column: int
+    message: str
+    hint: str
+    excerpt: str
+    replacement: str | None
+    sure: bool
+    outside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedEdit:
+    """An edit that was made, and the fault that it answers; `at` is a place of the first text."""
+
+    fault: SqlError
+    edit: Edit
+    at: int
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A script after all edits: what was changed, and the faults that are left.
+
+    Attributes:
+        left: faults without an edit that could be made, each with its place in the first text.
+        warnings: of the script, if it is accepted now.
+        moves: start, end and new length of each edit, in the order in which they were made.
+    """
+
+    text: str
+    changes: tuple[AppliedEdit, ...]
+    left: tuple[tuple[SqlError, int], ...]
+    warnings: tuple[str, ...] = ()
+    moves: tuple[tuple[int, int, int], ...] = ()
+
+    def now_at(self, at: int) -> int:
+        """Where a place of the first text is in `text`."""
+        for start, end, length in self.moves:
+            if at >= end:
+                at += length - (end - start)
+            elif at > start:
+                at = start
+        return at
+
+
+def findings(text: str, catalog: Iterable[CatalogEntry] = ()) -> tuple[Finding, ...]:
+    """All faults of a script by their places; none if it is accepted."""
+    revision = revised(text, catalog, guesses=True)
+    clauses = _with_clauses(revision.text)
+    script = Script(text)
+    tables = _tables(script)
+    every: list[tuple[SqlError, int, Edit | None]] = []
+    every += ((change.fault, change.at, change.edit) for change in revision.changes)
+    every += [(fault, at, fault.edit) for fault, at in revision.left]
+    documents: dict[tuple[int, str], Finding] = {}
+    for fault, at, edit in sorted(every, key=lambda each: each[1]):
+        replacement = None if edit is None else _replacement(tables, edit, at, clauses)
+        line, column = script.line_and_column(at)
+        documents.setdefault(
+            (at, fault.bare_message),
+            Finding(
+                line,
+                column,
+                fault.bare_message,
+                fault.hint,
+                script.excerpt(at),
+                replacement,
+                edit is not None and edit.sure,
+                fault.outside,
+            ),
+        )
+    return tuple(documents.values())
+
+
+def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = False) -> Revision:
+    """The script with the edits of its faults made, again and again until none is left.
+
+    Without `guesses` only edits are made that are sure.
+    """
+    entries, changes = tuple(catalog), list[AppliedEdit]()
+    moves: list[tuple[int, int, int]] = []
+    for _ in range(_rounds(text)):
+        faults = _faults(text, entries)[:MOST_FAULTS]
+        edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
+        if not edits:
+            break
+        shown = masked(text)
+        for fault, edit in reversed(edits):
+            before = shown[edit.start : edit.end]
+            changes.append(AppliedEdit(fault, edit, _first_place(fault.at, moves), before))
+        for _, edit in reversed(edits):
+            text = text[: edit.start] + edit.text + text[edit.end :]
+            moves.append((edit.start, edit.end, len(edit.text)))
+    left = tuple((fault, _first_place(fault.at, moves)) for fault in faults)
+    warnings = () if left else plan_script(text, catalog=entries).warnings
+    changes.sort(key=lambda change: change.at)
+    return Revision(text, tuple(changes), left, warnings, tuple(moves))
+
+
+def _rounds(text: str) -> int:
+    return max(LEAST_ROUNDS, min(MOST_ROUNDS, TEXT_OF_ALL_ROUNDS // (len(text) + 1)))
+
+
+def _first_place(at: int, moves: Sequence[tuple[int, int, int]]) -> int:
+    """The place in the first text of `at`, a place behind all moves."""
+    for start, end, length in reversed(moves):
+        if at >= start + length:
+            at += end - start - length
+        elif at > start:
+            at = start
+    return at
+
+
+def _apart(faults: Iterable[SqlError]) -> list[tuple[SqlError, Edit]]:
+    """Edits by their places that do not overlap; the others follow in a later round."""
+    every = [(fault, fault.edit) for fault in faults if fault.edit is not None]
+    chosen: list[tuple[SqlError, Edit]] = []
+    for fault, edit in sorted(every, key=lambda pair: (pair[1].start, pair[1].end)):
+        if not chosen or edit.start > chosen[-1][1].end:
+            chosen.append((fault, edit))
+    return chosen
+
+
+def _faults(text: str, entries: tuple[CatalogEntry, ...]) -> list[SqlError]:
+    """Every fault of a script that does not only follow from another one."""
+    try:
+        script = Script(text)
+        statements, unread = parse_each(script)
+    except SqlError as fault:
+        return [fault]
+    faults = [fault for fault, _ in unread]
+    own = own_names(statements) | {name for _, tokens in unread for name in _created(tokens)}
+    whole = with_catalog(text, entries, own)
+    session = ScriptSession(whole.script, keep_secrets=False, stored=whole.used)
+    session.broken = {name for _, tokens in unread for name in _created(tokens)}
+    faults += _of_statements(session, statements)
+    every = [each for fault in faults for each in (fault, *fault.more)]
+    own_faults = [fault for fault in every if not fault.follows]
+    if not own_faults:
+        try:
+            plan_script(text, catalog=entries)
+        except SqlError as fault:
+            own_faults.append(fault)
+    return own_faults
+
+
+def _created(tokens: Sequence[SqlToken]) -> Iterator[str]:
+    """The name of the table or view that a statement creates."""
+    words = [token.text.upper() for token in tokens]
+    if not words or words[0] != "CREATE":
+        return
+    at = next((i for i, word in enumerate(words) if word in ("TABLE", "VIEW")), None)
+    if at is None:
+        return
+    at += 4 if words[at + 1 : at + 4] == ["IF", "NOT", "EXISTS"] else 1
+    names = (SqlTokenKind.WORD, SqlTokenKind.QUOTED_NAME)
+    while at + 2 < len(tokens) and tokens[at + 1].text == ".":
+        at += 2
+    if at < len(tokens) and tokens[at].kind in names:
+        yield tokens[at].text
+
+
+def _of_statements(session: ScriptSession, statements: Sequence[Statement]) -> list[SqlError]:
+    faults: list[SqlError] = []
+    jobs: list[JobStatement] = []
+    for statement in statements:
+        if isinstance(statement, JobStatement):
+            jobs.append(statement)
+        elif isinstance(statement, Explain):
+            jobs.append(statement.statement)
+        elif isinstance(statement, Declaration):
+            try:
+                with not_too_deep():
+                    session.apply(statement)
+            except SqlError as fault:
+                faults.append(fault)
+                _replace_broken(session, statement)
+    for job in jobs:
+        inserts = job.inserts if isinstance(job, StatementSet) else (job,)
+        for insert in inserts:
+            try:
+                with not_too_deep():
+                    JobPlanner(session).plan(insert)
+            except SqlError as fault:
+                faults.append(fault)
+                _check_target(session, insert, faults)
+    return faults
+
+
+def _check_target(session: ScriptSession, job: JobStatement, faults: list[SqlError]) -> None:
+    """A query with a fault hides one of the table that it fills."""
+    if isinstance(job, CreateTableAs):
+        session.broken.add(job.table.name.text)
+    if isinstance(job, Insert):
+        try:
+            session.find(job.table)
+        except SqlError as fault:
+            if all(fault.at != each.at for each in faults):
+                faults.append(fault)
+
+
+def _replace_broken(session: ScriptSession, statement: Statement) -> None:
+    if isinstance(statement, CreateTable):
+        try:
+            session.stand_in(statement)
+        except SqlError:
+            session.broken.add(statement.name.text)
+    elif isinstance(statement, CreateView):
+        session.broken.add(statement.name.text)
+
+
+def _tables(script: Script) -> list[CreateTable]:
+    """The tables that a script declares; none if it cannot be read."""
+    try:
+        statements, _ = parse_each(script)
+    except SqlError:
+        return []
+    return [table for table in map(_table_of, statements) if table is not None]
+
+
+def _with_clauses(text: str) -> dict[str, str]:
+    """Table → its WITH clause, credentials masked."""
+    script = Script(text)
+    return {
+        table.name.text: f"WITH {script.shown(table.options_at, table.options_end)}"
+        for table in _tables(script)
+        if table.options_at
+    }
+
+
+def _table_of(statement: Statement) -> CreateTable | None:
+    if isinstance(statement, CreateTableAs):
+        return statement.table
+    return statement if isinstance(statement, CreateTable) else None
+
+
+def _replacement(
+    tables: Sequence[CreateTable], edit: Edit, at: int, clauses: dict[str, str]
+) -> str | None:
+    for table in tables:
+        if table.at <= at < table.options_end and table.name.text in clauses:
+            return clauses[table.name.text]
+    return masked(edit.text) or None

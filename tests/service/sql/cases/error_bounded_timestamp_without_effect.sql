@@ -1,6 +1,0 @@
--- error: has no effect with scan.bounded.mode unbounded
--- with: d_small … out_bigint join_k
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset', 'scan.bounded.timestamp-millis' = '5'
-);

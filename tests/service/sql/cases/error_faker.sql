@@ -1,5 +1,0 @@
--- error: unknown connector "faker"
--- fixed: 'faker', 'fields.t.expression' = '#{Name.first_name}' => 'datagen'
--- with: orders out_id_name
-CREATE TABLE f (id BIGINT, t STRING) WITH ('connector' = 'faker', 'fields.t.expression' = '#{Name.first_name}');
-INSERT INTO o SELECT id, t FROM f;

@@ -1,7 +1,0 @@
--- error: Remove it: records have no codec.
--- fixed: , 'avro.codec' = 'snappy' => 
--- with: d_small … out_bigint join_k
-CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset', 'format' = 'avro', 'avro.codec' = 'snappy'
-);

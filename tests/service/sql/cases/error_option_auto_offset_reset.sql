@@ -1,7 +1,0 @@
--- error: option "properties.auto.offset.reset" has no effect with scan.startup.mode earliest-offset
--- fixed: 'earliest-offset' => 'group-offsets'
--- with: d_small … out_bigint join_k
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset', 'properties.group.id' = 'etl', 'properties.auto.offset.reset' = 'latest'
-);

@@ -1,8 +1,0 @@
--- error: has no option "jdbc.properties.allowLoadLocalInfile"
--- with: s_key … out_bigint join_k
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd',
-    'jdbc.properties.allowLoadLocalInfile' = 'true'
-);

@@ -1,8 +1,0 @@
--- error: expected a whole number from 1 to 4294967295
--- with: s_key … out_bigint join_k
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd',
-    'server-id' = '5400-5408'
-);

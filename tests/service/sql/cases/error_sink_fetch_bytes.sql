@@ -1,6 +1,0 @@
--- error: option "properties.fetch.max.bytes" of table "o" has no effect on a sink
--- fixed: , 'properties.fetch.max.bytes' = '1000' =>
--- with: d_small s_key … join_k
-CREATE TABLE o (x BIGINT) WITH (
-    'connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json', 'properties.fetch.max.bytes' = '1000'
-);
