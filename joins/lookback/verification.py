@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 from joins.dimension.build_side import committed_offsets
 from joins.dimension.changelog_scan import NO_MARK, DimensionStates, State
 from joins.dimension.changes import json_columns
-from joins.kernels.changelog.changes import GENERATION, newest_rows
+from joins.kernels.changelog.changes import GENERATION, newest_rows, numbers
 from joins.kernels.changelog.comparison import (
     STATE_COLUMNS,
     DifferenceKind,
     Place,
     RecordDigests,
     RowDigests,
+    is_before,
     states_between,
 )
 from joins.kernels.changelog.digest import POSITION_COLUMNS
@@ -251,7 +252,7 @@ class Verification(Generic[Chunk]):
             table = pa.Table.from_batches([batch])
             digests = RowDigests.of(table, self._key, self._key)
             kept = np.isin(digests.key, keys) & ~state.progress.ignored(table)
-            kept &= _is_before(table, high)
+            kept &= is_before([numbers(table, name) for name in POSITION_COLUMNS], high)
             parts.append(table.filter(pa.array(kept)))
         newest = newest_rows(pa.concat_tables(parts), self._key)
         deleted = pc.equal(newest.column("_op"), "d")
@@ -293,14 +294,6 @@ def _sample(chunks: Sequence[Chunk], limits: VerifyLimits) -> list[Chunk]:
         return list(chunks)
     chosen = random.Random(limits.seed).sample(range(len(chunks)), count)
     return [chunks[at] for at in sorted(chosen)]
-
-
-def _is_before(table: pa.Table, place: Place) -> Mask:
-    before = np.zeros(table.num_rows, np.bool_)
-    for name, limit in zip(("_pos", "_file", "_epoch"), reversed(place), strict=True):
-        values = table.column(name).to_numpy()
-        before = (values < limit) | ((values == limit) & before)
-    return before
 
 
 def _kind(their: object, our: object) -> DifferenceKind:

@@ -193,9 +193,13 @@ def states_between(
     )
 
 
-def _before(order: npt.NDArray[np.int64], place: Place) -> Mask:
-    before = np.zeros(len(order), np.bool_)
-    for column, limit in zip((3, 2, 1), reversed(place), strict=True):
-        values = order[:, column]
+def is_before(positions: Sequence[npt.NDArray[np.int64]], place: Place) -> Mask:
+    """Which records are before `place`: copied rows at it (row -1) are, its transaction is not."""
+    before = np.zeros(len(positions[0]), np.bool_)
+    for values, limit in zip(reversed(positions), (0, *reversed(place)), strict=True):
         before = (values < limit) | ((values == limit) & before)
     return before
+
+
+def _before(order: npt.NDArray[np.int64], place: Place) -> Mask:
+    return is_before([order[:, column] for column in (1, 2, 3, 4)], place)

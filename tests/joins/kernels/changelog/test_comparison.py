@@ -82,6 +82,7 @@ CASES = {
         20,
         ([], []),
     ),
+    "a_copy_at_the_position_counts": (COPY, {1: "a", 2: "a", 3: "b"}, LOW_OF_COPY, ([3], [])),
     "a_change_before_the_position_counts": (
         [*COPY, Change(19, 0, "u", 1, "now"), Change(19, 1, "d", 2, None)],
         {1: "now", 3: "a"},
