@@ -63,12 +63,14 @@ class VerifyLimits:
         sample: share of the chunks, above 0, 1 for all.
         rows_per_s: pace of reading the source; None for no limit.
         shown: differences that are shown with their rows.
+        repaired: differences whose keys are given for a repair, 0 without one.
         proof_s: how long the changelog may take to reach the position.
     """
 
     sample: float = 1.0
     rows_per_s: int | None = None
     shown: int = 100
+    repaired: int = 0
     proof_s: float = 60.0
     chunk_rows: int = 10_000
     seed: int | None = None
@@ -122,8 +124,8 @@ class Verification(Generic[Chunk]):
         states = states_between(records, read.low, high, generation=state.generation)
         wrong, extra = states.differing(source), states.extra(source)
         suspects = np.concatenate([source.key[wrong], records.rows.key[extra]])
-        shown = np.unique(suspects)[: limits.shown]
-        items: list[dict[str, Any]] = []
+        shown = np.unique(suspects)[: max(limits.shown, limits.repaired)]
+        items: list[tuple[dict[str, Any], str]] = []
         refuted = 0
         if len(shown):
             theirs = self._source_rows(chosen, parts, shown)
@@ -140,7 +142,9 @@ class Verification(Generic[Chunk]):
             "left_out": read.left_out,
             "finds_extra": finds_extra,
             "differences": len(np.unique(suspects)) - refuted,
-            "items": items,
+            "items": [item for item, _ in items[: limits.shown]],
+            "keys": _keys_of(items[: limits.repaired], extra=False),
+            "extra": _keys_of(items[: limits.repaired], extra=True),
         }
 
     def _digests(self, chunk: Chunk) -> RowDigests:
@@ -218,13 +222,16 @@ class Verification(Generic[Chunk]):
         theirs: pa.Table,
         keys: Hashes,
         high: Place,
-    ) -> tuple[list[dict[str, Any]], int]:
-        """Differences with both rows, and how many were none: other keys with an equal hash."""
+    ) -> tuple[list[tuple[dict[str, Any], str]], int]:
+        """Differences with both rows, each with its key as in the changelog topic.
+
+        Also how many were none: other keys with an equal hash.
+        """
         newest = self._newest(files, state, keys, high)
         gone = newest.column(_GONE).to_pylist()
         ours = self._by_key(newest)
         sources = self._by_key(theirs)
-        items: list[dict[str, Any]] = []
+        items: list[tuple[dict[str, Any], str]] = []
         refuted = 0
         for key in {**sources, **ours}:
             record, our = ours.get(key, (None, None))
@@ -240,7 +247,7 @@ class Verification(Generic[Chunk]):
                 "ours": our,
                 "theirs": their,
             }
-            items.append({**item, **self._since(record, newest, state)})
+            items.append(({**item, **self._since(record, newest, state)}, key))
         return items, refuted
 
     def _newest(
@@ -286,6 +293,11 @@ class Verification(Generic[Chunk]):
             else:
                 low = middle + 1
         return low
+
+
+def _keys_of(items: Sequence[tuple[dict[str, Any], str]], *, extra: bool) -> list[str]:
+    is_extra = DifferenceKind.EXTRA.value
+    return [key for item, key in items if (item["kind"] == is_extra) is extra]
 
 
 def _sample(chunks: Sequence[Chunk], limits: VerifyLimits) -> list[Chunk]:

@@ -389,6 +389,9 @@ def verify(
     rows_per_s: Annotated[
         int | None, typer.Option(help="Rows a second to read from the source.", min=1)
     ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Send rows that differ again, then compare again.")
+    ] = False,
     timeout: Timeout = 3600.0,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
@@ -399,7 +402,7 @@ def verify(
     """
     with open_client(server) as client:
         report = client.job(job).verify(
-            of_table, sample=sample, rows_per_s=rows_per_s, timeout_s=timeout
+            of_table, sample=sample, rows_per_s=rows_per_s, repair=repair, timeout_s=timeout
         )
     tell(report, output, _show_verified)
     if not report.ok:
@@ -424,6 +427,11 @@ def _show_verified(report: "VerificationReport") -> None:
 
 def _show_differences(verified: "TableVerification") -> None:
     name = one_line(verified.table)
+    if verified.repaired is not None:
+        done = verified.repaired
+        say(f"{name}: {number(done.written)} rows sent again, {number(done.deleted)} deleted")
+    if verified.not_repaired is not None:
+        say(f"{name}: not repaired: {one_line(verified.not_repaired, 500)}")
     if verified.reason is not None:
         say(f"{name}: {one_line(verified.reason, 500)}")
     if verified.hint is not None:

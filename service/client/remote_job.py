@@ -309,13 +309,15 @@ class RemoteJob:
         *,
         sample: float = 1.0,
         rows_per_s: int | None = None,
+        repair: bool = False,
         timeout_s: float = 3600.0,
     ) -> VerificationReport:
         """Compare a table, or all, with its source as of a position; nothing stands still.
 
+        With `repair` rows that differ are sent again, and the tables compared once more.
         `sample` is the share of the chunks. Raises RefusedError if the job has no such table.
         """
-        body = {"table": table, "sample": sample, "rows_per_s": rows_per_s}
+        body = {"table": table, "sample": sample, "rows_per_s": rows_per_s, "repair": repair}
         body = {name: value for name, value in body.items() if value is not None}
         path = f"{self._path}:verify"
         return self._transport.post(VerificationReport, path, json=body, timeout=timeout_s)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.schemas.document import Body, Document, OrNewer
+from service.schemas.inspection import By
 
 VerifiedState = Annotated[Literal["equal", "different", "not-compared"], OrNewer]
 
@@ -23,6 +24,14 @@ class VerifyTables(Body):
         int | None, Field(ge=1, le=10_000_000, description="Pace of reading the source.")
     ] = None
     shown: Annotated[int, Field(ge=0, le=1_000, description="Differences shown with rows.")] = 100
+    repair: Annotated[
+        bool,
+        Field(
+            description="Send differing rows again, at most 10,000 of each table, then compare "
+            "again; the gate stays open."
+        ),
+    ] = False
+    by: By = "unknown"
 
 
 class RowDifference(Document):
@@ -42,6 +51,15 @@ class RowDifference(Document):
     our_position: Annotated[
         dict[str, int] | None, Field(description="Position of the copy's newest record.")
     ]
+
+
+class RepairedView(Document):
+    """Rows of a table that were sent again, as the source had them at a position."""
+
+    at_ms: int
+    written: Annotated[int, Field(description="Rows that the source has.")]
+    deleted: Annotated[int, Field(description="Rows that only the copy had.")]
+    position: dict[str, int]
 
 
 class TableVerification(Document):
@@ -74,6 +92,12 @@ class TableVerification(Document):
         Field(description="False: of a sample with such keys, extra rows of the copy are not."),
     ] = True
     differences: int = 0
+    repaired: Annotated[
+        RepairedView | None, Field(description="What was sent again before this comparison.")
+    ] = None
+    not_repaired: Annotated[
+        str | None, Field(description="Why differing rows were not sent again.")
+    ] = None
     items: Annotated[list[RowDifference], Field(description="The first differences.")] = []
 
 

@@ -113,12 +113,18 @@ def read_chunk(
 def chunk_on(
     connection: SafeConnection, table: CapturedTable, chunk: Chunk
 ) -> Iterator[pa.RecordBatch]:
-    selected = ", ".join(select_expression(column) for column in table.columns)
     conditions = [
         *_comparison(table, chunk.after, ">"),
         *_comparison(table, chunk.through, "<="),
     ]
     where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
+    yield from rows_where(connection, table, where)
+
+
+def rows_where(
+    connection: SafeConnection, table: CapturedTable, where: str
+) -> Iterator[pa.RecordBatch]:
+    selected = ", ".join(select_expression(column) for column in table.columns)
     statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
     names = [column.name for column in table.captured]
     for raw in result_columns(connection, statement, len(names)):

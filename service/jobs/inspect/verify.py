@@ -33,6 +33,8 @@ from service.security.secrets import SecretResolver
 from service.wiring.context import changelog_partitions
 from watermark.errors import SluiceError
 
+_MOST_REPAIRED = 10_000
+
 
 def verify(job_dir: Path, question: Question) -> Answer:
     """Compare one table, or all; a table that cannot be compared says why.
@@ -45,6 +47,7 @@ def verify(job_dir: Path, question: Question) -> Answer:
         sample=question.get("sample", 1.0),
         rows_per_s=question.get("rows_per_s"),
         shown=question.get("shown", 100),
+        repaired=_MOST_REPAIRED if question.get("repair") else 0,
     )
     tables = [_verified(layout, settings, d, limits) for d in _chosen(plan, question.get("table"))]
     return {"ok": all(table["state"] == "equal" for table in tables), "tables": tables}
@@ -78,7 +81,8 @@ def _verified(
     state = "different" if result["differences"] else "equal"
     answer |= {**result, "state": state, "ended_at_ms": time.time_ns() // 1_000_000}
     layout.verifications.mkdir(mode=0o700, exist_ok=True)
-    write_json_atomically(layout.verification(dimension.name), answer)
+    kept = {name: value for name, value in answer.items() if name not in ("keys", "extra")}
+    write_json_atomically(layout.verification(dimension.name), kept)
     return answer
 
 

@@ -230,6 +230,7 @@ def _error(value: object) -> JobError | None:
 
 
 ACKNOWLEDGE = "acknowledge"
+REPAIR = "repair"
 REPLAY_DEAD_LETTERS = "replay-dead-letters"
 MOST_UNANSWERED = 100
 # What an operator may acknowledge, and what may be chosen; the first choice is the default.
@@ -247,7 +248,7 @@ _RESULT = ".result.json"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of an operator: `acknowledge` or `replay-dead-letters`; `by` is unchecked."""
+    """A request of an operator, such as `acknowledge`; `by` is unchecked."""
 
     kind: str
     body: Mapping[str, Any]
