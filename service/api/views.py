@@ -123,9 +123,8 @@ def _differs(job_id: str, table: str, verified: VerifiedView) -> WarningView:
         type="copy-differs",
         message=f'{verified.differences} {rows} between table "{table}" and its source, of '
         f"{verified.rows} that were compared",
-        hint=f"List them with sluice verify {job_id} --table {table}. Write each row again at the "
-        "source, for instance by an UPDATE that changes it, then verify again; to copy the whole "
-        "table again, remove the job and submit it again.",
+        hint=f"List them with sluice verify {job_id} --table {table}; sluice verify {job_id} "
+        f"--table {table} --repair sends them again while the job joins.",
     )
 
 
