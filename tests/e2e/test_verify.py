@@ -46,6 +46,6 @@ def test_a_difference_is_found_shown_and_repaired_while_the_job_joins(rig):
                 8: None,
                 77: "silent",
             }
-            told = [each["cause"] for each in rig.get(f"/v1/jobs/{job.id}/history")["items"]]
+            told = [each["cause"] for each in job.events()]
             assert any('table "user_info" was repaired: 2 rows' in each for each in told), told
             assert job.wait_for(lambda s: not s["warnings"], "it is equal")["phase"] == "JOIN"
