@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
+class _Comparison:
     job: Job
     dimension: Dimension
 
@@ -70,11 +70,11 @@ class VerificationSchedule:
             except Exception:  # without this thread no table would be compared any more
                 _log.exception("tables were not compared")
 
-    def _next(self) -> _Due | None:
+    def _next(self) -> _Comparison | None:
         jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
         self._tables = {job.id: self._tables_of(job) for job in jobs}
         overdue = [
-            (self._overdue_s(job, dimension), _Due(job, dimension))
+            (self._overdue_s(job, dimension), _Comparison(job, dimension))
             for job in jobs
             for dimension in self._tables[job.id]
         ]
@@ -102,7 +102,7 @@ class VerificationSchedule:
             return late_s
         return min(late_s, time.monotonic() - tried_at_s - min(interval_s, _RETRY_S))
 
-    def _compare(self, due: _Due) -> None:
+    def _compare(self, due: _Comparison) -> None:
         schedule, name = due.dimension.verify, due.dimension.name
         assert schedule is not None
         self._tried_at_s[due.job.id, name] = time.monotonic()
