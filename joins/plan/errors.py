@@ -263,5 +263,13 @@ class QuestionError(JoinError, fault="question"):
     """What was given cannot be a key, a cursor or a pair of versions of the table."""
 
 
+class VerificationError(JoinError, fault="verification"):
+    """A table cannot be compared with its source now, or at all."""
+
+
+class RepairError(JoinError, fault="repair"):
+    """Rows of a table cannot be sent again."""
+
+
 class NotReadableError(JoinError, fault="not-readable"):
     """The sink keeps no rows that could be shown; only a delta sink does."""

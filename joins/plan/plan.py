@@ -452,6 +452,14 @@ def declared_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifySchedule:
+    """How often a copy is compared with its source by itself, and how fast that is read."""
+
+    interval_ms: int
+    rows_per_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class Dimension:
     """A versioned table on the build side."""
 
@@ -465,6 +473,7 @@ class Dimension:
     # how much newer than the table's time a record may be that is joined with it; None without a
     # limit
     max_staleness_ms: int | None = None
+    verify: VerifySchedule | None = None  # None if it is compared with its source by hand only
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:
