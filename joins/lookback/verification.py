@@ -57,21 +57,13 @@ class SourceRead(Protocol[Chunk]):
 
 @dataclass(frozen=True, slots=True)
 class VerifyLimits:
-    """What one comparison reads and shows.
+    """What one comparison reads and shows."""
 
-    Attributes:
-        sample: share of the chunks, above 0, 1 for all.
-        rows_per_s: pace of reading the source; None for no limit.
-        shown: differences that are shown with their rows.
-        repaired: differences whose keys are given for a repair, 0 without one.
-        proof_s: how long the changelog may take to reach the position.
-    """
-
-    sample: float = 1.0
-    rows_per_s: int | None = None
-    shown: int = 100
-    repaired: int = 0
-    proof_s: float = 60.0
+    sample: float = 1.0  # share of the chunks, above 0, 1 for all
+    rows_per_s: int | None = None  # pace of reading the source; None for no limit
+    shown: int = 100  # differences that are shown with their rows
+    repaired: int = 0  # differences whose keys are given for a repair, 0 without one
+    proof_s: float = 60.0  # how long the changelog may take to reach the position
     chunk_rows: int = 10_000
     seed: int | None = None
 

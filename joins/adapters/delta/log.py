@@ -122,12 +122,7 @@ class DeltaLog:
             table = self.versions.fresh()
             if self.batches.has(batch, epoch, table):
                 return int(table.version())
-            choice = self.writer.rules(table).choice
-            if choice is not None and choice.is_spark:
-                raise SinkError(
-                    f'delta table "{self.path}" needs spark\'s writer now: {choice.reason}',
-                    hint="Nothing was written; the batch is run again with that writer.",
-                )
+            self._check_columnar(table)
             self._check_version(table, change.of_version)
             self._check_removed(table, change.removed)
             for file in (*change.added, *change.changed):
@@ -223,6 +218,14 @@ class DeltaLog:
 
     # Checks
     # -----------------------------------------------------------------------------------------
+
+    def _check_columnar(self, table: Seen) -> None:
+        choice = self.writer.rules(table).choice
+        if choice is not None and choice.is_spark:
+            raise SinkError(
+                f'delta table "{self.path}" needs spark\'s writer now: {choice.reason}',
+                hint="Nothing was written; the batch is run again with that writer.",
+            )
 
     def _check_version(self, table: Seen, expected: int | None) -> None:
         if expected is not None and expected != table.at:

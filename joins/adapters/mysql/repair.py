@@ -29,15 +29,11 @@ _ALIKE = (Encoding.INTEGER, Encoding.UNSIGNED, Encoding.STRING, Encoding.BYTES)
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An order to send rows again; keys are JSON, as in the changelog topic.
-
-    Attributes:
-        keys: of rows to send as the source has them.
-        extra: of rows that only the copy has: they are deleted unless the source has them now.
-    """
+    """An order to send rows again; keys are JSON, as in the changelog topic."""
 
     id: str
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # of rows to send as the source has them
+    # of rows that only the copy has: they are deleted unless the source has them now
     extra: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:

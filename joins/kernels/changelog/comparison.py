@@ -129,20 +129,13 @@ class RecordDigests:
 
 @dataclass(frozen=True, slots=True)
 class CopyStates:
-    """What the keys of a copy were between two positions.
+    """What the keys of a copy were between two positions."""
 
-    Attributes:
-        present: row hashes of all states in which a row is there.
-        keys: keys of these states, sorted.
-        lasting: indices of records whose keys have a row in every state.
-        changing: number of keys with several states.
-    """
-
-    present: Hashes
-    keys: Hashes
-    lasting: npt.NDArray[np.int64]
+    present: Hashes  # row hashes of all states in which a row is there
+    keys: Hashes  # keys of these states, sorted
+    lasting: npt.NDArray[np.int64]  # indices of records whose keys have a row in every state
     lasting_keys: Hashes
-    changing: int
+    changing: int  # number of keys with several states
 
     def differing(self, source: RowDigests) -> Mask:
         """Rows of the source that equal no state."""
