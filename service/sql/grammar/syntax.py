@@ -170,11 +170,23 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotNode:
+    """`LATERAL SNAPSHOT(input => TABLE t, …)` of Flink 2.4, without its table.
+
+    `arguments` has the constant arguments under their names in lower case.
+    """
+
+    on_time: Name | None
+    arguments: dict[str, Node]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
-    `time` is None for PROCTIME(). `condition` is None after a comma and with ON TRUE: it is in
-    WHERE.
+    `time` is None for PROCTIME() and for LATERAL SNAPSHOT. `condition` is None after a comma and
+    with ON TRUE: it is in WHERE.
     """
 
     relation: Relation
@@ -182,6 +194,7 @@ class TemporalJoinClause:
     time: Reference | None
     condition: Node | None
     at: int
+    snapshot: SnapshotNode | None = None
 
 
 @dataclass(frozen=True, slots=True)

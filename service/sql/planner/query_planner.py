@@ -41,6 +41,7 @@ from service.sql.planner.join_planner import (
     conjuncts,
     is_key,
     is_own_clock,
+    snapshot_warnings,
     system_time,
 )
 from service.sql.planner.relations import (
@@ -305,6 +306,8 @@ class QueryPlanner:
         self.windows.refuse_join(node.at)
         self._check_alias(scope, node.relation.alias)
         side = self._dimension_side(node.relation)
+        if node.snapshot is not None:
+            self.warnings += snapshot_warnings(self.script, side.relation, node.snapshot)
         time = None if is_own_clock(scope, side.relation, node) else system_time(scope, node)
         side = replace(side, relation=_without_time(side.relation))
         joined = NameScope(self.script, (*scope.relations, side.relation))
