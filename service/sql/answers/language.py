@@ -154,6 +154,9 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "state_ttl => INTERVAL '1' DAY)) AS x ON s.id = x.id;",
         "a view as dimension": "CREATE VIEW v AS SELECT id FROM d WHERE name <> 'x'; INSERT INTO o "
         "SELECT s.id FROM s JOIN v FOR SYSTEM_TIME AS OF s.p ON s.id = v.id;",
+        "a view of the newest rows (ROW_NUMBER() … = 1)": "CREATE VIEW v AS SELECT id FROM (SELECT "
+        "id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY at DESC) AS n FROM d) WHERE n = 1; INSERT "
+        "INTO o SELECT s.id FROM s JOIN v FOR SYSTEM_TIME AS OF s.p ON s.id = v.id;",
         "CROSS JOIN UNNEST(array)": "INSERT INTO o SELECT s.id FROM s CROSS JOIN UNNEST(tags) AS t "
         "(tag) WHERE tag <> 'x';",
         "LEFT JOIN UNNEST(array) … ON TRUE": "INSERT INTO o SELECT s.id FROM s LEFT JOIN "

@@ -238,6 +238,11 @@ CREATE TABLE b (bk STRING, bv INT, bts TIMESTAMP(3), WATERMARK FOR bts AS bts) W
     'format' = 'json'
 );
 CREATE TABLE sink (pk STRING, pv INT, bk STRING, bv INT) WITH ('connector' = 'blackhole');
+-- rates_history
+CREATE TABLE rates_history (currency STRING, conversion_rate DECIMAL(32, 2), update_time TIMESTAMP(3), came AS PROCTIME(), WATERMARK FOR update_time AS update_time) WITH (
+    'connector' = 'kafka', 'topic' = 'rates', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json'
+);
+CREATE TABLE priced (id BIGINT, rate DECIMAL(32, 2)) WITH ('connector' = 'blackhole');
 -- out_bigint
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
 -- out_bigint_string
