@@ -201,7 +201,7 @@ class TemporalJoinClause:
 class UnnestClause:
     """`CROSS JOIN UNNEST(value) AS alias (columns)`, or LEFT JOIN … ON TRUE.
 
-    Without `columns`, the names are a ROW's fields, or EXPR$0.
+    Without `columns`, the names are a ROW's fields, or that of the alias, or EXPR$0.
     """
 
     value: Node

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, Unnest
 from joins.plan.types import (
+    Cast,
     Column,
     Expression,
     Member,
@@ -77,7 +78,7 @@ class UnnestPlanner:
         is_scalar = len(value.type.members) == 1 and members == value.type.members
         columns = []
         for at, member in enumerate(members):
-            name = f"EXPR${at}" if is_scalar else member.name
+            name = (node.alias.text or f"EXPR${at}") if is_scalar else member.name
             if node.columns is not None:
                 name = node.columns[at].text
             nullable = outer or member.nullable
@@ -148,6 +149,8 @@ class JoinPlanner:
             else:
                 rest.append(planner.condition(part, "an ON condition"))
         if not keys:
+            keys, rest = self._other_keys(planner, conditions, rest)
+        if not keys:
             raise self._no_key(node)
         rest += filters
         condition = planner.conjunction("AND", rest, node.at).expression if rest else None
@@ -169,7 +172,46 @@ class JoinPlanner:
             f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
         )
 
-    def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
+    def _other_keys(
+        self, planner: ExpressionPlanner, conditions: Sequence[Node], rest: list[Typed]
+    ) -> tuple[list[KeyPair], list[Typed]]:
+        """Keys of a join without a bare equality, and the conditions that each match must meet.
+
+        A constant is the key of every record. A CAST of an integer column is a condition, and the
+        only value of the column that can meet it is the key.
+        """
+        keys = [self._key(planner, part, constant=True) for part in conditions]
+        if any(keys):
+            pairs = zip(keys, rest, strict=True)
+            return [k for k in keys if k is not None], [c for k, c in pairs if k is None]
+        casts = (self._uncast_key(planner, part) for part in conditions)
+        return [key for key in casts if key is not None], rest
+
+    def _uncast_key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
+        if not isinstance(node, FunctionCall) or node.name != "=":
+            return None
+        for own, other in (node.arguments, node.arguments[::-1]):
+            cast, probe = planner.plan(own).expression, planner.plan(other)
+            if not isinstance(cast, Cast) or not isinstance(cast.operand, Column):
+                continue
+            of_own = cast.operand.relation == self.dimension.source
+            used = set(relations_of(probe.expression))
+            if not of_own or cast.operand.type.name not in INTEGERS:
+                continue
+            if not used or self.dimension.source in used:
+                continue
+            column = ScopeColumn(cast.operand.name, cast.operand.type, nullable=True)
+            if cast.type == STRING and probe.type == STRING:
+                value = planner.cast(probe, column.type, safe=True)
+                return KeyPair(value.expression, column.name)
+            if is_lossless(column.type, cast.type) and _is_exact(probe.type):
+                return self._pair(planner, probe, column, null_safe=False)
+        return None
+
+    def _key(
+        self, planner: ExpressionPlanner, node: Node, *, constant: bool = False
+    ) -> KeyPair | None:
+        """The key of an equality with earlier relations, or with a `constant`."""
         if not isinstance(node, FunctionCall) or node.name not in _KEY_OPERATORS:
             return None
         for own, other in (node.arguments, node.arguments[::-1]):
@@ -178,8 +220,9 @@ class JoinPlanner:
                 continue
             probe = planner.plan(other)
             used = set(relations_of(probe.expression))
-            if used and self.dimension.source not in used:
-                return self._pair(planner, probe, column, null_safe=node.name == _NULL_SAFE)
+            if probe.is_bare_null or bool(used) == constant or self.dimension.source in used:
+                continue
+            return self._pair(planner, probe, column, null_safe=node.name == _NULL_SAFE)
         return None
 
     def _own_column(self, node: Node) -> ScopeColumn | None:
