@@ -124,6 +124,12 @@ function letters(job, { dead_letters: found }) {
   return [h("strong", { class: "warn" }, count(found)), " · ", link];
 }
 
+function verifiedTable(verified) {
+  if (!Number.isFinite(verified?.at_ms)) return null;
+  const found = verified.differences ? many(verified.differences, "difference") : "equal";
+  return `${found}, ${many(verified.rows, "row")}, ${duration(Date.now() - verified.at_ms)} ago`;
+}
+
 function freshness(ages) {
   const found = Object.entries(ages ?? {});
   if (!found.length) return null;
@@ -162,6 +168,7 @@ function dimensionPanel(dimension, watch) {
       ["lag of its topic", Number.isFinite(dimension.lag_records) ? many(dimension.lag_records, "record") : null],
       ["behind the database", Number.isFinite(delay) ? duration(delay) : null],
       ["as of", asOfTable(dimension.freshness)],
+      ["verified", verifiedTable(dimension.verified)],
       ["streamed changes", count(dimension.streamed_records)],
       ["version", count(dimension.changelog_version)],
       ["version at opening", watch.job.versions_at_open?.[dimension.name] ?? null],
