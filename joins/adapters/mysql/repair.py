@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from joins.adapters.mysql.chunks import rows_where
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
 from joins.adapters.mysql.position import begin_read
 from joins.adapters.mysql.row_images import Row, wire_rows
@@ -70,6 +69,8 @@ def read_rows_at(
     config: MysqlConnectionConfig, table: CapturedTable, epoch: int, repair: Repair
 ) -> RowsAt:
     """One consistent read; RepairError if the table has none, else errors of `connected`."""
+    from joins.adapters.mysql.chunks import rows_where  # it loads a compiler
+
     columns = table.primary_key
     rows: list[pa.RecordBatch] = []
     with connected(config) as connection:

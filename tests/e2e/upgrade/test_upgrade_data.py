@@ -1,8 +1,8 @@
 """What an older version has left on disk goes on under this one, from each phase.
 
-The archive was made by the version of 27 November 2026 (`tests/support/recorded.py`), the oldest one
-whose data is read: names in plans, checkpoints, stored faults and tables are its names. It lies at
-another place now, so the database is another server to its jobs: a copy that was going on begins
+The archive was made by the version of 27 November 2026 (`tests/support/recorded.py`), the oldest
+one whose data is read: names in plans, checkpoints, stored faults and tables are its names. It lies
+at another place now, so the database is another server to its jobs: a copy that was going on begins
 again, and a job that has joined copies again while it joins.
 """
 
