@@ -108,7 +108,7 @@ class Verification(Generic[Chunk]):
             raise VerificationError(
                 f'table "{self._states.dimension.name}" is being copied, so there is nothing to '
                 "compare yet",
-                hint="Verify it when the copy is complete: sluice wait JOB join.",
+                hint="Verify it when the copy is complete; sluice jobs ls shows that.",
             )
         files = self._files(first, state)
         is_whole = len(chosen) == len(every)

@@ -151,7 +151,7 @@ def _followed(layout: JobLayout, dimension: Dimension) -> SourceState | DeltaFee
             return state
     raise VerificationError(
         f'table "{dimension.name}" is being copied, so there is nothing to compare yet',
-        hint="Verify it when the copy is complete: sluice wait JOB join.",
+        hint=f"Verify it when the copy is complete: sluice wait {layout.job_dir.name} join.",
     )
 
 
