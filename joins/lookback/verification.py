@@ -24,6 +24,7 @@ from joins.kernels.changelog.comparison import (
     Place,
     RecordDigests,
     RowDigests,
+    hashes_of,
     is_before,
     states_between,
 )
@@ -182,7 +183,7 @@ class Verification(Generic[Chunk]):
             table = pa.Table.from_batches([batch])
             if chunks is not None:
                 keys = table.select(self._key)
-                kept = np.isin(RowDigests.of(keys, self._key, self._key).key, source.key)
+                kept = np.isin(hashes_of(keys, self._key), source.key)
                 for chunk in chunks:
                     inside = self._read.keys_in(keys, chunk)
                     if inside is None:
@@ -202,8 +203,8 @@ class Verification(Generic[Chunk]):
             if not np.isin(part.key, keys).any():
                 continue
             for rows in self._read.rows(chunk, self._without):
-                digests = RowDigests.of(rows, self._key, self._columns)
-                parts_of_keys.append(rows.filter(pa.array(np.isin(digests.key, keys))))
+                kept = np.isin(hashes_of(rows, self._key), keys)
+                parts_of_keys.append(rows.filter(pa.array(kept)))
         nothing = self._states.no_rows().select(self._columns)
         return pa.concat_tables([nothing, *(rows.select(self._columns) for rows in parts_of_keys)])
 
@@ -249,8 +250,7 @@ class Verification(Generic[Chunk]):
         parts = [self._states.scan.empty(names)]
         for batch in self._states.scan.rows(files, names, NO_MARK):
             table = pa.Table.from_batches([batch])
-            digests = RowDigests.of(table, self._key, self._key)
-            kept = np.isin(digests.key, keys) & ~state.progress.ignored(table)
+            kept = np.isin(hashes_of(table, self._key), keys) & ~state.progress.ignored(table)
             kept &= is_before([numbers(table, name) for name in POSITION_COLUMNS], high)
             parts.append(table.filter(pa.array(kept)))
         newest = newest_rows(pa.concat_tables(parts), self._key)

@@ -68,8 +68,7 @@ class RowDigests:
 
     @staticmethod
     def of(rows: pa.Table, key: Sequence[str], columns: Sequence[str]) -> "RowDigests":
-        hashed = [hash_rows([_plain(rows.column(n)) for n in names]) for names in (key, columns)]
-        return RowDigests(*hashed)
+        return RowDigests(hashes_of(rows, key), hashes_of(rows, columns))
 
     @staticmethod
     def joined(parts: Iterable["RowDigests"]) -> "RowDigests":
@@ -79,6 +78,11 @@ class RowDigests:
             np.concatenate([nothing, *(part.key for part in kept)]),
             np.concatenate([nothing, *(part.row for part in kept)]),
         )
+
+
+def hashes_of(rows: pa.Table, names: Sequence[str]) -> Hashes:
+    """A hash of these columns by row."""
+    return hash_rows([_plain(rows.column(name)) for name in names])
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
