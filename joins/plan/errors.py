@@ -67,7 +67,7 @@ class SnapshotNeededError(SourceError, fault="snapshot-needed"):
 
 
 class ForeignRecordError(SourceError, fault="foreign-record"):
-    """A record of somebody else's topic is not understood, or cannot follow those before it."""
+    """A record of a foreign topic is not understood, or cannot follow those before it."""
 
     choices: ClassVar[tuple[str, ...]] = ("skip",)
 
@@ -77,7 +77,7 @@ class ForeignRecordError(SourceError, fault="foreign-record"):
 
 
 class SnapshotUnprovenError(SourceError, fault="snapshot-unproven"):
-    """A table in somebody else's topic may never be shown to be complete; the rest goes on."""
+    """A table in a foreign topic may never be shown to be complete; the rest goes on."""
 
     choices: ClassVar[tuple[str, ...]] = ("complete",)
 

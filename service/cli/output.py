@@ -174,7 +174,7 @@ def show(*renderables: RenderableType) -> None:
     for renderable in renderables:
         with screen.capture() as capture:
             screen.print(renderable)
-        for line in capture.get().splitlines():
+        for line in capture.get().removesuffix("\n").split("\n"):
             typer.echo(line.rstrip(), color=screen.is_terminal)
 
 

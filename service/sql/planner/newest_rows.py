@@ -35,7 +35,7 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class NewestRows:
+class KeyedView:
     """A view of the newest rows as a table with a key; `time` is what orders them.
 
     `time` is None where the table has the key already, so that each row is the newest.
@@ -72,7 +72,7 @@ def newest_rows(
     table: Table,
     columns: Sequence[ScopeColumn],
     filters: Sequence[Typed],
-) -> NewestRows:
+) -> KeyedView:
     """The view as its table with the key of PARTITION BY; other views are refused."""
     conditions = [part for each in filters for part in _conjuncts(each)]
     rest = tuple(each for each in conditions if not _is_first(each.expression))
@@ -98,7 +98,7 @@ def newest_rows(
     names = [each.name for each in of_key if isinstance(each, Column)]
     physical = {field.name for field in table.fields}
     if table.primary_key and set(table.primary_key) <= set(names):
-        return NewestRows(table, tuple(shown), rest, None)
+        return KeyedView(table, tuple(shown), rest, None)
     _check_topic(script, rank, view, table)
     if len(names) < len(of_key) or not set(names) <= physical or not names:
         raise _refused(
@@ -122,11 +122,11 @@ def newest_rows(
         replace(each, nullable=each.nullable and each.name not in key) for each in table.fields
     )
     keyed = replace(table, primary_key=key, fields=fields)
-    return NewestRows(keyed, tuple(shown), rest, rank.time)
+    return KeyedView(keyed, tuple(shown), rest, rank.time)
 
 
 def check_time(
-    script: Script, node: TemporalJoinClause, newest: NewestRows, time: Column | None
+    script: Script, node: TemporalJoinClause, newest: KeyedView, time: Column | None
 ) -> None:
     """Require the join's kind of time to be that which orders the rows of a key."""
     if newest.time is None:
@@ -149,7 +149,7 @@ def check_time(
         )
 
 
-def newest_rows_text(view: Name, newest: NewestRows) -> str:
+def newest_rows_text(view: Name, newest: KeyedView) -> str:
     key, table = ", ".join(newest.table.primary_key), newest.table.name
     return (
         f'View "{view.text}" has the newest row of each ({key}): table "{table}" is joined as if '

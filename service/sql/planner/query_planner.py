@@ -46,7 +46,7 @@ from service.sql.planner.join_planner import (
     system_time,
 )
 from service.sql.planner.newest_rows import (
-    NewestRows,
+    KeyedView,
     Rank,
     check_time,
     newest_rows,
@@ -125,7 +125,7 @@ class _DimensionSide:
     table: Table
     relation: ScopeRelation
     filters: tuple[Typed, ...] = ()
-    newest: NewestRows | None = None
+    newest: KeyedView | None = None
 
 
 @dataclass(slots=True)
