@@ -185,5 +185,5 @@ def _not_comparable(dimension: Dimension) -> VerificationError:
         )
     return VerificationError(
         f"{name} is a copy of a {source.kind} table, which is not compared",
-        hint="Compare the rows of sluice tables rows with the source by a query of your own.",
+        hint="Compare what sluice table shows with the source by a query of your own.",
     )
