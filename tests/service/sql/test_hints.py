@@ -22,6 +22,12 @@ TIMED = (
     "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'kafka', 'topic' = 'e', "
     "'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json');\n"
 )
+VERSIONED = (
+    "CREATE TABLE v (id BIGINT PRIMARY KEY NOT ENFORCED, ts TIMESTAMP(3), "
+    "WATERMARK FOR ts AS ts) WITH ('connector' = 'upsert-kafka', 'topic' = 'v', "
+    "'properties.bootstrap.servers' = 'broker:9092', 'key.format' = 'json', "
+    "'value.format' = 'json');\n"
+)
 SINK = "CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');\n"
 INSERT = f"INSERT INTO o SELECT s.k {JOIN};\n"
 WINDOW = "INSERT INTO o SELECT COUNT(*) FROM TABLE({}) GROUP BY window_start, window_end;"
@@ -100,6 +106,17 @@ STATEMENTS = {
         TABLES + SINK + "INSERT INTO o SELECT s.k FROM s ",
         "JOIN LATERAL TABLE(d(s.p)) AS d ON s.k = d.id",
         ";",
+    ),
+    "snapshot": (
+        TABLES + VERSIONED + SINK + "INSERT INTO o SELECT s.k FROM s ",
+        "JOIN LATERAL SNAPSHOT(input => TABLE v, on_time => DESCRIPTOR(ts)) AS v ON s.k = v.id",
+        ";",
+    ),
+    "newest_rows": (
+        TABLES + VERSIONED + SINK + "CREATE VIEW w AS SELECT id FROM (SELECT *, ",
+        "ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n",
+        " FROM v) WHERE n = 1; INSERT INTO o SELECT s.k FROM s JOIN w FOR SYSTEM_TIME AS OF s.p "
+        "AS w ON s.k = w.id;",
     ),
     "with": (
         TIMED + SINK,
