@@ -558,6 +558,9 @@ class AggregateKind(StrEnum):
     LAST_VALUE = "LAST_VALUE"
 
 
+IN_ORDER_OF_ARRIVAL = (AggregateKind.LISTAGG, AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE)
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate of a window."""

@@ -21,14 +21,19 @@ from joins.kernels.windows.sessions import fire_sessions
 from joins.kernels.windows.spec import Groups, Rows, WindowSpec
 from joins.kernels.windows.state import (
     DUE,
+    END,
     IS_LATE,
+    KEEP,
     LATE,
+    START,
     WatermarkAdvance,
     WindowFiring,
     by_steps,
     by_window,
     column,
     joined,
+    keeps,
+    key_names,
     living,
     merged,
     numbers,
@@ -70,6 +75,8 @@ def fire(
         sessions = fire_sessions(spec, old, new, advance)
         out, kept, late = ordered(spec, sessions.emissions), sessions.state, sessions.late
     else:
+        if spec.carries:
+            new = pa.concat_tables([_carried(spec, old, new, advance), new]).combine_chunks()
         fixed = _Fixed(spec, old, new, advance)
         out, kept, late = ordered(spec, fixed.emissions()), fixed.kept(), LATE.empty_table()
     return Fired(out.rows, out.kinds, out.watermarks, kept, spec.merges, late)
@@ -174,6 +181,45 @@ class _Fixed:
             2 * rows + second,
             watermarks,
         )
+
+
+def _carried(spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance) -> pa.Table:
+    """Contents of the windows that fire, as a part of the next window that begins with them.
+
+    They go on from window to window up to the first one that does not fire.
+    """
+    names = state_schema(spec).names
+    on_time = new.filter(pc.invert(column(new, IS_LATE))).select(names)
+    parts = pa.concat_tables([old.select(names), on_time]).combine_chunks()
+    due = numbers(parts, DUE)
+    fires = (due > advance.before_ms) & (due <= advance.after_ms)
+    parts = parts.filter(pa.array(fires))
+    parts = merged(spec, parts, by_window(spec, parts))
+    keys = [column(parts, name) for name in key_names(spec)]
+    codes = Groups.of([numbers(parts, START), *keys], parts.num_rows).codes
+    order = np.lexsort([numbers(parts, END), codes])
+    codes = codes[order]
+    sums = running(spec, parts.take(pa.array(order)), codes)
+    starts, ends = numbers(sums, START), numbers(sums, END)
+    last = starts + spec.size_ms
+    # The first end behind the watermark; the watermark may be the end of time.
+    reached = np.minimum(advance.after_ms, last - 1) + 1 - starts
+    waits = np.minimum(last, starts + (reached // spec.slide_ms + 1) * spec.slide_ms)
+    follows = np.append(codes[1:] == codes[:-1], False)[: len(codes)]
+    until = np.where(follows, np.roll(ends, -1), waits)
+    count = (until - ends) // spec.slide_ms
+    of = np.repeat(np.arange(len(count)), count)
+    further = np.arange(len(of)) - (np.cumsum(count) - count)[of] + 1
+    at = ends[of] + further * spec.slide_ms
+    carried = sums.take(pa.array(of))
+    values = {END: at, DUE: at - 1, KEEP: keeps(at - 1, spec.lateness_ms)}
+    for name, numbered in values.items():
+        place = carried.schema.get_field_index(name)
+        carried = carried.set_column(place, carried.schema.field(place), pa.array(numbered))
+    place = [pa.nulls(len(of), each.type) for each in LATE]
+    schema = partial_schema(spec)
+    late = pa.repeat(pa.scalar(False), len(of))
+    return pa.table([*carried.columns, late, *place], schema=schema)
 
 
 def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:

@@ -93,7 +93,11 @@ class _TimedRows:
             steps.append(counts)
         groups = Groups.of([*steps, *part.keys], len(living))
         firsts = groups.firsts()
-        windows = self._back_from(latest[firsts], counts[firsts])
+        skipped = None
+        if self.spec.carries:
+            skipped = (counts[firsts] - 1) * self.spec.slide_ms
+            counts = np.minimum(counts, 1)
+        windows = self._back_from(latest[firsts], counts[firsts], skipped)
         return part._table(groups, windows, late=False)
 
     def _window_by_window(self, latest: Rows, counts: Rows) -> pa.Table:

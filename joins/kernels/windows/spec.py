@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from joins.plan.errors import ExpressionError
 from joins.plan.plan import (
+    IN_ORDER_OF_ARRIVAL,
     AggregateKind,
     DeltaSink,
     JoinPlan,
@@ -126,7 +127,6 @@ def _dense(codes: Rows, room: int) -> tuple[Rows, int]:
 
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
-_IN_ORDER = (AggregateKind.LISTAGG, AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +217,19 @@ class WindowSpec:
 
     @property
     def lists_rows(self) -> bool:
-        return any(item.function in _IN_ORDER for item in self.aggregates)
+        return any(item.function in IN_ORDER_OF_ARRIVAL for item in self.aggregates)
 
     @property
     def grows(self) -> bool:
         return self.kind is WindowKind.CUMULATE
+
+    @property
+    def carries(self) -> bool:
+        """True if a row is added to its first window alone, whose contents go on to the next one.
+
+        Otherwise it is added to each of its windows, so that all list it in the order of arrival.
+        """
+        return self.grows and not self.lists_rows
 
     @property
     def merges(self) -> bool:

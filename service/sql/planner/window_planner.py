@@ -148,6 +148,17 @@ def open_window(
     return window
 
 
+def check_count(script: Script, window: OpenWindow, hint: str) -> None:
+    """Refuse a window whose rows are kept once for each of their windows, if these are too many."""
+    count = window.size_ms // (window.slide_ms or window.size_ms)
+    if count > MAX_WINDOWS_OF_A_ROW:
+        raise script.error(
+            window.at,
+            f"a row is in {count:,} windows of {window.kind}, more than {MAX_WINDOWS_OF_A_ROW:,}",
+            hint=hint,
+        )
+
+
 def with_window_columns(
     script: Script, relation: ScopeRelation, window: OpenWindow
 ) -> ScopeRelation:
@@ -290,13 +301,8 @@ def _check_sizes(script: Script, window: OpenWindow) -> None:
             f"{slide_ms} ms",
             hint=f"{window.kind} takes the {step} first, then the size.",
         )
-    if window.size_ms // slide_ms > MAX_WINDOWS_OF_A_ROW:
-        raise script.error(
-            window.at,
-            f"a row is in {window.size_ms // slide_ms:,} windows of {window.kind}, more than "
-            f"{MAX_WINDOWS_OF_A_ROW:,}",
-            hint="Use a longer step." if grows else "Use a longer slide.",
-        )
+    if not grows:
+        check_count(script, window, "Use a longer slide.")
     apart_ms = window.size_ms if grows else slide_ms
     if abs(window.offset_ms) >= apart_ms and window.kind is not WindowKind.SESSION:
         raise script.error(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from joins.plan.plan import DimensionJoin, Unnest, Windowing, WindowKind
+from joins.plan.plan import IN_ORDER_OF_ARRIVAL, DimensionJoin, Unnest, Windowing, WindowKind
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.syntax import GroupBy, Select, Star, TemporalJoinClause, WindowNode
@@ -18,6 +18,7 @@ from service.sql.planner.window_planner import (
     GroupWindow,
     OpenWindow,
     assigned,
+    check_count,
     lateness_ms,
     open_window,
     places,
@@ -136,6 +137,9 @@ class WindowStage:
         columns = [replace(column, time=None) for column in selected(planner)]
         if group_by.having is not None:
             self.having.append(planner.condition(group_by.having, "the HAVING condition"))
+        if any(each.function in IN_ORDER_OF_ARRIVAL for each in planner.aggregates):
+            names = ", ".join(IN_ORDER_OF_ARRIVAL)
+            check_count(self.script, window, f"Use a longer step, or no {names}.")
         self.window = None
         self.windowing = Windowing(
             kind=window.kind,
