@@ -230,11 +230,12 @@ class WindowNode:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """GROUP BY, with its HAVING."""
+    """GROUP BY, with its HAVING; `sets` are the keys of each grouping set, empty without any."""
 
     keys: tuple[Node, ...]
     having: Node | None
     at: int
+    sets: tuple[tuple[Node, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

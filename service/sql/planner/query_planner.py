@@ -237,7 +237,7 @@ class QueryPlanner:
             key = group_window(self.script, select.group_by)
             if key is not None:
                 self.windows.open_key(key, scope)
-            columns = self.windows.group(scope, select, select.group_by, selected)
+            columns = self.windows.group(scope, select, select.group_by, selected, self.unnests)
         self.warnings += check_order(self.script, select, columns, scope)
         return columns
 

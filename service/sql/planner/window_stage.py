@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from joins.plan.plan import IN_ORDER_OF_ARRIVAL, DimensionJoin, Unnest, Windowing, WindowKind
+from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.syntax import GroupBy, Select, Star, TemporalJoinClause, WindowNode
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.planner.aggregate_planner import (
     GroupedPlanner,
+    Grouping,
     group_keys,
     is_of_window,
-    output_keys,
 )
+from service.sql.planner.grouping_sets import numbers_of_sets
 from service.sql.planner.window_planner import (
     GroupWindow,
     OpenWindow,
@@ -117,9 +119,17 @@ class WindowStage:
         return False
 
     def group(
-        self, scope: NameScope, select: Select, group_by: GroupBy, selected: Selected
+        self,
+        scope: NameScope,
+        select: Select,
+        group_by: GroupBy,
+        selected: Selected,
+        unnests: list[Unnest],
     ) -> list[ScopeColumn]:
-        """Aggregate the window; `selected` plans the select list."""
+        """Aggregate the window; `selected` plans the select list.
+
+        `unnests` gets the step that makes a row for each of several grouping sets.
+        """
         window = self.window
         if window is None:
             what = "without a window keeps a result for every key"
@@ -131,8 +141,10 @@ class WindowStage:
                 raise self.script.error(
                     item.at, "* beside GROUP BY", hint="List the keys and the aggregates."
                 )
-        keys = group_keys(self.script, scope, window, group_by, self.key)
-        planner = GroupedPlanner(scope, keys, window, self.key)
+        grouping = group_keys(self.script, scope, window, group_by, self.key)
+        if grouping.sets:
+            unnests.append(numbers_of_sets(len(grouping.sets)))
+        planner = GroupedPlanner(scope, grouping, window, self.key)
         self.key = None
         columns = [replace(column, time=None) for column in selected(planner)]
         if group_by.having is not None:
@@ -146,13 +158,23 @@ class WindowStage:
             size_ms=window.size_ms,
             time=window.time,
             time_type=window.time_type,
-            keys=output_keys(keys),
+            keys=grouping.output_keys(),
             aggregates=planner.aggregates,
             slide_ms=window.slide_ms,
             offset_ms=window.offset_ms,
-            lateness_ms=lateness_ms(self.script, window, self.settings),
+            lateness_ms=self._lateness_ms(window, grouping),
         )
         return columns
+
+    def _lateness_ms(self, window: OpenWindow, grouping: Grouping) -> int:
+        lateness = lateness_ms(self.script, window, self.settings)
+        if lateness and grouping.sets:
+            raise self.script.error(
+                window.at,
+                f"{ALLOW_LATENESS} gives updates, and no column of a result tells its grouping set",
+                hint=f"Write RESET '{ALLOW_LATENESS}'.",
+            )
+        return lateness
 
     def assigned(self, values: list[Typed], unnests: list[Unnest]) -> list[Typed]:
         """The `values` over rows instead of over a window without an aggregate.

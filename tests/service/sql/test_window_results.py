@@ -50,6 +50,37 @@ RESULTS = {
             (1, 8, Decimal("8.000000"), 8, 8, "a", 1),
         },
     ),
+    "rollup": (
+        "a TIMESTAMP(3), k STRING, n INT, g BIGINT, x BIGINT",
+        "INSERT INTO o SELECT window_start, k, n, GROUPING_ID(k, n), COUNT(*) "
+        f"FROM TABLE({TUMBLE}) {BOUNDS}, ROLLUP (k, n)",
+        {
+            (at(0), "a", 1, 0, 1),
+            (at(0), "a", 4, 0, 1),
+            (at(0), "b", 2, 0, 1),
+            (at(0), "a", None, 1, 2),
+            (at(0), "b", None, 1, 1),
+            (at(0), None, None, 3, 3),
+            (at(10), "a", None, 0, 1),
+            (at(10), None, 8, 0, 1),
+            (at(10), "a", None, 1, 1),
+            (at(10), None, None, 1, 1),
+            (at(10), None, None, 3, 2),
+        },
+    ),
+    "grouping_sets_count_values_of_keys_that_they_lack": (
+        "k STRING, x BIGINT, y INT, g BIGINT",
+        "INSERT INTO o SELECT k, COUNT(k), SUM(n), GROUPING(k) "
+        f"FROM TABLE({HOP}) {BOUNDS}, GROUPING SETS ((k), ()) HAVING window_start = TIMESTAMP "
+        "'1970-01-01 00:00:05'",
+        {("a", 2, 4, 0), (None, 0, 8, 0), (None, 2, 12, 1)},
+    ),
+    "equal_grouping_sets_have_a_row_each": (
+        "x BIGINT, y BIGINT",
+        "INSERT INTO o SELECT GROUP_ID(), COUNT(*) "
+        f"FROM TABLE({TUMBLE}) WHERE n > 4 {BOUNDS}, GROUPING SETS ((), ())",
+        {(0, 1), (1, 1)},
+    ),
     "filter_and_having": (
         "k STRING, x INT",
         f"INSERT INTO o SELECT k, SUM(n) FILTER (WHERE n > 1) FROM TABLE({TUMBLE}) "
