@@ -100,6 +100,9 @@ def _roots(made: JoinPlan) -> Iterator[Expression]:
         for item in made.window.aggregates:
             found += [item.argument, item.where]
         found.append(made.window.having)
+        if made.window.rank is not None:
+            found += [*made.window.rank.partition, made.window.rank.having]
+            found += [key.expression for key in made.window.rank.order]
     found += [column.expression for column in made.output]
     yield from (root for root in found if root is not None)
 

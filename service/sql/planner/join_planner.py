@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, Unnest
 from joins.plan.types import (
+    Call,
     Cast,
     Column,
     Expression,
@@ -458,6 +459,14 @@ def conjuncts(node: Node) -> Iterator[Node]:
             pending.extend(reversed(current.arguments))
         else:
             yield current
+
+
+def split(typed: Typed) -> list[Typed]:
+    """The conditions that AND joins."""
+    expression = typed.expression
+    if not isinstance(expression, Call) or expression.function != "AND":
+        return [typed]
+    return [part for e in expression.arguments for part in split(replace(typed, expression=e))]
 
 
 def relations_of(expression: Expression) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Windows of a plan: sizes, time attribute, added columns; windows in GROUP BY."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
@@ -224,19 +224,18 @@ def _row_time(window: OpenWindow) -> Expression:
 def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Expression:
     if isinstance(expression, Column):
         return bounds[expression.name] if expression.relation == WINDOW else expression
+    return with_parts(expression, lambda part: _with_bounds(part, bounds))
+
+
+def with_parts(expression: Expression, changed: Callable[[Expression], Expression]) -> Expression:
+    """`expression` with `changed` applied to its operands."""
     if isinstance(expression, Cast):
-        return replace(expression, operand=_with_bounds(expression.operand, bounds))
+        return replace(expression, operand=changed(expression.operand))
     if isinstance(expression, Call):
-        parts = tuple(_with_bounds(part, bounds) for part in expression.arguments)
-        return replace(expression, arguments=parts)
+        return replace(expression, arguments=tuple(map(changed, expression.arguments)))
     if isinstance(expression, Case):
-        branches = tuple(
-            (_with_bounds(condition, bounds), _with_bounds(value, bounds))
-            for condition, value in expression.branches
-        )
-        otherwise = expression.otherwise
-        if otherwise is not None:
-            otherwise = _with_bounds(otherwise, bounds)
+        branches = tuple((changed(c), changed(value)) for c, value in expression.branches)
+        otherwise = None if expression.otherwise is None else changed(expression.otherwise)
         return replace(expression, branches=branches, otherwise=otherwise)
     return expression
 
