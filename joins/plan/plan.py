@@ -490,11 +490,14 @@ class KeyPair:
     """One equality of an ON clause; the planner has cast both sides to one type."""
 
     probe: Expression  # an expression over the relations to the left
+    # a column, or the name that `computed` has in the index
     dimension_column: str
     null_safe: bool = False  # `IS NOT DISTINCT FROM`: NULL matches only NULL
     # for a null-safe pair, `probe` before a cast that gives NULL for values that the column cannot
     # have; such a value matches nothing. None without such a cast.
     uncast: Expression | None = None
+    # over the columns of the dimension; None for a bare column
+    computed: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

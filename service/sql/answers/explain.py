@@ -360,6 +360,8 @@ def _dimension_source(source: DimensionSource) -> str:
 def _key(alias: str, key: KeyPair) -> str:
     """The equality as written; then the lookup expression, if a cast may lose a value."""
     column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
+    if key.computed is not None:
+        column = expression_text(key.computed)
     if not key.null_safe:
         return f"{value} = {column}"
     if key.uncast is None:

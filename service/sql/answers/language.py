@@ -143,6 +143,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         f" JOIN d {_DIM}",
         "JOIN d FOR SYSTEM_TIME AS OF s.rowtime": "INSERT INTO o SELECT s.id FROM s JOIN d "
         "FOR SYSTEM_TIME AS OF s.ts ON s.id = d.id;",
+        "ON LOWER(d.name) = s.k": "INSERT INTO o SELECT s.id FROM s JOIN d FOR SYSTEM_TIME AS OF "
+        "s.p ON LOWER(d.name) = s.k;",
         "LATERAL TABLE(d(s.proctime))": "INSERT INTO o SELECT s.id FROM s, LATERAL TABLE(d(s.p)) "
         "AS d WHERE s.id = d.id;",
         "LATERAL SNAPSHOT(input => TABLE d)": "INSERT INTO o SELECT s.id FROM s JOIN LATERAL "

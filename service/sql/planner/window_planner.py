@@ -1,13 +1,11 @@
 """Windows of a plan: sizes, time attribute, added columns; windows in GROUP BY."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
 from joins.plan.types import (
     Call,
-    Case,
-    Cast,
     Column,
     Constant,
     Expression,
@@ -15,6 +13,7 @@ from joins.plan.types import (
     SqlType,
     TypeName,
     array_type,
+    with_parts,
 )
 from service.sql.catalog.option_values import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
@@ -225,19 +224,6 @@ def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Ex
     if isinstance(expression, Column):
         return bounds[expression.name] if expression.relation == WINDOW else expression
     return with_parts(expression, lambda part: _with_bounds(part, bounds))
-
-
-def with_parts(expression: Expression, changed: Callable[[Expression], Expression]) -> Expression:
-    """`expression` with `changed` applied to its operands."""
-    if isinstance(expression, Cast):
-        return replace(expression, operand=changed(expression.operand))
-    if isinstance(expression, Call):
-        return replace(expression, arguments=tuple(map(changed, expression.arguments)))
-    if isinstance(expression, Case):
-        branches = tuple((changed(c), changed(value)) for c, value in expression.branches)
-        otherwise = None if expression.otherwise is None else changed(expression.otherwise)
-        return replace(expression, branches=branches, otherwise=otherwise)
-    return expression
 
 
 def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str]) -> int:

@@ -24,6 +24,7 @@ from joins.plan.types import (
     TypeName,
     array_type,
     row_type,
+    with_parts,
 )
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
@@ -35,7 +36,7 @@ from service.sql.planner.aggregate_planner import is_of_window, window_column
 from service.sql.planner.join_planner import split
 from service.sql.planner.newest_rows import time_attribute
 from service.sql.planner.update_sinks import refuse_unkept
-from service.sql.planner.window_planner import WINDOW_COLUMNS, OpenWindow, check_count, with_parts
+from service.sql.planner.window_planner import WINDOW_COLUMNS, OpenWindow, check_count
 from service.sql.text.script import OUTSIDE, Script
 
 _NUMBER = Column(WINDOW, ROW_NUMBER, BIGINT)
