@@ -146,6 +146,12 @@ STATEMENTS = {
         "INSERT INTO o SELECT COUNT(*) FROM e GROUP BY TUMBLE(ts, INTERVAL '1' DAY);",
         "",
     ),
+    "grouping_sets": (
+        TIMED + SINK,
+        WINDOW.format(f"TUMBLE(TABLE e, DESCRIPTOR(ts), {DAY})")[:-1]
+        + ", GROUPING SETS ((k, n), ()), ROLLUP (t), CUBE ((k, t), n);",
+        "",
+    ),
     "tumble": (TIMED + SINK, WINDOW.format(f"TUMBLE(TABLE e, DESCRIPTOR(ts), {DAY})"), ""),
     "cumulate": (
         TIMED + SINK,
