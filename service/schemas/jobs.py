@@ -355,11 +355,41 @@ class ReportView(Document):
     ]
 
 
+class StatusView(Document):
+    """A job's state for people: the words that list, page and commands show."""
+
+    word: Annotated[
+        str,
+        Field(
+            description="Starting, Copying (89 %), Catching up, Running, Waiting for …, "
+            "Holding (stale), Stalled, Stopping, Stopped, Paused, Finished, Failed or Removing."
+        ),
+    ]
+    tone: Annotated[
+        Literal["bad", "warn", "busy", "good", "rest"],
+        OrNewer,
+        Field(description="How urgent it is: an error, a trouble, on its way, well, at rest."),
+    ]
+    since_ms: Annotated[int, Field(description="When this state began.")]
+    sentence: Annotated[str, Field(description="Why the job is in this state.")]
+    remedy: Annotated[
+        str | None, Field(description="What the operator can do; null if nothing is needed.")
+    ]
+    action: Annotated[
+        Literal["start", "resume", "decide", "dead-letters"] | None,
+        OrNewer,
+        Field(description="What a button beside the remedy does; null without one."),
+    ]
+
+
 class JobSummary(Document):
     """A job in a list."""
 
     id: str
     name: str
+    status: Annotated[
+        StatusView | None, Field(description="The state in words; null of an older program.")
+    ] = None
     state: Annotated[JobState, OrNewer]
     desired_state: Annotated[DesiredState, OrNewer]
     phase: Annotated[Literal["LOAD", "JOIN"] | None, OrNewer]

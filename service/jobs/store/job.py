@@ -138,6 +138,7 @@ class Job:
         restarts: runners started after the first one.
         events_offset: bytes of `events.jsonl` that are already in the store.
         shared_table: the table that the job maintains for other jobs.
+        since_ms: when the newest transition was made; None if it was not read.
     """
 
     id: str
@@ -156,6 +157,7 @@ class Job:
     created_at_ms: int
     updated_at_ms: int
     shared_table: str | None = None
+    since_ms: int | None = None
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
