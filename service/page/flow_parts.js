@@ -37,6 +37,7 @@ function tableParts(tables, lane, job, pulse) {
   const isWhole = channels.length > 0 && complete === channels.length;
   const share = Math.min(...tables.map((each) => percent(each.snapshot.rows_done, each.snapshot.rows_total) ?? 0));
   const version = isOne ? first.index_version ?? first.changelog_version : null;
+  const isBuilt = tables.every((each) => Number.isFinite(each.index_version));
   const to = `table-${first.name}`;
   const part = (id, step, more) => ({ id: `${id}-${lane}`, lane, step, to, ...more });
   const fed = isWhole ? pulse.changes_per_s : pulse.copied_rows_per_s;
@@ -46,25 +47,25 @@ function tableParts(tables, lane, job, pulse) {
         kind: "table",
         title: isOne ? plain(first.name) : `${tables.length} tables`,
         lines: [isOne ? plain(first.source ?? "table") : tables.map((each) => plain(each.name)).join(", ")],
-        tone: "rest",
+        tone: tables.some(({ name }) => faultOf(job, `source ${name}`)) ? "warn" : "rest",
       }),
       part("channels", 1, {
         kind: "changelog",
         title: isWhole ? "Copy complete" : `Copy ${Math.min(share, isWhole ? 100 : 99)} %`,
-        lines: [channels.length ? `${complete} of ${many(channels.length, "channel")} done` : "no channel yet"],
+        lines: [channels.length ? `${complete} of ${many(channels.length, "partition")} done` : "no partition yet"],
         tone: isWhole ? "good" : "busy",
       }),
       part("index", 2, {
         kind: "index",
         title: "Lookup index",
-        lines: [version === null || version === undefined ? "not built yet" : `version ${count(version)}`],
-        tone: Number.isFinite(first.index_version) ? "good" : "rest",
+        lines: [Number.isFinite(version) ? `version ${count(version)}` : isBuilt ? "built" : "not built yet"],
+        tone: isBuilt ? "good" : "rest",
       }),
     ],
     edges: [
       edge(`table-${lane}`, `channels-${lane}`, fed, isWhole ? "changes" : "rows"),
       edge(`channels-${lane}`, `index-${lane}`, isWhole ? pulse.changes_per_s : 0, "changes", isOne ? age(job, first) : null),
-      edge(`channels-${lane}`, "valve", 0, isWhole ? "complete" : "waits"),
+      edge(`channels-${lane}`, "valve", 0, isWhole ? "complete" : "copies"),
       edge(`index-${lane}`, "batches", pulse.records_per_s, ""),
     ],
   };
@@ -77,48 +78,72 @@ function streamParts(job, pulse, lane, isAlone) {
   const size = Number.isFinite(probe?.held_bytes) && held > 0 ? `, ${bytes(probe.held_bytes)}` : "";
   const stages = Object.values(probe?.batch_stages_ms ?? {});
   const took = stages.length ? `, took ${duration(stages.reduce((sum, ms) => sum + ms, 0))}` : "";
-  const isStalled = (job.stalls ?? []).some((stall) => !stall.part.startsWith("source "));
+  const broken = brokenPart(job);
+  const letters = probe?.dead_letters;
+  const isHolding = job.holding?.state === "HOLDING";
+  const hasWindows = Number.isFinite(job.event_time?.window_watermark_ms) || job.event_time?.window_rows > 0;
+  const name = hasWindows ? (isAlone ? "Windows" : "Join, windows") : isAlone ? "Batches" : "Join";
   const part = (id, step, more) => ({ id, lane, step, to: "stream", ...more });
   const parts = [
-    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: "rest" }),
+    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: broken.source ?? "rest" }),
     !isAlone && part("valve", 1, {
-      kind: "valve",
-      title: isOpen ? "Valve open" : "Valve closed",
-      lines: [isOpen ? "records pass" : `${count(held)} held${size}`],
-      tone: isOpen ? "good" : "warn",
+      kind: "wait for the tables",
+      title: isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
+      lines: [isHolding ? "a table is too old" : isOpen ? "records pass" : `${count(held)} wait${size}`],
+      tone: isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),
     part("batches", 2, {
       kind: "join",
-      title: isAlone ? "Batches" : "Join",
+      title: name,
+      badge: letters ? many(letters, "dead letter") : null,
       lines: [Number.isFinite(probe?.batch) ? `batch ${count(probe.batch)}${took}` : "no batch yet"],
-      tone: isStalled ? "warn" : Number.isFinite(probe?.batch) ? "good" : "rest",
+      tone: broken.batches ?? (Number.isFinite(probe?.batch) ? "good" : "rest"),
       to: "batches",
     }),
-    ...sinkParts(job, lane),
+    ...sinkParts(job, lane, broken.sink),
   ].filter(Boolean);
   const read = edge("source", isAlone ? "batches" : "valve", isOpen ? pulse.records_per_s : 0, "records");
-  if (!isAlone && !isOpen) read.label = "held";
-  const passed = !isAlone && edge("valve", "batches", isOpen ? pulse.records_per_s : 0, "", isOpen ? null : "closed");
+  if (!isAlone && !isOpen) read.label = "waits";
+  const passed = !isAlone && edge("valve", "batches", isOpen ? pulse.records_per_s : 0, "records", isOpen ? null : "waits");
   const written = parts.filter((each) => each.step === 3).map((each, at) => edge("batches", each.id, pulse.rows_per_s, at ? "" : "rows"));
   return { parts, edges: [read, passed, ...written].filter(Boolean) };
 }
 
-function sinkParts(job, lane) {
+function sinkParts(job, lane, tone) {
   const sinks = job.sinks?.length ? job.sinks : [{ insert: 1, table: "output", connector: "" }];
   const [first] = sinks;
   const more = sinks.length > 1 ? ` and ${sinks.length - 1} more` : "";
-  const letters = job.probe?.dead_letters;
   return [{
     id: "sink",
-    kind: "sink",
+    kind: "output",
     lane,
     step: 3,
-    to: "stream",
+    to: "output",
     title: `${plain(first.table)}${more}`,
-    lines: [plain(first.connector), letters ? many(letters, "dead letter") : null].filter(Boolean),
-    tone: letters ? "warn" : "rest",
+    lines: [plain(first.connector)].filter(Boolean),
+    tone: tone ?? "rest",
   }];
+}
+
+function faultOf(job, part) {
+  return (job.stalls ?? []).find((stall) => stall.part === part);
+}
+
+const OF_STREAM = ["kafka", "topics", "probe"]; // parts of a job that read its stream
+
+/** Where a job is broken: the tone of the stream, the batches or the output. */
+function brokenPart(job) {
+  const faults = (job.stalls ?? []).filter((stall) => !stall.part.startsWith("source "));
+  const isFailed = job.state === "FAILED";
+  if (isFailed && job.error && !faults.length) faults.push({ part: "", type: job.error.type });
+  const tone = isFailed ? "bad" : "warn";
+  return Object.fromEntries(faults.map(({ part, type }) => [placeOf(part, type), tone]));
+}
+
+function placeOf(part, type) {
+  if (/output|sink/.test(type)) return "sink";
+  return OF_STREAM.includes(part) || /kafka|records|topic|transaction/.test(type) ? "source" : "batches";
 }
 
 function lag(probe, isOpen) {
@@ -136,6 +161,6 @@ function age(job, { name, binlog_delay_ms: delay }) {
 function edge(from, to, perSecond, noun, label = null) {
   const isMoving = perSecond > 0;
   const passes = isMoving && noun ? `${rate(perSecond)} ${noun}/s` : null;
-  const still = ["complete", "waits"].includes(noun) ? noun : null;
+  const still = ["complete", "copies"].includes(noun) ? noun : null;
   return { from, to, isMoving, label: [passes ?? still, label].filter(Boolean).join(", ") };
 }

@@ -6,8 +6,10 @@ import { count, duration } from "./format.js";
 import { panel, refusal } from "./parts.js";
 
 export const RANGES = {
-  hour: { label: "Last hour", lengthMs: 3_600_000, step: 10, refreshMs: 10_000 },
-  day: { label: "Last 24 hours", lengthMs: 86_400_000, step: 300, refreshMs: 60_000 },
+  five: { label: "5 min", lengthMs: 300_000, step: 10, refreshMs: 10_000 },
+  quarter: { label: "15 min", lengthMs: 900_000, step: 10, refreshMs: 10_000 },
+  hour: { label: "1 h", lengthMs: 3_600_000, step: 10, refreshMs: 10_000 },
+  day: { label: "24 h", lengthMs: 86_400_000, step: 300, refreshMs: 60_000 },
 };
 const aSecond = (value) => `${rate(value)}/s`;
 const CHARTS = [
@@ -28,7 +30,7 @@ const CHARTS = [
     write: (value) => count(Math.round(value)),
     lines: [
       ["lag_records", "not joined yet"],
-      ["held_records", "held by the valve"],
+      ["held_records", "held until the tables are copied"],
       ["table_lag_records", "table changes not committed"],
     ],
   },
@@ -44,12 +46,12 @@ const CHARTS = [
   },
   {
     key: "freshness",
-    title: "How old the data is",
+    title: "Delays",
     write: duration,
     lines: [
-      ["freshness_ms", "newest table change seen"],
+      ["freshness_ms", "age of the newest table change"],
       ["source_delay_ms", "source to commit"],
-      ["watermark_age_ms", "watermark"],
+      ["watermark_age_ms", "event time behind the clock"],
     ],
   },
 ];

@@ -55,6 +55,21 @@ class StatusWords:
     since_ms: int | None = None
 
 
+STATE_WORDS = {
+    "CREATED": "Created",
+    "STARTING": "Starting",
+    "SNAPSHOT": "Copying",
+    "CATCHING_UP": "Catching up",
+    "JOINING": "Running",
+    "PAUSED": "Paused",
+    "STALLED": "Stalled",
+    "FAILED": "Failed",
+    "STOPPED": "Stopped",
+    "FINISHED": "Finished",
+}
+"""The words of stored states, for transitions."""
+
+
 def status_words(job: Document) -> StatusWords:
     """The words for a job as `GET /v1/jobs/{id}` shows it."""
     explained = explain_wait(job)

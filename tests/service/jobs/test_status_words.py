@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from service.jobs.inspect.status_words import status_words
+from service.jobs.inspect.status_words import STATE_WORDS, status_words
+from service.jobs.store.job import JobState
 from tests.service.jobs.test_waiting import (
     GONE,
     LOST,
@@ -257,3 +258,8 @@ def test_words_are_of_the_vocabulary_and_sentences_without_terms_of_flip(case):
 def test_a_state_that_is_not_a_transition_has_its_own_beginning():
     assert status_words(opened(holding=HOLDING)).since_ms == 5_000
     assert status_words(opened()).since_ms is None
+
+
+def test_each_stored_state_has_a_word_for_its_transitions():
+    assert set(STATE_WORDS) == set(JobState)
+    assert all(VOCABULARY.fullmatch(word) or word == "Created" for word in STATE_WORDS.values())
