@@ -62,7 +62,7 @@ function box({ id, kind, title, lines, tone, to, badge }, [x, y], { part: [width
     svg("rect", { x, y, width, height, rx: 8 }),
     svg("text", { class: "kind", x: x + 10, y: y + 16 }, kind),
     svg("text", { class: "name", x: x + 10, y: y + 34 }, short(title, letters)),
-    svg("text", { x: x + 10, y: y + 51 }, short(lines.join(" · "), Math.round(letters * 1.25))),
+    svg("text", { x: x + 10, y: y + 51 }, short(lines.join(" · "), Math.round(letters * 1.38))),
     badge && [
       svg("rect", { class: "badge", x: x + width - 8 - 7 * badge.length, y: y + 4, width: 7 * badge.length, height: 16, rx: 8 }),
       svg("text", { class: "badge", x: x + width - 8 - 3.5 * badge.length, y: y + 16 }, badge),

@@ -52,7 +52,7 @@ function tableParts(tables, lane, job, pulse) {
       part("channels", 1, {
         kind: "changelog",
         title: isWhole ? "Copy complete" : `Copy ${Math.min(share, isWhole ? 100 : 99)} %`,
-        lines: [channels.length ? `${complete} of ${many(channels.length, "partition")} done` : "no partition yet"],
+        lines: [channels.length ? `${complete} of ${many(channels.length, "partition")}` : "no partition yet"],
         tone: isWhole ? "good" : "busy",
       }),
       part("index", 2, {
