@@ -58,6 +58,7 @@ _answering = pytest.StashKey[tuple[str, int, str]]()
 _expected_s = pytest.StashKey[float]()
 _time_left = TimeLeft(float(os.environ.get("TESTS_END_AT", "inf")))
 _began_s = time.monotonic()
+os.environ.setdefault("SLUICE_CHECK_TIMEOUT_S", "300")  # a busy machine answers slowly
 Server = TypeVar("Server", bound=EmbeddedServer)
 # No test asserts a time: an example that takes long says that the machine is busy.
 settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -56,6 +56,9 @@ class ChangelogScan:
     def columns(self) -> list[str]:
         return list(self._schema.names)
 
+    def empty(self, columns: Sequence[str]) -> pa.Table:
+        return pa.schema([self._schema.field(name) for name in columns]).empty_table()
+
     def rows(
         self, files: Sequence[TablePath], columns: Sequence[str], where: pc.Expression
     ) -> Iterator[pa.RecordBatch]:

@@ -39,6 +39,7 @@ from joins.plan.errors import (
     FencedError,
     ForeignRecordError,
     NothingToAcknowledgeError,
+    RepairError,
     SnapshotUnprovenError,
     StaleTableError,
     StoppingError,
@@ -106,10 +107,11 @@ class TemporalJoin:
             parts.requests,
             {
                 "acknowledge": self._acknowledge,
+                "repair": self._repair,
                 # These commit to the same tables as the batches.
                 **{k: partial(do, turn=self.control.turn) for k, do in parts.handlers.items()},
             },
-            slow=parts.handlers,
+            slow={"repair", *parts.handlers},
         )
         self.upkeep = JobUpkeep(parts, self.control, self._stopping)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
@@ -417,6 +419,14 @@ class TemporalJoin:
         if not self.control.may_run():
             self._end_probe()
         return self.control.acknowledge(request)
+
+    def _repair(self, request: Request) -> Mapping[str, Any]:
+        table = request.body.get("table")
+        source = next((each for each in self.parts.sources if each.name == table), None)
+        if source is None:
+            hint = "Use the name that the script gives the table in CREATE TABLE."
+            raise RepairError(f'the job copies no table "{table}"', hint=hint)
+        return source.repair(request)
 
     def _acknowledge_source(self, request: Request) -> Mapping[str, Any]:
         stalled = [part for part, _ in self.parts.stalls.all()]

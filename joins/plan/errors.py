@@ -49,6 +49,7 @@
 | `UnknownVersionError` | a version of a dimension was asked for that is not there yet |
 | `VersionExpiredError` | a version of a dimension was asked for that is not kept any more |
 | `QuestionError` | a key, a cursor, versions or a sink was given that the job cannot have |
+| `VerificationError` | a table cannot be compared with its source |
 | `NotReadableError` | the sink keeps no rows that could be shown |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
@@ -334,6 +335,14 @@ class VersionExpiredError(JoinError, fault="version-expired"):
 
 class QuestionError(JoinError, fault="question"):
     """What was given cannot be a key, a cursor or a pair of versions of the table."""
+
+
+class VerificationError(JoinError, fault="verification"):
+    """A table cannot be compared with its source now, or at all."""
+
+
+class RepairError(JoinError, fault="repair"):
+    """Rows of a table cannot be sent again."""
 
 
 class NotReadableError(JoinError, fault="not-readable"):

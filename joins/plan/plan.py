@@ -509,6 +509,14 @@ def declared_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifySchedule:
+    """How often a copy is compared with its source by itself, and how fast that is read."""
+
+    interval_ms: int
+    rows_per_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class Dimension:
     """A versioned table on the build side.
 
@@ -520,6 +528,7 @@ class Dimension:
             that was valid then. Its expression reads `Column("", name)`. None for the newest rows.
         max_staleness_ms: how much newer than the table's time a record may be that is joined with
             it; None without a limit.
+        verify: None if it is compared with its source by hand only.
     """
 
     name: str
@@ -528,6 +537,7 @@ class Dimension:
     primary_key: tuple[str, ...]
     watermark: WatermarkSpec | None = None
     max_staleness_ms: int | None = None
+    verify: VerifySchedule | None = None
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:

@@ -17,6 +17,7 @@ from joins.plan.causes import cause_of
 from joins.plan.errors import (
     ForeignRecordError,
     NothingToAcknowledgeError,
+    RepairError,
     SnapshotNeededError,
     SourceError,
     SourceUnavailableError,
@@ -46,6 +47,7 @@ class SourceView:
         version: newest completely acknowledged version of a Delta table, else None.
         evidence: proof that the copy is complete; None if it is Sluice's watermark.
         waits_for: what an external copy waits for; None if it is complete or Sluice makes the copy.
+        repaired: the newest repair since the start: `at_ms`, `written`, `deleted`, `position`.
     """
 
     generation: int
@@ -58,6 +60,7 @@ class SourceView:
     version: int | None = None
     evidence: str | None = None
     waits_for: str | None = None
+    repaired: Mapping[str, Any] | None = None
 
 
 def evidence_of(view: SourceView | None) -> str:
@@ -73,7 +76,7 @@ class SourceCoordinator(ABC):
     """
 
     def __init__(self, dimension: str, stalls: Stalls, topic: ChangelogTopic | None = None) -> None:
-        self._name = dimension
+        self.name = dimension
         self._topic = topic
         self._stalls = stalls
         self.part = f"source {dimension}"
@@ -98,7 +101,7 @@ class SourceCoordinator(ABC):
         reason = None if self._topic is None else self._topic.lost
         if reason is not None:
             raise SnapshotNeededError(
-                f'{reason}; table "{self._name}" waits for another one',
+                f'{reason}; table "{self.name}" waits for another one',
                 hint="Nothing is to be done: the topic is made again, and where rows are missing "
                 "the table is copied again by itself.",
             )
@@ -110,9 +113,17 @@ class SourceCoordinator(ABC):
     def acknowledge(self, request: Request) -> Mapping[str, Any]:
         """Store an operator's decision; raises NothingToAcknowledgeError, RequestError."""
         raise NothingToAcknowledgeError(
-            f'"{request.body.get("cause")}" was acknowledged, but source "{self._name}" asks for '
+            f'"{request.body.get("cause")}" was acknowledged, but source "{self.name}" asks for '
             "nothing",
             hint="Look at the job's status; acknowledge the fault that it shows.",
+        )
+
+    def repair(self, request: Request) -> Mapping[str, Any]:
+        """Send rows of the source again, by their keys; raises RepairError."""
+        raise RepairError(
+            f'rows of table "{self.name}" are not sent again one by one',
+            hint="Write each row again at the source; or submit the job again, which copies the "
+            "whole table.",
         )
 
     def warnings(self) -> list[Mapping[str, Any]]:
@@ -144,7 +155,7 @@ class SourceCoordinator(ABC):
             except SluiceError as exc:
                 self._note(exc)
             except Exception as exc:  # without this thread the source is not read
-                self._note(cause_of(exc, f'source "{self._name}" failed'))
+                self._note(cause_of(exc, f'source "{self.name}" failed'))
             finally:
                 self._end_process()
             was_good = self._is_following or time.monotonic() - started > _GOOD_RUN_S
@@ -184,7 +195,7 @@ class SourceCoordinator(ABC):
                 process.failure()
                 if process is not None
                 else SourceError(
-                    f'source process of "{self._name}" is not there',
+                    f'source process of "{self.name}" is not there',
                     hint="It is started again.",
                 )
             )

@@ -260,7 +260,7 @@ class TopicCoordinator(FeedCoordinator):
             state = event["state"]
             self._note(
                 SnapshotUnprovenError(
-                    f'table "{self._name}" (generation {state["generation"]}) is not shown to be '
+                    f'table "{self.name}" (generation {state["generation"]}) is not shown to be '
                     f"whole: {state['text']}",
                     hint="Let the connector take a snapshot, of which the evidence is read by "
                     "itself; or acknowledge that all rows are there.",
@@ -289,16 +289,16 @@ class TopicCoordinator(FeedCoordinator):
         cause, state = request.body.get("cause"), self._state
         reason_of(request)
         if cause == SnapshotUnprovenError.fault and state is not None and not state["complete"]:
-            message = f'table "{self._name}", generation {state["generation"]}: {state["text"]}'
+            message = f'table "{self.name}", generation {state["generation"]}: {state["text"]}'
             return Decision(_record(request, message), generation=state["generation"])
         place = self.progress.get("record")
         if cause == ForeignRecordError.fault and place is not None:
-            message = f'table "{self._name}": record {place[0]}/{place[1]}'
+            message = f'table "{self.name}": record {place[0]}/{place[1]}'
             topic_id = self.progress["topic_id"]
             record = _record(request, message)
             return Decision(record, place=(place[0], place[1]), topic_id=topic_id)
         raise NothingToAcknowledgeError(
-            f'"{cause}" was acknowledged, but source "{self._name}" does not wait for it',
+            f'"{cause}" was acknowledged, but source "{self.name}" does not wait for it',
             hint="Look at the job's status; acknowledge the fault that it shows.",
         )
 

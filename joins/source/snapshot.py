@@ -6,6 +6,7 @@ after each restart. A new generation starts over if the binlog from LOW is gone,
 history differs, or an event cannot be followed, as soon as the table fits its declaration.
 """
 
+import queue
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from joins.adapters.mysql.position import (
     take_high,
     take_low,
 )
+from joins.adapters.mysql.repair import WRITE_AGAIN, Repair, require_repairable
 from joins.adapters.mysql.sender import RESERVED_BYTES, CdcConfig, read_boundary
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
@@ -41,11 +43,12 @@ from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.dead_rows import SUFFIX, DeadRows, warning_of
-from joins.durable.requests import Stalls
-from joins.kernels.changelog.envelope import BinlogPosition
+from joins.durable.requests import Request, Stalls
+from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
     DefinitionError,
+    RepairError,
     SinkError,
     SnapshotNeededError,
     SourceError,
@@ -74,6 +77,7 @@ from watermark.transitions import next_state
 
 _SENDER = "snapshot sender"
 _POLL_S = 0.2
+_REPAIR_S = 60.0
 _SURVIVED_S = 30.0  # a process that lives so long has passed the position where others died
 _log = structlog.get_logger(__name__)
 
@@ -143,6 +147,8 @@ class SnapshotCoordinator(SourceCoordinator):
         self._keeping = threading.Lock()
         self._most_bytes: int | None = None
         self._deaths = _Deaths()
+        self._repaired: Mapping[str, Any] | None = None
+        self._repairs: dict[str, queue.SimpleQueue[dict[str, Any]]] = {}
         self.state: SourceState | None = None
 
     def view(self) -> SourceView | None:
@@ -160,6 +166,7 @@ class SnapshotCoordinator(SourceCoordinator):
             is_copied=state.chunks_complete,
             low=_place(state.low),
             high=None if state.high is None else _place(state.high),
+            repaired=self._repaired,
         )
 
     def _abandon(self, reason: str) -> None:
@@ -329,6 +336,10 @@ class SnapshotCoordinator(SourceCoordinator):
     def _on_event(self, generation: int, event: dict[str, Any]) -> None:
         if generation != self._require_state().generation:
             return  # the last events of the previous process
+        if event["event"] == "repaired":
+            if event["id"] in self._repairs:
+                self._repairs[event["id"]].put(event)
+            return
         if self._deaths.is_stall_after(event, time.monotonic()):
             self._is_following |= event["event"] == "watermark"
             self.progress = {**self.progress, **event}
@@ -436,6 +447,40 @@ class SnapshotCoordinator(SourceCoordinator):
         except (PySparkException, Py4JError, SinkError) as exc:
             self._checked_table()
             raise cause_of(exc, f'snapshot of "{self._dimension.name}" failed') from exc
+
+    def repair(self, request: Request) -> Mapping[str, Any]:
+        state, process = self.state, self._process
+        if state is None or process is None or not self._is_following:
+            raise RepairError(
+                f'table "{self.name}" is not followed now, so no row of it can be sent again',
+                hint="Repair it when the copy is complete and its source answers.",
+            )
+        if self._dimension.watermark is not None:
+            raise RepairError(
+                f'table "{self.name}" has a watermark: what its rows were at earlier times is not '
+                "at the source any more",
+                hint=WRITE_AGAIN,
+            )
+        require_repairable(state.table)
+        repair = Repair.from_json({"id": request.id, **request.body})
+        answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._repairs[repair.id] = answers
+        try:
+            process.send({"repair": repair.as_json()})
+            answer = answers.get(timeout=_REPAIR_S)
+        except queue.Empty:
+            raise RepairError(
+                f'rows of table "{self.name}" were not sent again within {_REPAIR_S:g} s',
+                hint="See with sluice jobs get whether its source is followed; then repair again.",
+            ) from None
+        finally:
+            del self._repairs[repair.id]
+        if "error" in answer:
+            error = answer["error"]
+            raise RepairError(error["message"], hint=error["hint"])
+        done = {name: answer[name] for name in ("written", "deleted", "position")}
+        self._repaired = {**done, "at_ms": now_ms()}
+        return self._repaired
 
     def _follow(self, state: SourceState) -> None:
         assert state.high is not None

@@ -24,6 +24,7 @@ from service.api.routes import (
     progress,
     runner_requests,
     tables,
+    verification,
 )
 from service.api.routes.events import EventHub
 from service.api.routes.metrics import RequestCounters, RequestMetrics
@@ -38,6 +39,7 @@ _ROUTERS = (
     runner_requests.router,
     dead_letters.router,
     inspection.router,
+    verification.router,
     tables.router,
     catalog.router,
     flink.router,

@@ -22,7 +22,7 @@ from service.api.services import Services
 from service.config import Settings, ends_runners, store_is_shared
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.leadership import ANSWER_S, Duties, Election, Leadership
+from service.jobs.leadership import ANSWER_S, ControlPlaneRole, Duties, Election, Leadership
 from service.jobs.store.data_directory import (
     bind_directory,
     lock_directory,
@@ -30,6 +30,7 @@ from service.jobs.store.data_directory import (
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.hooks import Hooks, default_hooks
+from service.jobs.supervise.schedule import VerificationSchedule
 from service.jobs.supervise.supervisor import Supervisor
 
 _START_TIMEOUT_S = 20.0
@@ -44,6 +45,7 @@ class _Parts:
     services: Services
     server: uvicorn.Server
     election: Election | None
+    schedule: VerificationSchedule
 
 
 class ControlPlane:
@@ -65,6 +67,7 @@ class ControlPlane:
         self._settings = settings
         self._hooks = default_hooks() if hooks is None else hooks
         self._runner_command = runner_command
+        self._inspect_command = inspect_command
         self._inspector = Inspector(inspect_command, settings)
         self._parts: _Parts | None = None
         self._thread: threading.Thread | None = None
@@ -102,7 +105,12 @@ class ControlPlane:
         scheme = "http" if tls is None else "https"
         self.url = _url(listener, scheme)
         election = _election(services, partial(_advertised, listener, scheme))
-        self._parts = _Parts(lock, listener, services, _server(services, tls), election)
+        inspector = Inspector(self._inspect_command, settings)  # it holds no seat of an operator
+        schedule = VerificationSchedule(
+            store, services.layout, inspector, lambda: leadership.role is ControlPlaneRole.LEADER
+        )
+        server = _server(services, tls)
+        self._parts = _Parts(lock, listener, services, server, election, schedule)
 
     def warm_up(self) -> None:
         self._hooks.warm_up()
@@ -119,6 +127,7 @@ class ControlPlane:
         else:
             parts.election.start()
             parts.election.wait(ANSWER_S)
+        parts.schedule.start()
         parts.server.run(sockets=[parts.listener])
 
     def close(self) -> None:
@@ -127,6 +136,7 @@ class ControlPlane:
             return
         parts = self._parts
         try:
+            parts.schedule.close()
             parts.server.should_exit = True
             if self._thread is not None:
                 self._thread.join()

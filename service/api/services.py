@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Request
 
 from joins.durable.stored import keep_stored
-from service.api.views import job_detail, listed_job, sinks_of
+from service.api.views import job_detail, listed_job, sinks_of, with_verifications
 from service.config import Settings
 from service.jobs.inspect.facts import full_disks
 from service.jobs.inspect.inspector import Inspector
@@ -16,7 +16,12 @@ from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.history import COARSE, read_points
 from service.jobs.store.job import DesiredState, Job
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.runner_files import RequestBox, read_acknowledgements, read_status
+from service.jobs.store.runner_files import (
+    RequestBox,
+    read_acknowledgements,
+    read_status,
+    read_verifications,
+)
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.supervisor import Supervisor
@@ -72,7 +77,8 @@ class Services:
             return job_detail(job, None, runner, [], full)
         job_dir = self.layout(job.id).job_dir
         acknowledged = read_acknowledgements(job_dir)[-_SHOWN_ACKNOWLEDGEMENTS:]
-        return job_detail(job, read_status(job_dir), runner, acknowledged, full)
+        detail = job_detail(job, read_status(job_dir), runner, acknowledged, full)
+        return with_verifications(detail, read_verifications(job_dir))
 
     def listed(self, jobs: Sequence[Job], *, recent: bool = False) -> list[ListedJob]:
         """The jobs as list entries, optionally with their `recent` rates."""

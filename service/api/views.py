@@ -25,6 +25,7 @@ from service.schemas.jobs import (
     SinkView,
     StatusView,
 )
+from service.schemas.verification import VerifiedView
 
 _WARNING_HINTS = {
     "submission": "Submit a corrected script if this is not intended.",
@@ -96,6 +97,38 @@ def _status(job: Job, detail: JobDetail) -> StatusView:
     words = status_words(detail.model_dump(mode="json", by_alias=True))
     since_ms = words.since_ms or job.since_ms or job.updated_at_ms
     return StatusView(**{**asdict(words), "since_ms": since_ms})
+
+
+def with_verifications(detail: JobDetail, results: Mapping[str, Mapping[str, Any]]) -> JobDetail:
+    """The job with the newest comparison of each table, and a warning where rows differ."""
+    dimensions, warnings = [], list(detail.warnings)
+    for dimension in detail.dimensions:
+        result = results.get(dimension.name)
+        if result is None or result["generation"] != dimension.generation:
+            dimensions.append(dimension)  # a newer copy has other rows
+            continue
+        verified = VerifiedView(
+            at_ms=result["ended_at_ms"],
+            rows=result["rows"],
+            differences=result["differences"],
+            sample=result["sample"],
+            position=result["position"],
+        )
+        dimensions.append(dimension.model_copy(update={"verified": verified}))
+        if verified.differences:
+            warnings.append(_differs(detail.id, dimension.name, verified))
+    return detail.model_copy(update={"dimensions": dimensions, "warnings": warnings})
+
+
+def _differs(job_id: str, table: str, verified: VerifiedView) -> WarningView:
+    rows = "row differs" if verified.differences == 1 else "rows differ"
+    return WarningView(
+        type="copy-differs",
+        message=f'{verified.differences} {rows} between table "{table}" and its source, of '
+        f"{verified.rows} that were compared",
+        hint=f"List them with sluice verify {job_id} --table {table}; sluice verify {job_id} "
+        f"--table {table} --repair sends them again while the job joins.",
+    )
 
 
 def _is_live(job: Job, status: Status | None, runner: RunnerView) -> bool:

@@ -165,6 +165,7 @@ for _command in (
     cli_inspect.explain_row,
     cli_inspect.doctor,
     cli_tables.preview,
+    cli_tables.verify,
     inspect_topic,
 ):
     app.command()(_command)

@@ -1,4 +1,4 @@
-"""`sluice tables`: the catalog; `sluice dim` and `preview`: tables and output of a job.
+"""`sluice tables`: the catalog; `sluice dim`, `preview` and `verify`: tables and output of a job.
 
 Names and values come from databases and streams, so each text passes `one_line`.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from service.cli.options import Form, Job, Server, Sink, complete_table, open_client
+from service.cli.options import Form, Job, Server, Sink, Timeout, complete_table, open_client
 from service.cli.output import (
     OutputFormat,
     clean,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         TableCreation,
         VersionOfKey,
     )
+    from service.schemas.verification import TableVerification, VerificationReport
 
 _CELL = 100
 _COORDINATES = ("_topic", "_partition", "_offset")
@@ -361,3 +362,92 @@ def remove_table(name: CatalogName, server: Server = None) -> None:
     with open_client(server) as client:
         client.catalog.drop(name)
     say(f"{one_line(name)} dropped")
+
+
+def read_share(text: str) -> float:
+    """The share in `text`, such as 5% or 0.05; raises typer.BadParameter."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise typer.BadParameter(f'"{text}" is no share, expected 5% or 0.05')
+    return share
+
+
+def verify(
+    job: Job,
+    of_table: Annotated[
+        str | None, typer.Option("--table", help="Only this table of the job; default: all.")
+    ] = None,
+    sample: Annotated[
+        float,
+        typer.Option(
+            help="Share of the chunks to compare, such as 5%.", metavar="SHARE", parser=read_share
+        ),
+    ] = "100%",  # type: ignore[assignment]  # typer gives it to the parser
+    rows_per_s: Annotated[
+        int | None, typer.Option(help="Rows a second to read from the source.", min=1)
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Send rows that differ again, then compare again.")
+    ] = False,
+    timeout: Timeout = 3600.0,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Compare tables with their sources as of one position; the job joins meanwhile.
+
+    Exits with 1 if a row differs, or a table cannot be compared.
+    """
+    with open_client(server) as client:
+        report = client.job(job).verify(
+            of_table, sample=sample, rows_per_s=rows_per_s, repair=repair, timeout_s=timeout
+        )
+    tell(report, output, _show_verified)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _show_verified(report: "VerificationReport") -> None:
+    rows = table("TABLE", "RESULT", "ROWS", "DIFFERENCES", "POSITION")
+    for each in report.tables:
+        position = " ".join(f"{name} {value}" for name, value in each.position.items())
+        rows.add_row(
+            one_line(each.table),
+            one_line(each.state),
+            number(each.rows),
+            number(each.differences),
+            one_line(position),
+        )
+    show(rows)
+    for each in report.tables:
+        _show_differences(each)
+
+
+def _show_differences(verified: "TableVerification") -> None:
+    name = one_line(verified.table)
+    if verified.repaired is not None:
+        done = verified.repaired
+        say(f"{name}: {number(done.written)} rows sent again, {number(done.deleted)} deleted")
+    if verified.not_repaired is not None:
+        say(f"{name}: not repaired: {one_line(verified.not_repaired, 500)}")
+    if verified.reason is not None:
+        say(f"{name}: {one_line(verified.reason, 500)}")
+    if verified.hint is not None:
+        say(f"hint: {one_line(verified.hint, 500)}")
+    if not verified.finds_extra:
+        say(f"{name}: a sample does not find rows that only the copy has; verify all chunks")
+    if not verified.items:
+        return
+    rows = table("KEY", "DIFFERENCE", "COPY", "SOURCE", "SINCE VERSION")
+    for item in verified.items:
+        since = "-" if item.since_version is None else number(item.since_version)
+        rows.add_row(
+            _text(item.key), one_line(item.kind), _text(item.ours), _text(item.theirs), since
+        )
+    show(rows)
+
+
+def _text(values: Mapping[str, Any] | None) -> str:
+    return "-" if values is None else one_line(json.dumps(values, ensure_ascii=False), _CELL)

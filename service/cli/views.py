@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # models are slow to load, and only answers bring them
         WatermarkView,
     )
     from service.schemas.progress import WaitReport
+    from service.schemas.verification import VerifiedView
 
 _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
@@ -203,6 +204,8 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
     for dimension in job.dimensions:
         if dimension.freshness is not None:
             yield "fresh", _fresh(dimension.name, dimension.freshness)
+        if dimension.verified is not None:
+            yield "verified", _verified(dimension.name, dimension.verified)
     if job.report and not job.report.is_live:
         yield "as of", f"{instant(job.report.at_ms)} (runner not responding)"
     if job.event_time:
@@ -211,6 +214,12 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
         yield "warning", f"{clean(warning.message)} {clean(warning.hint)}"
     for acknowledgement in job.acknowledgements:
         yield "acknowledged", _acknowledged(acknowledgement)
+
+
+def _verified(name: str, verified: "VerifiedView") -> str:
+    part = "" if verified.sample == 1 else f", {verified.sample:.0%} of the chunks"
+    result = "equal" if not verified.differences else f"{number(verified.differences)} differences"
+    return f"{name} {result} at {instant(verified.at_ms)}, {number(verified.rows)} rows{part}"
 
 
 def _fresh(name: str, freshness: "FreshnessView") -> str:

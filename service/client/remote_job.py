@@ -31,6 +31,7 @@ from service.schemas.inspection import (
 from service.schemas.jobs import JobDetail, JobSummary, RemovalView
 from service.schemas.progress import Transition, WaitReport, WatermarkReport
 from service.schemas.tables import DimensionList, DimensionVersions, Preview
+from service.schemas.verification import VerificationReport
 
 _SHORTEST_S = 0.2
 _LONGEST_S = 10.0
@@ -301,6 +302,25 @@ class RemoteJob:
 
     def doctor(self) -> CheckReport:
         return self._transport.ask(CheckReport, f"{self._path}/doctor")
+
+    def verify(
+        self,
+        table: str | None = None,
+        *,
+        sample: float = 1.0,
+        rows_per_s: int | None = None,
+        repair: bool = False,
+        timeout_s: float = 3600.0,
+    ) -> VerificationReport:
+        """Compare a table, or all, with its source as of a position; nothing stands still.
+
+        With `repair` rows that differ are sent again, and the tables compared once more.
+        `sample` is the share of the chunks. Raises RefusedError if the job has no such table.
+        """
+        body = {"table": table, "sample": sample, "rows_per_s": rows_per_s, "repair": repair}
+        body = {name: value for name, value in body.items() if value is not None}
+        path = f"{self._path}:verify"
+        return self._transport.post(VerificationReport, path, json=body, timeout=timeout_s)
 
     def dimensions(self) -> list[DimensionVersions]:
         return self._transport.ask(DimensionList, f"{self._path}/dimensions").items

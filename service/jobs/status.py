@@ -26,6 +26,7 @@ from service.schemas.jobs import (
     SnapshotView,
     WatermarkView,
 )
+from service.schemas.verification import RepairedView
 from watermark.freshness import GateState, last_effective
 from watermark.gate import Phase
 from watermark.model import PROCESSING_TIME, Watermark
@@ -126,8 +127,15 @@ def _dimension(
         waits_for=None if view is None else view.waits_for,
         emitted=_emitted(dimension, source),
         freshness=_freshness(dimension, source),
+        repaired=_repaired(view),
         channels=[_channel(dimension, each) for each in _channels_of(dimension, opening)],
     )
+
+
+def _repaired(view: SourceView | None) -> RepairedView | None:
+    if view is None or view.repaired is None:
+        return None
+    return RepairedView.model_validate(view.repaired)
 
 
 def _freshness(dimension: DimensionRuntime, source: SourceCoordinator) -> FreshnessView:
@@ -443,6 +451,14 @@ def notes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     for each in now.get("dimensions", ()):
         if 0 < generations.get(each["name"], 0) < each["generation"]:
             yield copied_again(each["name"], each["generation"], each.get("copied_because"))
+    repairs = {each["name"]: each.get("repaired") for each in before.get("dimensions", ())}
+    for each in now.get("dimensions", ()):
+        repaired = each.get("repaired")
+        if repaired is not None and repaired != repairs.get(each["name"]):
+            yield (
+                f'table "{each["name"]}" was repaired: {repaired["written"]} rows sent again, '
+                f"{repaired['deleted']} deleted"
+            )
     if before.get("state") != now["state"]:
         return  # the transition reports it
     stalled, stalls = (

@@ -111,6 +111,12 @@ function asOfTable(freshness) {
   return `${(freshness.age_ms / 1000).toFixed(1)} s ago`;
 }
 
+function verifiedTable(verified) {
+  if (!Number.isFinite(verified?.at_ms)) return null;
+  const found = verified.differences ? many(verified.differences, "difference") : "equal";
+  return `${found}, ${many(verified.rows, "row")}, ${duration(Date.now() - verified.at_ms)} ago`;
+}
+
 function freshness(ages) {
   const found = Object.entries(ages ?? {});
   if (!found.length) return null;
@@ -149,6 +155,7 @@ function dimensionPanel(dimension, watch) {
       ["lag of its topic", Number.isFinite(dimension.lag_records) ? many(dimension.lag_records, "record") : null],
       ["behind the database", Number.isFinite(delay) ? duration(delay) : null],
       ["as of", asOfTable(dimension.freshness)],
+      ["verified", verifiedTable(dimension.verified)],
       ["streamed changes", count(dimension.streamed_records)],
       ["version", count(dimension.changelog_version)],
       ["version at opening", watch.job.versions_at_open?.[dimension.name] ?? null],

@@ -8,6 +8,7 @@ from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
 from service.schemas.freshness import FreshnessView, HoldingView
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
+from service.schemas.verification import RepairedView, VerifiedView
 
 SQL_LIMIT_BYTES = 64 * 1024
 RecordRate = Annotated[
@@ -142,6 +143,12 @@ class DimensionView(Document):
     ] = None
     channels: list[ChangelogChannelView] = []
     freshness: FreshnessView | None = None
+    verified: Annotated[
+        VerifiedView | None, Field(description="Null before the first `sluice verify`.")
+    ] = None
+    repaired: Annotated[
+        RepairedView | None, Field(description="The newest repair since the runner has started.")
+    ] = None
 
 
 class OpenTransactionView(Document):

@@ -40,6 +40,7 @@ NAMES = (
     "tokens",
     "topic-loss",
     "transactions",
+    "verify",
 )
 CAPTURED = ("kill-storm", "slow-snapshot", "snapshot-kills")  # also with a real Debezium
 _Item, _Result = TypeVar("_Item"), TypeVar("_Result")

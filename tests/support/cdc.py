@@ -5,13 +5,98 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from joins.adapters.mysql import binlog as mysql_binlog
-from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.position import BinlogMark, server_identity, take_low
+from joins.adapters.mysql.repair import Repair
 from joins.adapters.mysql.sender import CdcConfig
+from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.plan.plan import Field, KafkaOptions
+from joins.plan.types import SqlType, TypeName
+from service.embedded.database import MariaDb
+from tests.support.sql import new_schema
+from tests.support.topics import consume, create_topic, delete_topics, end_offsets
 from tests.support.wait import wait_until
+
+PARTITIONS = 2
+FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
+TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50))"
+
+
+@contextmanager
+def captured_table(
+    database: MariaDb,
+    bootstrap: str,
+    directory: Path,
+    *statements: str,
+    columns: tuple[Field, ...] = FIELDS,
+    table: str = TABLE,
+    key: tuple[str, ...] = ("id",),
+) -> Iterator[tuple[str, CdcConfig]]:
+    """(schema, configuration of a CDC process) of a new table and topic."""
+    with new_schema(database, table, *statements) as schema:
+        topic = create_topic(bootstrap, partitions=PARTITIONS)
+        try:
+            yield (
+                schema,
+                config_of(
+                    database, schema, KafkaOptions(bootstrap, topic), directory, columns, key
+                ),
+            )
+        finally:
+            delete_topics(bootstrap, topic)
+
+
+def config_of(
+    database: MariaDb,
+    schema: str,
+    kafka: KafkaOptions,
+    directory: Path,
+    columns: tuple[Field, ...] = FIELDS,
+    key: tuple[str, ...] = ("id",),
+) -> CdcConfig:
+    connection = MysqlConnectionConfig(
+        "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, "t"
+    )
+    return CdcConfig(
+        connection=connection.of_server(server_identity(connection)),
+        table=check_source(connection, columns, key),
+        server_id=choose_server_id(connection),
+        low=take_low(connection, 0),
+        generation=1,
+        kafka=kafka,
+        partitions=PARTITIONS,
+        offset_file=directory / "sources" / "t.cdc.json",
+    )
+
+
+def records_of(config: CdcConfig) -> list[Any]:
+    kafka = config.kafka
+    count = sum(end_offsets(kafka.bootstrap_servers, kafka.topic).values())
+    return list(consume(kafka.bootstrap_servers, kafka.topic, count=count)) if count else []
+
+
+def position_of(value: dict[str, Any]) -> tuple[int, int, int]:
+    source = value["source"]
+    return source["file"], source["pos"], source["row"]
+
+
+def newest(records: list[Any], key_of: str = "id") -> dict[Any, str | None]:
+    """The table as the records tell it."""
+    found: dict[Any, tuple[Any, str | None]] = {}
+    for record in records:
+        value = json.loads(record.value)
+        if value["op"] != "w":
+            key = json.loads(record.key)[key_of]
+            after = value["after"] and value["after"]["v"]
+            order = (position_of(value), record.offset)
+            found[key] = max(found.get(key, (order, after)), (order, after), key=lambda f: f[0])
+    return {key: after for key, (_, after) in found.items() if after is not None}
 
 
 class CdcProcess:
@@ -42,6 +127,11 @@ class CdcProcess:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def repair(self, repair: Repair) -> dict[str, Any]:
+        """The answer to an order to send rows again."""
+        self._say({"repair": repair.as_json()})
+        return self.wait_for("repaired", lambda e: e["id"] == repair.id)
 
     def high(self, mark: BinlogMark, generation: int = 1) -> None:
         place = mark.position

@@ -47,6 +47,7 @@ def parse():
     explain.add_argument("--sink")
     commands.add_parser("tables")
     commands.add_parser("doctor")
+    commands.add_parser("verify")
     letters = commands.add_parser("dead-letters").add_subparsers(dest="what", required=True)
     listing = letters.add_parser("list")
     listing.add_argument("--cursor")
@@ -204,7 +205,33 @@ def history(row):
     }
 
 
+def verify(found):
+    name = name_of(found.job_dir)
+    table = {"table": "users", "source": "mysql-cdc", "started_at_ms": 1, "ended_at_ms": 2}
+    if name == "near":
+        reason = {"state": "not-compared", "reason": HOSTILE, "hint": "Verify it there."}
+        return {"ok": False, "tables": [{**table, **reason}]}
+    difference = {
+        "key": {"user_id": 1},
+        "kind": "changed",
+        "ours": {"user_id": 1, "name": HOSTILE},
+        "theirs": {"user_id": 1, "name": "x"},
+        "since_version": 3,
+        "our_position": {"epoch": 0, "file": 1, "pos": 4, "row": 0},
+    }
+    wrong = name == "sick"
+    compared = {
+        "state": "different" if wrong else "equal",
+        "position": {"file": "binlog.000001", "pos": 4},
+        "rows": 40,
+        "differences": int(wrong),
+        "items": [difference] if wrong else [],
+    }
+    return {"ok": not wrong, "tables": [{**table, **compared}]}
+
+
 COMMANDS = {
+    "verify": verify,
     "tables": tables,
     "batch": batch,
     "batches": batches,

@@ -47,7 +47,7 @@ class Plane:
             **extra,
         }
         self.url = f"http://127.0.0.1:{settings.port}"
-        self.client = httpx.Client(base_url=self.url, timeout=60.0, trust_env=False)
+        self.client = httpx.Client(base_url=self.url, timeout=400.0, trust_env=False)
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "service.cli", "serve"],

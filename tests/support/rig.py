@@ -223,7 +223,6 @@ def rig_settings(directory: Path, kafka: KafkaBroker, **given: Any) -> Settings:
             "spark_master": "local[2,4]",
             "spark_conf": SMALL,
             "fold_interval_s": 2.0,
-            "check_timeout_s": 300.0,
             "restart_backoff_min_s": 0.1,
             **given,
         }

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from joins.adapters.mysql.clock import PositionClock
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.repair import Repair, RowsAt, read_rows_at
 from joins.adapters.mysql.replication import check_logged
 from joins.adapters.mysql.sender import (
     AcknowledgedBoundary,
@@ -38,7 +39,7 @@ from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
 from joins.adapters.mysql.tokens import Effect, Statement, Target
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
-from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.errors import RepairError, SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field
 from watermark.errors import SluiceError
 
@@ -49,6 +50,9 @@ _PERSIST_S = 1.0
 _PROVED_S = 0.05
 
 
+Command = TypeVar("Command")
+
+
 @dataclass(frozen=True, slots=True)
 class _High:
     position: BinlogPosition
@@ -56,11 +60,12 @@ class _High:
 
 
 class BinlogProtocol(SourceProtocol):
-    """The command of a CDC process: take a HIGH."""
+    """The commands of a CDC process: take a HIGH, send rows again."""
 
     def __init__(self) -> None:
         super().__init__()
         self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
+        self._repairs: queue.SimpleQueue[Repair] = queue.SimpleQueue()
         self.is_marked = False
         """True once the watermark is written: only then a position proves the table."""
 
@@ -68,12 +73,21 @@ class BinlogProtocol(SourceProtocol):
         if "high" in command:
             position = BinlogPosition(**command["high"])
             self._highs.put(_High(position, command["generation"]))
+        if "repair" in command:
+            self._repairs.put(Repair.from_json(command["repair"]))
 
     def next_high(self) -> _High | None:
-        try:
-            return self._highs.get_nowait()
-        except queue.Empty:
-            return None
+        return _next(self._highs)
+
+    def next_repair(self) -> Repair | None:
+        return _next(self._repairs)
+
+
+def _next(commands: "queue.SimpleQueue[Command]") -> Command | None:
+    try:
+        return commands.get_nowait()
+    except queue.Empty:
+        return None
 
 
 class _Pump:
@@ -138,6 +152,7 @@ class BinlogSession:
         self._created = {start.file: kept.file_created_at_s} if kept else {}
         self._reported_at_s = self._kept_at_s = self._proved_at_s = 0.0
         self._high: _High | None = None
+        self._repair: tuple[str, RowsAt] | None = None
         self._stream_start = StreamStart(
             config.server_id,
             f"{config.low.prefix}.{start.file:0{config.low.digits}d}",
@@ -183,12 +198,16 @@ class BinlogSession:
         self._high = self._protocol.next_high() or self._high
         if self._high is not None and self._is_verified and self._is_reached(self._high.position):
             self._write_watermark(sender, self._high)
+        if self._repair is None and self._protocol.is_marked:
+            self._repair = self._read_again(self._protocol.next_repair())
+        self._send_again(sender, self._boundary)
         self._report(sender)
 
     def _take(self, event: Event, sender: ChangelogSender) -> None:
         if isinstance(event, RowImages):
             sender.add(event)
         elif isinstance(event, Begin):
+            self._send_again(sender, (event.file, event.pos))
             sender.begin(event.file, event.pos)
         elif isinstance(event, Boundary):
             self._boundary = max(self._boundary, (event.file, event.pos))
@@ -224,6 +243,38 @@ class BinlogSession:
         self._protocol.is_marked = True
         partitions = [{"partition": p, "offset": o} for p, o in written]
         self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
+
+    def _read_again(self, repair: Repair | None) -> tuple[str, RowsAt] | None:
+        """Rows of the source at a position that the stream, which waits for this, is not behind."""
+        if repair is None:
+            return None
+        config = self._config
+        try:
+            at = read_rows_at(config.connection, config.table, self._epoch, repair)
+            if at.position == config.low.position:
+                raise RepairError(
+                    "nothing was written to the binlog since the table was copied, so no record "
+                    "can be newer than the copy's",
+                    hint="Write any row of any table of the server, then repair again.",
+                )
+        except SluiceError as exc:
+            error = {"type": exc.fault, "message": exc.message, "hint": exc.hint}
+            self._protocol.tell("repaired", {"id": repair.id, "error": error})
+            return None
+        return repair.id, at
+
+    def _send_again(self, sender: ChangelogSender, place: tuple[int, int]) -> None:
+        """Send the rows of a repair once everything before their position is sent."""
+        if self._repair is None:
+            return
+        repair_id, at = self._repair
+        if BinlogPosition(self._epoch, *place) < at.position:
+            return
+        sender.resend(at)
+        self._repair = None
+        sent = {"written": sum(rows.num_rows for rows in at.rows), "deleted": at.deleted.num_rows}
+        position = self._as_json((at.position.file, at.position.pos))
+        self._protocol.tell("repaired", {"id": repair_id, **sent, "position": position})
 
     def _prove(self, clock: PositionClock, sender: ChangelogSender) -> None:
         """Tell the newest answer of the server up to which Kafka has acknowledged everything."""

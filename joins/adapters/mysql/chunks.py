@@ -10,6 +10,7 @@ from pymysql.connections import Connection
 
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
+    SafeConnection,
     connected,
     rows,
 )
@@ -67,12 +68,22 @@ def chunk_bounds(
 ) -> Iterator[Chunk]:
     """Chunks of at most `rows_each` rows after `after`, lazily; the last is open-ended."""
     with connected(config) as connection:
-        while True:
-            through = _next_bound(connection, table, after, rows_each)
-            yield Chunk(after, through)
-            if through is None:
-                return
-            after = through
+        yield from bounds_on(connection, table, rows_each=rows_each, after=after)
+
+
+def bounds_on(
+    connection: "Connection[Any]",
+    table: CapturedTable,
+    *,
+    rows_each: int,
+    after: tuple[str, ...] | None = None,
+) -> Iterator[Chunk]:
+    while True:
+        through = _next_bound(connection, table, after, rows_each)
+        yield Chunk(after, through)
+        if through is None:
+            return
+        after = through
 
 
 def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.RecordBatch]:
@@ -95,18 +106,30 @@ def read_chunk(
     config: MysqlConnectionConfig, table: CapturedTable, chunk: Chunk
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one chunk as wire columns, a few MiB at a time; errors as the records."""
-    selected = ", ".join(select_expression(column) for column in table.columns)
+    with connected(config) as connection:
+        yield from chunk_on(connection, table, chunk)
+
+
+def chunk_on(
+    connection: SafeConnection, table: CapturedTable, chunk: Chunk
+) -> Iterator[pa.RecordBatch]:
     conditions = [
         *_comparison(table, chunk.after, ">"),
         *_comparison(table, chunk.through, "<="),
     ]
     where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
+    yield from rows_where(connection, table, where)
+
+
+def rows_where(
+    connection: SafeConnection, table: CapturedTable, where: str
+) -> Iterator[pa.RecordBatch]:
+    selected = ", ".join(select_expression(column) for column in table.columns)
     statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
     names = [column.name for column in table.captured]
-    with connected(config) as connection:
-        for raw in result_columns(connection, statement, len(names)):
-            wire = map(wire_column, raw, table.columns)
-            yield pa.RecordBatch.from_arrays(list(wire), names=names)
+    for raw in result_columns(connection, statement, len(names)):
+        wire = map(wire_column, raw, table.columns)
+        yield pa.RecordBatch.from_arrays(list(wire), names=names)
 
 
 def _next_bound(

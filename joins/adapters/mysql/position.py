@@ -80,6 +80,37 @@ def take_low(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
             rows(connection, "UNLOCK TABLES")
 
 
+def begin_read(
+    config: MysqlConnectionConfig, connection: "Connection[Any]", epoch: int
+) -> tuple[BinlogMark, bool]:
+    """Begin a consistent snapshot on `connection`; its position, as exact as that of `take_low`.
+
+    False if the table's engine has no transactions: each read then shows its own time, between the
+    position and a later `end_of_read`.
+    """
+    if is_mariadb(connection):
+        mark = _snapshot_position(connection, epoch)
+    else:
+        with connected(config) as locking:  # for a moment, as for LOW
+            table = f"{quoted(config.database)}.{quoted(config.table)}"
+            rows(locking, f"LOCK TABLES {table} READ")
+            rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            rows(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            mark = _end_of_binlog(connection, epoch)
+    engines = rows(
+        connection,
+        "SELECT e.transactions FROM information_schema.tables t JOIN information_schema.engines e "
+        "ON e.engine = t.engine WHERE t.table_schema = %s AND t.table_name = %s",
+        config.database,
+        config.table,
+    )
+    return mark, bool(engines) and engines[0][0] == "YES"
+
+
+def end_of_read(connection: "Connection[Any]", epoch: int) -> BinlogMark:
+    return _end_of_binlog(connection, epoch)
+
+
 def take_high(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
     """The end of the binlog, behind everything that an earlier read saw."""
     with connected(config) as connection:

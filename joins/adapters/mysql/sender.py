@@ -1,7 +1,7 @@
 """Collects, encodes and sends changed rows to the changelog topic."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +11,7 @@ import pyarrow as pa
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES, ChangelogProducer
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
 from joins.adapters.mysql.table import CapturedTable
@@ -21,6 +22,7 @@ from joins.kernels.changelog.envelope import (
     BinlogPosition,
     Envelopes,
     encode_limited,
+    now_ms,
 )
 from joins.plan.plan import KafkaOptions
 
@@ -117,12 +119,17 @@ MAX_BATCH_BYTES = 8 << 20
 _COMPANY_S = 0.05  # a batch costs milliseconds of a core, however few rows it has
 
 
+_FIRST_RESENT = -(1 << 62)
+Place = tuple[int, int, int, int]
+"""File, position of the transaction, ordinal of the row in it, milliseconds."""
+
+
 @dataclass(slots=True)
 class _Pending:
     """Rows to be encoded; all lists have one length."""
 
     ops: list[str] = field(default_factory=list)
-    places: list[tuple[int, int, int, int]] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     before: list[Row | None] = field(default_factory=list)
     after: list[Row | None] = field(default_factory=list)
     bytes: int = 0
@@ -202,8 +209,29 @@ class ChangelogSender:
         if not pending.ops:
             return
         self._pending = _Pending()
+        self._send(self._changes(pending))
+        self.source_ts_ms = pending.places[-1][3]
+
+    def resend(self, at: RowsAt) -> None:
+        """Rows as of a boundary: newer than what is before it, older than what begins there.
+
+        Their ordinals are negative, and grow with the clock: the next repair is newer.
+        """
+        self.flush()
+        ordinal = _FIRST_RESENT + time.time_ns() // 1_000
+        for op, rows in (*(("c", rows) for rows in at.rows), ("d", at.deleted)):
+            if rows.num_rows:
+                ordinals = range(ordinal, ordinal + rows.num_rows)
+                places = [(at.position.file, at.position.pos, row) for row in ordinals]
+                source = self._source([(*place, now_ms()) for place in places])
+                before, after = (rows, None) if op == "d" else (None, rows)
+                ops = pa.array([op] * rows.num_rows, pa.string())
+                self._send(Envelopes(ops=ops, source=source, before=before, after=after))
+                ordinal = ordinals.stop
+
+    def _send(self, changes: Envelopes) -> None:
         limited = encode_limited(
-            self._changes(pending),
+            changes,
             self._config.table.primary_key,
             partitions=self._config.partitions,
             most_bytes=self._config.most_bytes - RESERVED_BYTES,
@@ -214,23 +242,25 @@ class ChangelogSender:
             limited.records.column(name).to_pylist() for name in ("key", "value", "partition")
         )
         self._producer.send(zip(*columns, strict=True))
-        self.records += len(pending.ops)
-        self.source_ts_ms = pending.places[-1][3]
+        self.records += len(changes.ops)
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         return self._producer.watermark(high, generation)
 
-    def _changes(self, pending: _Pending) -> Envelopes:
-        count = len(pending.ops)
-        files, positions, rows, times = zip(*pending.places, strict=True)
+    def _source(self, places: Sequence[Place]) -> pa.RecordBatch:
+        count = len(places)
+        files, positions, rows, times = zip(*places, strict=True)
         constants = (self._config.low.position.epoch, self._config.generation)
         epoch, generation = (pa.repeat(pa.scalar(v, pa.int32()), count) for v in constants)
         numbers = [pa.array(v, pa.int64()) for v in (files, positions, rows)]
         source = [epoch, *numbers, generation, pa.array(times, pa.int64())]
+        return pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA)
+
+    def _changes(self, pending: _Pending) -> Envelopes:
         table = self._config.table
         return Envelopes(
             ops=pa.array(pending.ops, pa.string()),
-            source=pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA),
+            source=self._source(pending.places),
             before=wire_rows(pending.before, table) if any(pending.before) else None,
             after=wire_rows(pending.after, table) if any(pending.after) else None,
         )

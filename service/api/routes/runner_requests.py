@@ -44,18 +44,7 @@ def ask_runner(services: Services, job_id: str, request: Asked, model: type[Base
         RunnerAbsentError: the job has no runner.
         AnsweredError: the runner refused.
     """
-    job = services.store.get(job_id)
-    has_ended = job.state is JobState.FINISHED
-    answers = has_ended and request.kind == REPLAY_DEAD_LETTERS
-    if not (answers or services.supervisor.runner_of(job_id).alive):
-        hint = "Start the job with sluice jobs resume; a STALLED job gets a runner again soon."
-        if has_ended:
-            hint = "The job has finished; only its dead letters can still be replayed."
-        raise RunnerAbsentError(f'job "{job_id}" has no runner for this request', hint=hint)
-    box = services.requests(job_id)
-    request_id = box.send(request)
-    if answers:
-        services.supervisor.ask(job_id)
+    box, request_id = send_to_runner(services, job_id, request)
     seated = _seats.acquire(blocking=False)
     try:
         answer = box.wait(request_id, timeout_s=_WAIT_S if seated else 0.0)
@@ -71,6 +60,23 @@ def ask_runner(services: Services, job_id: str, request: Asked, model: type[Base
         raise AnsweredError(error.message, hint=error.hint, kind=error.type)
     result = model.model_validate(answer.result or {})
     return JSONResponse(result.model_dump(mode="json", by_alias=True))
+
+
+def send_to_runner(services: Services, job_id: str, request: Asked) -> tuple[RequestBox, str]:
+    """Where the answer will be, and its id; RunnerAbsentError if the job has no runner."""
+    job = services.store.get(job_id)
+    has_ended = job.state is JobState.FINISHED
+    answers = has_ended and request.kind == REPLAY_DEAD_LETTERS
+    if not (answers or services.supervisor.runner_of(job_id).alive):
+        hint = "Start the job with sluice jobs resume; a STALLED job gets a runner again soon."
+        if has_ended:
+            hint = "The job has finished; only its dead letters can still be replayed."
+        raise RunnerAbsentError(f'job "{job_id}" has no runner for this request', hint=hint)
+    box = services.requests(job_id)
+    request_id = box.send(request)
+    if answers:
+        services.supervisor.ask(job_id)
+    return box, request_id
 
 
 def request_view(box: RequestBox, request_id: str) -> RequestView | None:

@@ -1,8 +1,9 @@
 """Inspects a job and prints one JSON object; it reads only, with or without a runner.
 
 `python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `batches`, `replay`,
-`explain-row`, `doctor`, `dead-letters list|show`, and `tables`, whose question comes through
-standard input. The answer is `{"ok":true,"result":{…}}` with status 0, or
+`explain-row`, `doctor`, `dead-letters list|show`, and `tables` and `verify`, whose questions come
+through standard input. `verify` keeps its result, and needs a runner that goes on committing. The
+answer is `{"ok":true,"result":{…}}` with status 0, or
 `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
@@ -164,6 +165,12 @@ def show_tables(job_dir: Path, arguments: argparse.Namespace) -> Result:
     return JobTables(job_dir).answer(arguments.question)
 
 
+def verify_tables(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    from service.jobs.inspect.verify import verify
+
+    return verify(job_dir, arguments.question)
+
+
 # The process
 # --------------------------------------------------------------------------------------------------
 
@@ -200,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add(commands.add_parser("doctor"), doctor)
     _add(commands.add_parser("tables"), show_tables)
+    _add(commands.add_parser("verify"), verify_tables)
     letters = commands.add_parser("dead-letters").add_subparsers(required=True)
     _add(
         letters.add_parser("list"),

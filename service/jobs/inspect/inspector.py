@@ -44,9 +44,17 @@ class Inspector:
     ) -> None:
         self._command = tuple(command or INSPECT_COMMAND)
         self._environment = {} if settings is None else _variables(settings)
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._is_closed = False
         self._seats = Seats(
             "inspections", at_once=MOST_AT_ONCE, waiting=_MOST_WAITING, patience_s=_PATIENCE_S
         )
+
+    def close(self) -> None:
+        """End inspections that run; they and later ones fail with InspectionError."""
+        self._is_closed = True
+        for process in [*self._processes]:
+            _end(process)
 
     def ask(
         self,
@@ -80,7 +88,12 @@ class Inspector:
                 env={**environment(), **self._environment},
                 start_new_session=True,
             )
+            self._processes.add(process)
             try:
+                if self._is_closed:
+                    raise InspectionError(
+                        "the control plane ends", hint="Ask again when it is there again."
+                    )
                 os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
                 code = process.wait(timeout=timeout_s)
             except subprocess.TimeoutExpired as exc:
@@ -89,6 +102,7 @@ class Inspector:
                     hint="Ask again when the machine has less to do, or ask for less.",
                 ) from exc
             finally:
+                self._processes.discard(process)
                 _end(process)
             answer = _read(printed)
             if not answer.strip():

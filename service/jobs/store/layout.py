@@ -85,6 +85,13 @@ class JobLayout:
         return self.job_dir / "history.bin"
 
     @property
+    def verifications(self) -> Path:
+        return self.job_dir / "verifications"
+
+    def verification(self, table: str) -> Path:
+        return self.verifications / f"{table}.json"
+
+    @property
     def acknowledgements(self) -> Path:
         return self.checkpoint / "acknowledgements.jsonl"
 

@@ -11,6 +11,7 @@ import os
 import shlex
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -139,6 +140,17 @@ def read_status(job_dir: Path) -> Status | None:
         return None
 
 
+def read_verifications(job_dir: Path) -> dict[str, Mapping[str, Any]]:
+    """Table → the newest comparison with its source; a damaged file counts as none."""
+    results: dict[str, Mapping[str, Any]] = {}
+    for path in sorted(JobLayout(job_dir).verifications.glob("*.json")):
+        with suppress(CheckpointError, OSError):
+            content = read_json(path)
+            if content is not None:
+                results[path.stem] = content
+    return results
+
+
 def read_changes(job_dir: Path, offset: int) -> tuple[list[StateUpdate], int]:
     """The runner's transitions after byte `offset` and the offset behind them.
 
@@ -218,6 +230,7 @@ def _error(value: object) -> JobError | None:
 
 
 ACKNOWLEDGE = "acknowledge"
+REPAIR = "repair"
 REPLAY_DEAD_LETTERS = "replay-dead-letters"
 MOST_UNANSWERED = 100
 # What an operator may acknowledge, and what may be chosen; the first choice is the default.
@@ -235,7 +248,7 @@ _RESULT = ".result.json"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of an operator: `acknowledge` or `replay-dead-letters`; `by` is unchecked."""
+    """A request of an operator, such as `acknowledge`; `by` is unchecked."""
 
     kind: str
     body: Mapping[str, Any]

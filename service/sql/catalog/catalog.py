@@ -11,6 +11,7 @@ from joins.plan.plan import (
     MetadataField,
     SharedSource,
     TopicSource,
+    VerifySchedule,
 )
 from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connector import Connector, Endpoints, Home
@@ -18,7 +19,12 @@ from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import InlineSecret, InlineSecrets
-from service.sql.catalog.watermarks import TableWatermark, declared_watermark, max_staleness
+from service.sql.catalog.watermarks import (
+    TableWatermark,
+    declared_watermark,
+    max_staleness,
+    verify_schedule,
+)
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -72,6 +78,7 @@ class Table:
         notes: warnings about its options.
         shared: where a shared table of the catalog is stored; None otherwise.
         max_staleness_ms: how old the table may be as a dimension; None without a limit.
+        verify: how often its copy is compared with its source by itself.
     """
 
     name: str
@@ -89,6 +96,7 @@ class Table:
     shared: SharedSource | None = None
     notes: tuple[str, ...] = ()
     max_staleness_ms: int | None = None
+    verify: VerifySchedule | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
@@ -125,6 +133,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         inline,
         values.without_effect(),
         max_staleness_ms=max_staleness(values),
+        verify=verify_schedule(values),
     )
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)

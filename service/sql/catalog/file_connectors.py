@@ -16,7 +16,7 @@ from service.sql.catalog.stores import (
     TABLE_PATH_FORM,
     store_options,
 )
-from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION
+from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION, VERIFY_OPTIONS
 
 _DELTA = (
     Option(
@@ -56,6 +56,7 @@ _DELTA = (
     ),
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
     STALENESS_OPTION,
+    *VERIFY_OPTIONS,
     Option(
         "sink.writer",
         "Writer: columnar, or Spark's Delta writer where the table needs it.",

@@ -8,7 +8,7 @@ from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION
+from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION, VERIFY_OPTIONS
 
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
@@ -237,6 +237,7 @@ _OPTIONS = (
     IDLE_OPTION,
     *_OF_FLINK_CDC,
     STALENESS_OPTION,
+    *VERIFY_OPTIONS,
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.connections import StoreOptions
-from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, WatermarkSpec
+from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, VerifySchedule, WatermarkSpec
 from joins.plan.types import Expression, ProcTime, nodes
 from service.sql.catalog.connector import Connector, Home
 from service.sql.catalog.option import READ, Option, OptionType, TableRole
@@ -57,6 +57,38 @@ _LATE_TABLE = Option(
     form=TABLE_PATH_FORM,
     roles=frozenset((TableRole.STREAM,)),
 )
+
+
+_VERIFIED_ROWS_PER_S = 5_000
+VERIFY_INTERVAL, VERIFY_ROWS = "verify.interval", "verify.rows-per-second"
+VERIFY_OPTIONS = (
+    Option(
+        VERIFY_INTERVAL,
+        "How often the copy is compared with its source while the job runs, as by sluice verify; "
+        "when missing only by hand.",
+        OptionType.DURATION,
+        lowest=1_000,
+        highest=365 * 86_400_000,
+        form="1 s to 365 d, such as 1 d",
+        roles=frozenset((TableRole.DIMENSION,)),
+    ),
+    Option(
+        VERIFY_ROWS,
+        "How many rows a second such a comparison reads from the source; 5000 when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=10_000_000,
+        roles=frozenset((TableRole.DIMENSION,)),
+    ),
+)
+
+
+def verify_schedule(values: OptionValues) -> VerifySchedule | None:
+    """How often a copy is compared by itself, None without the option."""
+    if not values.is_set(VERIFY_INTERVAL):
+        return None
+    rows_per_s = values.number(VERIFY_ROWS) if values.is_set(VERIFY_ROWS) else None
+    return VerifySchedule(values.milliseconds(VERIFY_INTERVAL), rows_per_s or _VERIFIED_ROWS_PER_S)
 
 
 def max_staleness(values: OptionValues) -> int | None:

@@ -68,6 +68,7 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
         fields,
         table.primary_key,
         max_staleness_ms=table.max_staleness_ms,
+        verify=table.verify,
     )
     if not table.primary_key:
         key = tuple(field.name for field in COORDINATES)

@@ -54,6 +54,9 @@ COMMANDS = {
     "machine": (["doctor"], 0, "unknown"),
     "healthy_job": (["doctor", "good"], 0, "9 GiB"),
     "sick_job": (["doctor", "sick"], 1, "FAILED"),
+    "equal_table": (["verify", "good", "--sample", "5%"], 0, "binlog.000001"),
+    "differing_table": (["verify", "sick", "--table", "users"], 1, "changed"),
+    "table_that_is_not_compared": (["verify", "near"], 1, "not-compared"),
     "job_with_warning": (["jobs", "get", "near"], 0, "Raise retention.ms."),
 }
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from joins.durable.checkpoint import write_json_atomically
-from service.api.views import job_detail
+from service.api.views import job_detail, with_verifications
 from service.cli.views import job_parts
 from service.jobs.inspect.waiting import explain_wait
 from service.jobs.runner import StatusFile
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.runner_files import Status, read_status
+from service.jobs.store.runner_files import Status, read_status, read_verifications
 from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
 from service.schemas.jobs import JobDetail
 from service.schemas.progress import WaitReport
@@ -234,3 +234,37 @@ def test_a_runner_that_starts_tells_nothing_of_the_moment_before_it(tmp_path):
     assert (probe["end_offsets"], probe["next_offsets"]) == ({}, {"0": 5})
     assert (table["lag_records"], table["snapshot"]["rows_done"]) == (None, 9)
     assert (shown["stalls"], shown["warnings"], shown["phase"]) == ([], [], "JOIN")
+
+
+RESULT = {"ended_at_ms": 7, "rows": 40, "sample": 0.5, "position": {"file": "b.1", "pos": 4}}
+
+
+@pytest.mark.parametrize(
+    ("generation", "differences", "verified", "warns"),
+    [(1, 0, (40, 0), False), (1, 2, (40, 2), True), (2, 2, None, False)],
+    ids=["equal", "different", "of_an_earlier_copy"],
+)
+def test_the_newest_comparison_of_a_table_is_shown(generation, differences, verified, warns):
+    content = {"phase": "JOIN", "dimensions": [dimension("users", 9, 9, complete=2)]}
+    table = content["dimensions"][0]["generation"]
+    status = Status(8, JobState.JOINING, "", None, 1, content)
+    runner = RunnerView(pid=8, alive=True, adopted=False, started_at_ms=0)
+    result = {**RESULT, "differences": differences, "generation": table + generation - 1}
+
+    shown = with_verifications(job_detail(JOB, status, runner), {"users": result, "other": result})
+
+    newest = shown.dimensions[0].verified
+    assert (newest and (newest.rows, newest.differences)) == verified
+    assert [each.type for each in shown.warnings] == (["copy-differs"] if warns else [])
+
+
+def test_results_of_comparisons_are_read_back(tmp_path):
+    layout = JobLayout(tmp_path)
+    assert read_verifications(tmp_path) == {}
+    layout.verifications.mkdir()
+    write_json_atomically(layout.verification("users"), RESULT)
+    layout.verification("damaged").write_text("{")
+
+    assert {name: value["rows"] for name, value in read_verifications(tmp_path).items()} == {
+        "users": 40
+    }

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.plan.plan import JoinPlan
+from joins.plan.plan import JoinPlan, VerifySchedule
 from service.jobs.store import plan_codec
 from service.jobs.store.plan_codec import PlanFormatError
 from service.sql.catalog.settings import trigger_interval_ms
@@ -22,6 +22,17 @@ def test_trigger_interval_is_in_milliseconds():
     assert trigger_interval_ms(plan(selecting("t"))) is None
     script = "SET 'sluice.trigger-interval' = '1 min';\n" + selecting("t")
     assert trigger_interval_ms(plan(script)) == 60_000
+
+
+def test_a_table_is_compared_by_itself_as_its_options_say():
+    def schedule(options):
+        script = selecting("t").replace("'table-name' = 'd'", f"'table-name' = 'd'{options}", 1)
+        return plan(script).dimensions[0].verify
+
+    assert schedule("") is None
+    assert schedule(", 'verify.interval' = '1 d'") == VerifySchedule(86_400_000, 5_000)
+    paced = schedule(", 'verify.interval' = '1 h', 'verify.rows-per-second' = '100'")
+    assert paced == VerifySchedule(3_600_000, 100)
 
 
 def test_warns_of_a_probe_that_starts_at_the_end():

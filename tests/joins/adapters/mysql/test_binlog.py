@@ -10,84 +10,30 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.position import server_identity, take_high, take_low
-from joins.adapters.mysql.sender import CdcConfig, read_boundary
-from joins.adapters.mysql.source import check_source, choose_server_id
-from joins.plan.plan import Field, KafkaOptions
+from joins.adapters.mysql.position import take_high
+from joins.adapters.mysql.sender import read_boundary
+from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.cdc import CdcProcess
-from tests.support.sql import new_schema, run_sql
-from tests.support.topics import consume, create_topic, delete_topics, end_offsets
+from tests.support.cdc import (
+    FIELDS,
+    PARTITIONS,
+    CdcProcess,
+    captured_table,
+    newest,
+    position_of,
+    records_of,
+)
+from tests.support.sql import run_sql
 from tests.support.wait import wait_until
 
-PARTITIONS = 2
-FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
 RAW_FIELDS = (FIELDS[0], Field("v", SqlType(TypeName.BYTES)))
-TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50))"
 
 
 @pytest.fixture(scope="module")
 def mariadb(own_database: MariaDb) -> MariaDb:
     return own_database
-
-
-@contextmanager
-def captured_table(database: MariaDb, bootstrap: str, directory, *statements: str, columns=FIELDS):
-    """(schema, configuration of a CDC process) of a new table and topic."""
-    with new_schema(database, TABLE, *statements) as schema:
-        topic = create_topic(bootstrap, partitions=PARTITIONS)
-        try:
-            yield (
-                schema,
-                config_of(database, schema, KafkaOptions(bootstrap, topic), directory, columns),
-            )
-        finally:
-            delete_topics(bootstrap, topic)
-
-
-def config_of(
-    database: MariaDb, schema: str, kafka: KafkaOptions, directory, columns=FIELDS
-) -> CdcConfig:
-    connection = MysqlConnectionConfig(
-        "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, "t"
-    )
-    return CdcConfig(
-        connection=connection.of_server(server_identity(connection)),
-        table=check_source(connection, columns, ("id",)),
-        server_id=choose_server_id(connection),
-        low=take_low(connection, 0),
-        generation=1,
-        kafka=kafka,
-        partitions=PARTITIONS,
-        offset_file=directory / "sources" / "t.cdc.json",
-    )
-
-
-def records_of(config: CdcConfig) -> list:
-    kafka = config.kafka
-    count = sum(end_offsets(kafka.bootstrap_servers, kafka.topic).values())
-    return list(consume(kafka.bootstrap_servers, kafka.topic, count=count)) if count else []
-
-
-def position_of(value: dict) -> tuple:
-    source = value["source"]
-    return source["file"], source["pos"], source["row"]
-
-
-def newest(records) -> dict[int, str | None]:
-    """The table as the records tell it."""
-    found: dict[int, tuple] = {}
-    for record in records:
-        value = json.loads(record.value)
-        if value["op"] != "w":
-            key = json.loads(record.key)["id"]
-            after = value["after"] and value["after"]["v"]
-            order = (position_of(value), record.offset)
-            found[key] = max(found.get(key, (order, after)), (order, after), key=lambda f: f[0])
-    return {key: after for key, (_, after) in found.items() if after is not None}
 
 
 def test_changes_arrive_in_order_with_positions(mariadb, kafka, tmp_path):

@@ -1,0 +1,314 @@
+"""Compares the rows of a dimension with its source, both at one position of the source's log.
+
+The source is read first, at P; the changelog once a proof of freshness says that it has everything
+up to P. Changes behind P take no part, so a job that joins meanwhile makes no difference.
+"""
+
+import random
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.dimension.build_side import committed_offsets
+from joins.dimension.changelog_scan import NO_MARK, DimensionStates, State
+from joins.dimension.changes import json_columns
+from joins.kernels.changelog.changes import GENERATION, newest_rows, numbers
+from joins.kernels.changelog.comparison import (
+    STATE_COLUMNS,
+    DifferenceKind,
+    Place,
+    RecordDigests,
+    RowDigests,
+    is_before,
+    states_between,
+)
+from joins.kernels.changelog.digest import POSITION_COLUMNS
+from joins.kernels.expressions.casts import Mask
+from joins.kernels.index.hash_table import Hashes
+from joins.kernels.json.exact import row_texts
+from joins.kernels.table_path import TablePath
+from joins.plan.errors import VerificationError
+
+_POLL_S = 0.2
+_GONE = "_gone"
+Chunk = TypeVar("Chunk")
+
+
+class SourceRead(Protocol[Chunk]):
+    """The source at a position; `ConsistentRead` is one."""
+
+    low: Place
+    is_repeatable: bool
+    left_out: int
+
+    def chunks(self, rows_each: int) -> list[Chunk]: ...
+
+    def rows(self, chunk: Chunk, without: Collection[str] = ()) -> Iterator[pa.Table]: ...
+
+    def high(self) -> tuple[Place, Mapping[str, Any]]: ...
+
+    def keys_in(self, keys: pa.Table, chunk: Chunk) -> Mask | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyLimits:
+    """What one comparison reads and shows.
+
+    Attributes:
+        sample: share of the chunks, above 0, 1 for all.
+        rows_per_s: pace of reading the source; None for no limit.
+        shown: differences that are shown with their rows.
+        repaired: differences whose keys are given for a repair, 0 without one.
+        proof_s: how long the changelog may take to reach the position.
+    """
+
+    sample: float = 1.0
+    rows_per_s: int | None = None
+    shown: int = 100
+    repaired: int = 0
+    proof_s: float = 60.0
+    chunk_rows: int = 10_000
+    seed: int | None = None
+
+
+class Verification(Generic[Chunk]):
+    """One comparison of one dimension.
+
+    `proven` gives the place up to which the changelog has everything, None without a proof;
+    `without` are keys, as JSON, that the copy has left out and reports.
+    """
+
+    def __init__(
+        self,
+        states: DimensionStates,
+        read: SourceRead[Chunk],
+        proven: Callable[[], Place | None],
+        limits: VerifyLimits,
+        without: Collection[str] = (),
+    ) -> None:
+        self._states = states
+        self._read = read
+        self._proven = proven
+        self._limits = limits
+        self._without = without
+        self._key = list(states.dimension.primary_key)
+        self._columns = [item.name for item in states.dimension.fields]
+
+    def run(self, first: int) -> dict[str, Any]:
+        """The result as a document; `first` is a version from before the read began.
+
+        VerificationError if the copy is not complete or does not reach the position in time.
+        """
+        read, limits = self._read, self._limits
+        every = read.chunks(limits.chunk_rows)
+        chosen = _sample(every, limits)
+        parts = [self._digests(chunk) for chunk in chosen]
+        source = RowDigests.joined(parts)
+        high, position = read.high()
+        self._wait_for(high, position)
+        state = self._states.at()
+        if not state.complete:
+            raise VerificationError(
+                f'table "{self._states.dimension.name}" is being copied, so there is nothing to '
+                "compare yet",
+                hint="Verify it when the copy is complete: sluice wait JOB join.",
+            )
+        files = self._files(first, state)
+        is_whole = len(chosen) == len(every)
+        records, finds_extra = self._records(files, state, source, None if is_whole else chosen)
+        states = states_between(records, read.low, high, generation=state.generation)
+        wrong, extra = states.differing(source), states.extra(source)
+        suspects = np.concatenate([source.key[wrong], records.rows.key[extra]])
+        shown = np.unique(suspects)[: max(limits.shown, limits.repaired)]
+        items: list[tuple[dict[str, Any], str]] = []
+        refuted = 0
+        if len(shown):
+            theirs = self._source_rows(chosen, parts, shown)
+            items, refuted = self._items(files, state, theirs, shown, high)
+        return {
+            "table": self._states.dimension.name,
+            "position": position,
+            "version": state.version,
+            "sample": limits.sample,
+            "chunks": len(chosen),
+            "chunks_total": len(every),
+            "rows": len(source),
+            "changing": states.changing,
+            "left_out": read.left_out,
+            "finds_extra": finds_extra,
+            "differences": len(np.unique(suspects)) - refuted,
+            "items": [item for item, _ in items[: limits.shown]],
+            "keys": _keys_of(items[: limits.repaired], extra=False),
+            "extra": _keys_of(items[: limits.repaired], extra=True),
+        }
+
+    def _digests(self, chunk: Chunk) -> RowDigests:
+        parts = []
+        for rows in self._read.rows(chunk, self._without):
+            began = time.monotonic()
+            parts.append(RowDigests.of(rows, self._key, self._columns))
+            if self._limits.rows_per_s is not None:
+                due_s = rows.num_rows / self._limits.rows_per_s
+                time.sleep(max(0.0, due_s - (time.monotonic() - began)))
+        return RowDigests.joined(parts)
+
+    def _wait_for(self, high: Place, position: Mapping[str, Any]) -> None:
+        deadline = time.monotonic() + self._limits.proof_s
+        while (at := self._proven()) is None or at < high:
+            if time.monotonic() > deadline:
+                raise VerificationError(
+                    f'table "{self._states.dimension.name}" has not reached {dict(position)} '
+                    f"within {self._limits.proof_s:g} s",
+                    hint="The job must run, and its source be followed; see sluice jobs get.",
+                )
+            time.sleep(_POLL_S)
+
+    def _files(self, first: int, state: State) -> list[TablePath]:
+        """The files of version `first` and what was added since: no compaction of later records."""
+        files = self._states.log.files
+        return [*files.files_at(first), *files.files_added(first + 1, state.version)]
+
+    def _records(
+        self,
+        files: Sequence[TablePath],
+        state: State,
+        source: RowDigests,
+        chunks: Sequence[Chunk] | None,
+    ) -> tuple[RecordDigests, bool]:
+        """Records of the compared keys, and whether they include keys that the source lacks.
+
+        All records without `chunks`; else those with a key of the source or of these chunks.
+        """
+        names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
+        parts, finds_extra = [], True
+        for batch in self._states.scan.rows(files, names, NO_MARK):
+            table = pa.Table.from_batches([batch])
+            if chunks is not None:
+                keys = table.select(self._key)
+                kept = np.isin(RowDigests.of(keys, self._key, self._key).key, source.key)
+                for chunk in chunks:
+                    inside = self._read.keys_in(keys, chunk)
+                    if inside is None:
+                        finds_extra = False
+                        break
+                    kept |= inside
+                table = table.filter(pa.array(kept))
+            parts.append(RecordDigests.of(table, self._key, self._columns, state.progress))
+        return RecordDigests.joined(parts), finds_extra
+
+    def _source_rows(
+        self, chunks: Sequence[Chunk], parts: Sequence[RowDigests], keys: Hashes
+    ) -> pa.Table:
+        """The source's rows with these keys; from a later time if the read is not repeatable."""
+        parts_of_keys = []
+        for chunk, part in zip(chunks, parts, strict=True):
+            if not np.isin(part.key, keys).any():
+                continue
+            for rows in self._read.rows(chunk, self._without):
+                digests = RowDigests.of(rows, self._key, self._columns)
+                parts_of_keys.append(rows.filter(pa.array(np.isin(digests.key, keys))))
+        nothing = self._states.no_rows().select(self._columns)
+        return pa.concat_tables([nothing, *(rows.select(self._columns) for rows in parts_of_keys)])
+
+    def _items(
+        self,
+        files: Sequence[TablePath],
+        state: State,
+        theirs: pa.Table,
+        keys: Hashes,
+        high: Place,
+    ) -> tuple[list[tuple[dict[str, Any], str]], int]:
+        """Differences with both rows, each with its key as in the changelog topic.
+
+        Also how many were none: other keys with an equal hash.
+        """
+        newest = self._newest(files, state, keys, high)
+        gone = newest.column(_GONE).to_pylist()
+        ours = self._by_key(newest)
+        sources = self._by_key(theirs)
+        items: list[tuple[dict[str, Any], str]] = []
+        refuted = 0
+        for key in {**sources, **ours}:
+            record, our = ours.get(key, (None, None))
+            their = sources[key][1] if key in sources else None
+            if record is not None and gone[record]:
+                our = None
+            if their == our:
+                refuted += 1
+                continue
+            item = {
+                "key": {name: (their or our or {}).get(name) for name in self._key},
+                "kind": _kind(their, our).value,
+                "ours": our,
+                "theirs": their,
+            }
+            items.append(({**item, **self._since(record, newest, state)}, key))
+        return items, refuted
+
+    def _newest(
+        self, files: Sequence[TablePath], state: State, keys: Hashes, high: Place
+    ) -> pa.Table:
+        names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
+        parts = [self._states.scan.empty(names)]
+        for batch in self._states.scan.rows(files, names, NO_MARK):
+            table = pa.Table.from_batches([batch])
+            digests = RowDigests.of(table, self._key, self._key)
+            kept = np.isin(digests.key, keys) & ~state.progress.ignored(table)
+            kept &= is_before([numbers(table, name) for name in POSITION_COLUMNS], high)
+            parts.append(table.filter(pa.array(kept)))
+        newest = newest_rows(pa.concat_tables(parts), self._key)
+        deleted = pc.equal(newest.column("_op"), "d")
+        gone = pc.or_(deleted, pc.less(newest.column(GENERATION), state.generation))
+        return newest.append_column(_GONE, gone)
+
+    def _since(self, at: int | None, newest: pa.Table, state: State) -> dict[str, Any]:
+        """Version and position of our record; None if there never was one."""
+        if at is None:
+            return {"since_version": None, "our_position": None}
+        record = newest.slice(at, 1).to_pylist()[0]
+        place = {name.strip("_"): record[name] for name in POSITION_COLUMNS}
+        version = self._committed_in(record["_partition"], record["_offset"], state.version)
+        return {"since_version": version, "our_position": place}
+
+    def _by_key(self, rows: pa.Table) -> dict[str, tuple[int, dict[str, Any]]]:
+        """Key as JSON → index and values of its row."""
+        keys = [t for b in rows.select(self._key).to_batches() for t in row_texts(b).to_pylist()]
+        values = zip(*json_columns(rows, self._states.dimension), strict=True)
+        shown = [dict(zip(self._columns, row, strict=True)) for row in values]
+        return {text: (at, row) for at, (text, row) in enumerate(zip(keys, shown, strict=True))}
+
+    def _committed_in(self, partition: int, offset: int, newest: int) -> int | None:
+        """The first kept version that has the record."""
+        log, partitions = self._states.log, self._states.scan.spec.partitions
+        low, high = log.versions.oldest_version(), newest
+        while low < high:
+            middle = (low + high) // 2
+            if committed_offsets(log, middle, partitions).get(partition, 0) > offset:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _keys_of(items: Sequence[tuple[dict[str, Any], str]], *, extra: bool) -> list[str]:
+    is_extra = DifferenceKind.EXTRA.value
+    return [key for item, key in items if (item["kind"] == is_extra) is extra]
+
+
+def _sample(chunks: Sequence[Chunk], limits: VerifyLimits) -> list[Chunk]:
+    count = max(1, round(len(chunks) * limits.sample))
+    if count >= len(chunks):
+        return list(chunks)
+    chosen = random.Random(limits.seed).sample(range(len(chunks)), count)
+    return [chunks[at] for at in sorted(chosen)]
+
+
+def _kind(their: object, our: object) -> DifferenceKind:
+    if our is None:
+        return DifferenceKind.MISSING
+    return DifferenceKind.EXTRA if their is None else DifferenceKind.CHANGED

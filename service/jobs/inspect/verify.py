@@ -1,0 +1,189 @@
+"""Verifies tables of a job against their sources, and keeps the newest result of each."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from joins.adapters.delta.log import DeltaLog
+from joins.adapters.delta.source import DeltaFeedState, check_source_table, state_from_json
+from joins.adapters.delta.version_read import VersionRead
+from joins.adapters.mysql.consistent_read import consistent_read
+from joins.dimension.changelog_scan import DimensionStates
+from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
+from joins.durable.dead_rows import dead_rows_of
+from joins.kernels.changelog.comparison import Place
+from joins.lookback.verification import Verification, VerifyLimits
+from joins.plan.errors import UnknownDimensionError, VerificationError, VersionExpiredError
+from joins.plan.plan import (
+    DeltaTableSource,
+    Dimension,
+    JoinPlan,
+    MysqlCdcSource,
+    SharedSource,
+    TopicSource,
+)
+from joins.source.chunk_reader import SourcePhase, SourceState
+from service.config import Settings
+from service.jobs.inspect.past import plan_of
+from service.jobs.inspect.table_answers import Answer, Question
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.runner_files import read_status
+from service.security.resolution import connection_of, output_path, resolve_secrets
+from service.security.secrets import SecretResolver
+from service.wiring.context import changelog_partitions
+from watermark.errors import SluiceError
+
+_MOST_REPAIRED = 10_000
+
+
+def verify(job_dir: Path, question: Question) -> Answer:
+    """Compare one table, or all; a table that cannot be compared says why.
+
+    Raises UnknownDimensionError, and SecretError for a missing login.
+    """
+    layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
+    plan = resolve_secrets(plan_of(layout), SecretResolver.of(settings, job_dir))
+    limits = VerifyLimits(
+        sample=question.get("sample", 1.0),
+        rows_per_s=question.get("rows_per_s"),
+        shown=question.get("shown", 100),
+        repaired=_MOST_REPAIRED if question.get("repair") else 0,
+    )
+    tables = [_verified(layout, settings, d, limits) for d in _chosen(plan, question.get("table"))]
+    return {"ok": all(table["state"] == "equal" for table in tables), "tables": tables}
+
+
+def _chosen(plan: JoinPlan, name: str | None) -> list[Dimension]:
+    chosen = [dimension for dimension in plan.dimensions if name in (None, dimension.name)]
+    if not chosen:
+        known = ", ".join(f'"{d.name}"' for d in plan.dimensions) or "none"
+        raise UnknownDimensionError(
+            f'job joins no table "{name}", it joins {known}',
+            hint="Use the name that the script gives the table in CREATE TABLE.",
+        )
+    return chosen
+
+
+def _verified(
+    layout: JobLayout, settings: Settings, dimension: Dimension, limits: VerifyLimits
+) -> Answer:
+    started_at_ms = time.time_ns() // 1_000_000
+    answer: Answer = {
+        "table": dimension.name,
+        "source": dimension.source.kind,
+        "started_at_ms": started_at_ms,
+    }
+    try:
+        result = _compared_in_time(layout, settings, dimension, limits)
+    except SluiceError as exc:  # another table may be compared all the same
+        ended = {"ended_at_ms": time.time_ns() // 1_000_000}
+        return {**answer, **ended, "state": "not-compared", "reason": exc.message, "hint": exc.hint}
+    state = "different" if result["differences"] else "equal"
+    answer |= {**result, "state": state, "ended_at_ms": time.time_ns() // 1_000_000}
+    layout.verifications.mkdir(mode=0o700, exist_ok=True)
+    kept = {name: value for name, value in answer.items() if name not in ("keys", "extra")}
+    write_json_atomically(layout.verification(dimension.name), kept)
+    return answer
+
+
+def _compared_in_time(
+    layout: JobLayout, settings: Settings, dimension: Dimension, limits: VerifyLimits
+) -> dict[str, Any]:
+    """The comparison, once more if upkeep removed the files of the version that it began with."""
+    try:
+        return _compared(layout, settings, dimension, limits)
+    except VersionExpiredError:
+        return _compared(layout, settings, dimension, limits)
+
+
+def _compared(
+    layout: JobLayout, settings: Settings, dimension: Dimension, limits: VerifyLimits
+) -> dict[str, Any]:
+    """The comparison; it counts only if the copy is still the one that was read at its begin."""
+    log = DeltaLog(layout.table(dimension) / "changelog", "")
+    states = DimensionStates(log, dimension, changelog_partitions(dimension, settings))
+    state = _followed(layout, dimension)
+    first = states.newest()  # before the source is read: it has nothing behind the position
+
+    def proven() -> Place | None:
+        return _proven(layout, dimension, state.epoch)
+
+    source = dimension.source
+    if isinstance(source, MysqlCdcSource):
+        assert isinstance(state, SourceState)
+        dead = dead_rows_of(Checkpoint(layout.checkpoint), dimension.name)
+        if dead.unlisted:
+            raise VerificationError(
+                f'table "{dimension.name}" lacks {dead.unlisted} rows that are too large for its '
+                "topic and whose keys are not listed",
+                hint="Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES higher and submit the job again.",
+            )
+        connection = connection_of(source).of_server(state.server)
+        with consistent_read(connection, state.table, state.epoch) as read:
+            result = Verification(states, read, proven, limits, dead.rows).run(first)
+    else:
+        assert isinstance(source, DeltaTableSource)
+        fields, key = dimension.fields, dimension.primary_key
+        table = check_source_table(output_path(source, settings), fields, key)
+        version = VersionRead(table, fields, key, state.epoch)
+        result = Verification(states, version, proven, limits).run(first)
+    now = _followed(layout, dimension)
+    if (now.epoch, now.generation) != (state.epoch, state.generation):
+        raise VerificationError(
+            f'table "{dimension.name}" was copied again while it was compared',
+            hint="Verify it again.",
+        )
+    return {**result, "generation": state.generation}
+
+
+def _followed(layout: JobLayout, dimension: Dimension) -> SourceState | DeltaFeedState:
+    """The state of a source whose copy is complete; VerificationError if it is not."""
+    if not isinstance(dimension.source, MysqlCdcSource | DeltaTableSource):
+        raise _not_comparable(dimension)
+    value = read_json(Checkpoint(layout.checkpoint).source_file(dimension.name))
+    if value is not None and isinstance(dimension.source, DeltaTableSource):
+        feed = state_from_json(value)
+        if feed.copied and feed.needed is None:
+            return feed
+    elif value is not None:
+        state = SourceState.from_json(value)
+        if state.phase is SourcePhase.FOLLOWING:
+            return state
+    raise VerificationError(
+        f'table "{dimension.name}" is being copied, so there is nothing to compare yet',
+        hint="Verify it when the copy is complete: sluice wait JOB join.",
+    )
+
+
+def _proven(layout: JobLayout, dimension: Dimension, epoch: int) -> Place | None:
+    """Up to where the runner's newest report proves that everything is committed."""
+    status = read_status(layout.job_dir)
+    tables = () if status is None else status.content.get("dimensions") or ()
+    for table in tables:
+        position = (table.get("freshness") or {}).get("position") or {}
+        if table["name"] != dimension.name:
+            continue
+        if "file" in position:
+            return epoch, int(str(position["file"]).rpartition(".")[2]), int(position["pos"])
+        if "version" in position:
+            return epoch, int(position["version"]) + 1, 0
+    return None
+
+
+def _not_comparable(dimension: Dimension) -> VerificationError:
+    source, name = dimension.source, f'table "{dimension.name}"'
+    if isinstance(source, SharedSource):
+        return VerificationError(
+            f"{name} is the shared table of job {source.job_id}, which copies it",
+            hint=f"Verify it there: sluice verify {source.job_id}.",
+        )
+    if isinstance(source, TopicSource):
+        return VerificationError(
+            f"{name} is a copy of a topic, which is not compared; the database behind a connector "
+            "cannot be asked",
+            hint="Compare the table with the database by a query of your own.",
+        )
+    return VerificationError(
+        f"{name} is a copy of a {source.kind} table, which is not compared",
+        hint="Compare the rows of sluice tables rows with the source by a query of your own.",
+    )

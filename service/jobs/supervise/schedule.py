@@ -1,0 +1,117 @@
+"""Compares tables with `verify.interval` with their sources while their jobs join."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from joins.plan.plan import Dimension
+from service.jobs.inspect.inspector import Inspector
+from service.jobs.store.job import Job, JobState
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_codec import load
+from service.jobs.store.runner_files import read_verifications
+from service.jobs.store.store import JobStore
+from watermark.errors import SluiceError
+
+_LOOK_S = 1.0
+_RETRY_S = 600.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    job: Job
+    dimension: Dimension
+
+
+class VerificationSchedule:
+    """One thread, one comparison at a time; while another control plane leads it does nothing.
+
+    A comparison is due one interval after the last one, or after the job's submission. One that
+    fails is tried again after an interval, ten minutes at the latest; the log has the reason.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        layout: Callable[[str], JobLayout],
+        inspector: Inspector,
+        leads: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._layout = layout
+        self._inspector = inspector
+        self._leads = leads
+        self._tables: dict[str, tuple[Dimension, ...]] = {}
+        self._tried_at_s: dict[tuple[str, str], float] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="verifications", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._inspector.close()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_LOOK_S):
+            try:
+                due = self._next() if self._leads() else None
+                if due is not None:
+                    self._compare(due)
+            except SluiceError as exc:
+                _log.warning("tables were not compared", error=exc.message)
+            except Exception:  # without this thread no table would be compared any more
+                _log.exception("tables were not compared")
+
+    def _next(self) -> _Comparison | None:
+        jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
+        self._tables = {job.id: self._tables_of(job) for job in jobs}
+        overdue = [
+            (self._overdue_s(job, dimension), _Comparison(job, dimension))
+            for job in jobs
+            for dimension in self._tables[job.id]
+        ]
+        late_s, due = max(overdue, key=lambda each: each[0], default=(-1.0, None))
+        return due if late_s >= 0 else None
+
+    def _tables_of(self, job: Job) -> tuple[Dimension, ...]:
+        if job.id in self._tables:
+            return self._tables[job.id]
+        try:
+            plan = load(self._layout(job.id).plan.read_bytes())
+        except FileNotFoundError:
+            return ()  # it is restored, or removed, now
+        return tuple(each for each in plan.dimensions if each.verify is not None)
+
+    def _overdue_s(self, job: Job, dimension: Dimension) -> float:
+        """For how long a comparison is due, negative before."""
+        assert dimension.verify is not None
+        interval_s = dimension.verify.interval_ms / 1000
+        newest = read_verifications(self._layout(job.id).job_dir).get(dimension.name)
+        last_ms = job.created_at_ms if newest is None else newest["ended_at_ms"]
+        late_s = time.time() - last_ms / 1000 - interval_s
+        tried_at_s = self._tried_at_s.get((job.id, dimension.name))
+        if tried_at_s is None:
+            return late_s
+        return min(late_s, time.monotonic() - tried_at_s - min(interval_s, _RETRY_S))
+
+    def _compare(self, due: _Comparison) -> None:
+        schedule, name = due.dimension.verify, due.dimension.name
+        assert schedule is not None
+        self._tried_at_s[due.job.id, name] = time.monotonic()
+        answer = self._inspector.ask(
+            self._layout(due.job.id).job_dir,
+            ["verify"],
+            timeout_s=max(_RETRY_S, schedule.interval_ms / 1000),
+            question={"table": name, "rows_per_s": schedule.rows_per_s},
+        )
+        (table,) = answer["tables"]
+        result = {key: table.get(key) for key in ("state", "rows", "differences", "reason")}
+        _log.info("table compared with its source", job_id=due.job.id, table=name, **result)
