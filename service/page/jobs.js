@@ -104,9 +104,9 @@ function row(job, nowMs) {
 
 /** Records a second now, and in the last half hour. */
 function passes({ records_per_s: now, recent }) {
-  if (now === null || now === undefined) return null;
   const isLine = recent?.filter((value) => value !== null).length > 1;
-  return [`${rate(now)}/s`, isLine && sparkline(recent, "Records a second, in the last half hour")];
+  if (!isLine && !Number.isFinite(now)) return null;
+  return [Number.isFinite(now) ? `${rate(now)}/s` : "–", isLine && sparkline(recent, "Records a second, in the last half hour")];
 }
 
 function waits({ lag_records: lag, held_records: held }) {

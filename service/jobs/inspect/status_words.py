@@ -274,8 +274,8 @@ def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWord
     text = _running(job, leading)
     if copied:
         text = f"Table {again} is copied again. {_MEANWHILE}."
-    remedy = leading.hint if leading is not None and leading.name == "records-available" else None
-    return StatusWords("Running", Tone.GOOD, text, remedy)
+    is_idle = leading is not None and leading.name == "records-available"
+    return StatusWords("Running", Tone.GOOD, text, leading.hint if leading and is_idle else None)
 
 
 def _running(job: Document, leading: _Leading) -> str:
