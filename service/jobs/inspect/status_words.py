@@ -177,11 +177,11 @@ def _copying(job: Document, explained: WaitExplanation, _: _Leading) -> StatusWo
     if job["state"] == "SNAPSHOT" and (copied or not job["dimensions"]):
         share = _share(job["dimensions"])
         word = "Copying" if share is None else f"Copying ({share} %)"
-        told = "; ".join(_copy(table) for table in copied[:_TOLD]) or "The tables are copied first"
-        return StatusWords(word, Tone.BUSY, sentence(f"{told}{_more(copied)}{_held(job)}"))
-    told = "; ".join(_catching_up(table) for table in tables[:_TOLD])
-    told = told or "Every table is copied; their lookup indexes are being built"
-    return StatusWords("Catching up", Tone.BUSY, sentence(f"{told}{_more(tables)}{_held(job)}"))
+        texts = "; ".join(_copy(table) for table in copied[:_TOLD]) or "The tables are copied first"
+        return StatusWords(word, Tone.BUSY, sentence(f"{texts}{_more(copied)}{_held(job)}"))
+    texts = "; ".join(_catching_up(table) for table in tables[:_TOLD])
+    texts = texts or "Every table is copied; their lookup indexes are being built"
+    return StatusWords("Catching up", Tone.BUSY, sentence(f"{texts}{_more(tables)}{_held(job)}"))
 
 
 def _share(tables: list[Document]) -> int | None:
