@@ -1,33 +1,4 @@
-"""Errors of the service.
-
-| error | fault |
-|---|---|
-| `ServiceError` | root of this package |
-| `ConfigError` | a setting is missing, malformed or out of range |
-| `SecretError` | a `${secret:name}` reference is malformed or not provided |
-| `NotAllowedError` | a script names a broker, a database or a path that is not allowed |
-| `SubmissionError` | a submission is too large or otherwise not acceptable |
-| `JobNotFoundError` | there is no such job |
-| `VertexNotFoundError` | the job has no part of this id |
-| `JobConflictError` | the request does not fit the job's state or an earlier request |
-| `JobStateError` | the job's state does not allow what is asked of it |
-| `TableConflictError` | a table of the catalog is there already, or is used |
-| `RunnerAbsentError` | the request needs a runner that lives, and there is none |
-| `BusyError` | too much of the same is going on; later it can be done |
-| `InspectionError` | the process that reads a job's files ended without an answer |
-| `AnsweredError` | what a runner or an inspection refused; type, message and hint are theirs |
-| `UnauthorizedError` | a request has no token, or one that cannot be used |
-| `ForbiddenError` | a request is not for this caller, or comes from where none may come from |
-| `TooManyRequestsError` | a caller asks, or fails to authenticate, too often |
-| `TableNotFoundError` | the catalog has no such table or view |
-| `TokenNotFoundError` | there is no such token |
-| `TokenLimitError` | there are too many tokens |
-| `StoreError` | the job store cannot be opened or is newer than this program |
-| `StandbyError` | another control plane leads: it takes changes and looks after jobs |
-| `ControlPlaneError` | the control plane cannot start or refused a request |
-| `UnreachableError` | the control plane cannot be reached |
-| `WaitTimeoutError` | what was waited for has not happened in time |
-"""
+"""Errors of the service; docs/reference/errors.md lists all of them."""
 
 from watermark.errors import SluiceError
 
@@ -94,27 +65,19 @@ class InspectionError(ServiceError, fault="inspection"):
 
 
 class AnsweredError(ServiceError, fault="answered"):
-    """A runner or an inspection refused, in its own words and under its own name.
-
-    Attributes:
-        kind: what is wrong, in kebab case, such as `pinned-version-expired`.
-    """
+    """A runner or an inspection refused, in its own words and under its own name."""
 
     def __init__(self, message: str, *, hint: str, kind: str) -> None:
         super().__init__(message, hint=hint)
-        self.kind = kind
+        self.kind = kind  # what is wrong, in kebab case, such as `pinned-version-expired`
 
 
 class UnauthorizedError(ServiceError, fault="unauthorized"):
-    """A request has no token, or one that cannot be used.
-
-    Attributes:
-        invalid: a token was sent, but it cannot be used.
-    """
+    """A request has no token, or one that cannot be used."""
 
     def __init__(self, message: str, *, hint: str, invalid: bool = True) -> None:
         super().__init__(message, hint=hint)
-        self.invalid = invalid
+        self.invalid = invalid  # a token was sent, but it cannot be used
 
 
 class ForbiddenError(ServiceError, fault="forbidden"):
@@ -122,15 +85,11 @@ class ForbiddenError(ServiceError, fault="forbidden"):
 
 
 class TooManyRequestsError(ServiceError, fault="too-many-requests"):
-    """A caller asks, or is refused, too often: wait as `Retry-After` says.
-
-    Attributes:
-        retry_after_s: how long at least.
-    """
+    """A caller asks, or is refused, too often: wait as `Retry-After` says."""
 
     def __init__(self, message: str, *, hint: str, retry_after_s: float) -> None:
         super().__init__(message, hint=hint)
-        self.retry_after_s = retry_after_s
+        self.retry_after_s = retry_after_s  # how long at least
 
 
 class TableNotFoundError(ServiceError, fault="table-not-found"):
@@ -150,15 +109,11 @@ class StoreError(ServiceError, fault="store"):
 
 
 class StandbyError(ServiceError, fault="standby"):
-    """This control plane does not lead: another one takes changes and looks after jobs.
-
-    Attributes:
-        leader_url: where that one answers; empty while none leads.
-    """
+    """This control plane does not lead: another one takes changes and looks after jobs."""
 
     def __init__(self, message: str, *, hint: str, leader_url: str = "") -> None:
         super().__init__(message, hint=hint)
-        self.leader_url = leader_url
+        self.leader_url = leader_url  # where that one answers; empty while none leads
 
 
 class ControlPlaneError(ServiceError, fault="control-plane"):
@@ -174,12 +129,8 @@ class WaitTimeoutError(ControlPlaneError, fault="wait-timeout"):
 
 
 class ExportError(ServiceError, fault="export"):
-    """`sluice export`: package, address or cursor's file is missing, or no receiver answers.
-
-    Attributes:
-        passing: the same may succeed later.
-    """
+    """`sluice export`: package, address or cursor's file is missing, or no receiver answers."""
 
     def __init__(self, message: str, *, hint: str, passing: bool) -> None:
         super().__init__(message, hint=hint)
-        self.passing = passing
+        self.passing = passing  # the same may succeed later

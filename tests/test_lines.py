@@ -23,7 +23,6 @@ ALLOWED = {
     "joins/adapters/process/sessions.py:first_line": "one line of our own json.dumps",
     "joins/adapters/process/sessions.py:listen": "lines of our own json.dumps",
     "service/cli/output.py:say_error": "an excerpt of a script, for a terminal",
-    "service/cli/output.py:show": "a table, for a terminal",
 }
 
 

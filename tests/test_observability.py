@@ -139,7 +139,8 @@ FINE = [
     *(of_job("current_phase", "1x60"), of_job("lag_records", "100000+0x60")),
     *(of_job("dead_letters_total", "7x60"), of_job("watermark_lag_seconds", "5000x60")),
     *(of_table("snapshot_rows_done", "10x60"), of_table("lag_records", "0x60")),
-    of_table("binlog_delay_seconds", "600x60"),
+    *(of_table("binlog_delay_seconds", "600x60"), of_table("holds", "0x60")),
+    of_table("differences", "0x60"),
 ]
 CASES = {
     "all_is_well": (FINE, []),
@@ -188,6 +189,9 @@ CASES = {
         [ANSWERS, of_table("binlog_delay_seconds", "90x60"), of_table("lag_records", "5x60")],
         ["SluiceTableOld"],
     ),
+    "records_wait_for_a_table": ([ANSWERS, of_table("holds", "1x60")], ["SluiceTableHolds"]),
+    "records_have_waited_for_a_moment": ([ANSWERS, of_table("holds", "0x57 1x3")], []),
+    "a_copy_differs": ([ANSWERS, of_table("differences", "0x50 2x10")], ["SluiceCopyDiffers"]),
     "new_dead_letters": (
         [ANSWERS, of_job("dead_letters_total", "0x50 1x10")],
         ["SluiceDeadLetters"],

@@ -118,6 +118,7 @@ KEPT_FAULTS = [
     "unknown-version",
     "unreachable",
     "unreadable-schema",
+    "verification",
     "version-expired",
     "vertex-not-found",
     "wait-timeout",

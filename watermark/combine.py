@@ -42,27 +42,18 @@ _NOTHING: tuple[Progress, ...] = ()
 
 
 class Channel:
-    """The mutable record of one channel; only `Combination` writes it.
-
-    Attributes:
-        number: unique for the life of the combination, the tie-break of the heap.
-        timestamp_ms: of its last false watermark.
-        processing: its last watermark had `use_processing_time`.
-        idle: its last status; without effect while `processing`.
-        aligned: it takes part in the minimum; never once it has ended.
-        queued: the heap has an entry for it, at or below `timestamp_ms`.
-    """
+    """The mutable record of one channel; only `Combination` writes it."""
 
     __slots__ = ("aligned", "idle", "name", "number", "processing", "queued", "timestamp_ms")
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
-        self.number = number
-        self.timestamp_ms = MIN_TIMESTAMP
-        self.processing = False
-        self.idle = False
-        self.aligned = False
-        self.queued = False
+        self.number = number  # unique for the life of the combination, the tie-break of the heap
+        self.timestamp_ms = MIN_TIMESTAMP  # of its last false watermark
+        self.processing = False  # its last watermark had `use_processing_time`
+        self.idle = False  # its last status; without effect while `processing`
+        self.aligned = False  # it takes part in the minimum; never once it has ended
+        self.queued = False  # the heap has an entry for it, at or below `timestamp_ms`
 
     @property
     def has_ended(self) -> bool:
@@ -78,18 +69,13 @@ class Combination:
 
     The heap holds one entry for each channel that takes part, at or below that channel's time. An
     input that does not come from the channel at its top changes one number only.
-
-    Attributes:
-        last: the newest result.
-        status: the newest status that went downstream.
-        laggards_hold_back: a channel that returns from idleness behind `last` stops progress until
-            it has caught up (inputs of an operator); otherwise it is left out until then (channels
-            of a valve).
     """
 
     def __init__(self, names: Iterable[str], *, laggards_hold_back: bool) -> None:
-        self.last = START_OF_TIME
-        self.status = WatermarkStatus.ACTIVE
+        self.last = START_OF_TIME  # the newest result
+        self.status = WatermarkStatus.ACTIVE  # the newest status that went downstream
+        # a channel that returns from idleness behind `last` stops progress until it has caught up
+        # (inputs of an operator); otherwise it is left out until then (channels of a valve)
         self.laggards_hold_back = laggards_hold_back
         self.channels: dict[str, Channel] = {}
         self._heap: list[tuple[int, int, Channel]] = []

@@ -1,18 +1,4 @@
-"""The root of all our errors, and those of this package.
-
-| error | fault |
-|---|---|
-| `SluiceError` | root: what happened, to which object, and what to do |
-| `WatermarkError` | root of this package |
-| `InvalidParameterError` | a size, gap, offset, bound or name that has no meaning |
-| `UnknownChannelError` | a channel, input or partition that was never declared |
-| `WatermarkRegressionError` | a lower time, or event time after processing time |
-| `FutureWatermarkError` | processing time claimed before the clock is at the promised time |
-| `MissingTimestampError` | event-time work on a record without a timestamp |
-| `InvalidTransitionError` | a state machine was asked for a step that its table does not have |
-| `LostRecordsError` | retention has removed records that were held for the join |
-| `StateFormatError` | a stored state cannot be restored |
-"""
+"""The root of all our errors, and those of this package."""
 
 import json
 import re
@@ -30,15 +16,10 @@ _kept: "list[Secret]" = []
 
 
 class Secret(str):
-    """The value of a secret, a text like any other; copies and unpickled ones are secrets, too.
+    """The value of a secret, a text like any other; copies and unpickled ones are secrets, too."""
 
-    Attributes:
-        reference: what is shown in its place, such as `${secret:name}`.
-        forms: the value as it is, and as JSON, Python, SQL and addresses write it.
-    """
-
-    reference: str
-    forms: frozenset[str]
+    reference: str  # what is shown in its place, such as `${secret:name}`
+    forms: frozenset[str]  # the value as it is, and as JSON, Python, SQL and addresses write it
 
     def __new__(cls, value: str, reference: str) -> Self:
         """Remember the value for as long as it lives."""
@@ -119,17 +100,11 @@ class SluiceError(Exception):
     """What happened to which object (`message`) and what the operator can do (`hint`).
 
     It has no secret's value, and takes it out of the error that it is made of.
-
-    Attributes:
-        message: lowercase fragment with the object's kind and quoted name, the value met and
-            expected.
-        hint: one full sentence that the operator can act on.
-        detail: the text of a library or server behind it, for those who look closer; often empty.
-        fault: the stable name of its class, which jobs and the API keep; never changed.
     """
 
     # reads better deep: whoever catches an error names its kind, and kinds have kinds.
 
+    # the stable name of its class, which jobs and the API keep; never changed
     fault: ClassVar[str] = "sluice"
 
     def __init_subclass__(cls, *, fault: str) -> None:
@@ -137,8 +112,10 @@ class SluiceError(Exception):
 
     def __init__(self, message: str, *, hint: str, detail: str = "") -> None:
         super().__init__(redacted(message))
+        # lowercase fragment with the object's kind and quoted name, the value met and expected
         self.message = redacted(message)
-        self.hint = redacted(hint)
+        self.hint = redacted(hint)  # one full sentence that the operator can act on
+        # the text of a library or server behind it, for those who look closer; often empty
         self.detail = redacted(detail)
         redact(sys.exc_info()[1])
 

@@ -68,26 +68,20 @@ class Waiting:
 @checked
 @dataclass(frozen=True, slots=True)
 class SnapshotRules:
-    """Rules of evidence for one table.
+    """Rules of evidence for one table."""
 
-    Attributes:
-        settle_ms: without better proof: how long a record may be on its way into the topic.
-        is_compacted: Kafka removes records that later ones of their key replace: the count of rows
-            may be low.
-        opens_when_skipped: a connector without a snapshot counts as one that has copied the table.
-        replaces: a later snapshot is a new generation; else its rows are ordinary changes.
-        counts: rows can be told apart by their keys.
-        ends: where a topic of no connector is complete; None for a connector's.
-        has_end: the table has no record after the `ends`.
-    """
-
+    # without better proof: how long a record may be on its way into the topic
     settle_ms: int = 120_000
+    # Kafka removes records that later ones of their key replace: the count of rows may be low
     is_compacted: bool = False
+    # a connector without a snapshot counts as one that has copied the table
     opens_when_skipped: bool = False
+    # a later snapshot is a new generation; else its rows are ordinary changes
     replaces: bool = True
-    counts: bool = True
+    counts: bool = True  # rows can be told apart by their keys
+    # where a topic of no connector is complete; None for a connector's
     ends: tuple[tuple[int, int], ...] | None = None
-    has_end: bool = False
+    has_end: bool = False  # the table has no record after the `ends`
 
 
 @checked

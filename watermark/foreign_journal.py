@@ -208,40 +208,27 @@ class FirstRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """Facts about one generation, from records, Connect and the operator.
+    """Facts about one generation, from records, Connect and the operator."""
 
-    Attributes:
-        rows: times in Kafka of the snapshot's rows, None before the first one.
-        sources: their times in the database; set together with `rows`.
-        changes: times in Kafka of changes.
-        firsts: by partition of the table (`RecordRun.table`) its first row of the snapshot.
-        newest_other_ms: time in Kafka of the newest record of another table.
-        last_ms: time in Kafka of the newest row that is marked as the last one.
-        positions: where rows were read → the oldest time in Kafka of such a row.
-        ended: partitions with a record that only comes after all rows.
-        truncated: partitions whose oldest records were removed before they were read.
-        counted: rows, with distinct keys.
-        committed_ms: time in the database of the newest offset that Connect has committed.
-        empty_ms: when the connector's newest run began, once the generation is complete without
-            rows.
-        override: the operator's reason to declare the table complete.
-        was_truncated: the generation began by TRUNCATE.
-    """
-
-    rows: TimeSpan | None = None
-    sources: TimeSpan | None = None
-    changes: TimeSpan | None = None
+    rows: TimeSpan | None = None  # times in Kafka of the snapshot's rows, None before the first one
+    sources: TimeSpan | None = None  # their times in the database; set together with `rows`
+    changes: TimeSpan | None = None  # times in Kafka of changes
+    # by partition of the table (`RecordRun.table`) its first row of the snapshot
     firsts: Mapping[int, FirstRow] = field(default_factory=dict)
-    newest_other_ms: int | None = None
-    last_ms: int | None = None
+    newest_other_ms: int | None = None  # time in Kafka of the newest record of another table
+    last_ms: int | None = None  # time in Kafka of the newest row that is marked as the last one
+    # where rows were read → the oldest time in Kafka of such a row
     positions: Mapping[int, int] = field(default_factory=dict)
-    ended: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()  # partitions with a record that only comes after all rows
+    # partitions whose oldest records were removed before they were read
     truncated: frozenset[int] = frozenset()
-    counted: int = 0
+    counted: int = 0  # rows, with distinct keys
+    # time in the database of the newest offset that Connect has committed
     committed_ms: int | None = None
+    # when the connector's newest run began, once the generation is complete without rows
     empty_ms: int | None = None
-    override: str | None = None
-    was_truncated: bool = False
+    override: str | None = None  # the operator's reason to declare the table complete
+    was_truncated: bool = False  # the generation began by TRUNCATE
 
     @property
     def position(self) -> int:
@@ -288,30 +275,21 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotJournal:
-    """The durable part of a `ForeignSnapshot`; a step makes another value of it.
-
-    Attributes:
-        generation: number of the current snapshot, from 1 on; 0 before the first one.
-        changes_from_ms: older changes belong to an earlier generation; None for the first one.
-        rows_after_ms: rows that are not newer belong to an earlier snapshot.
-        position: where the row was read that began the snapshot; 0 if it began otherwise.
-        proven_at_ms: clock when the evidence appeared, None in `READING`.
-        ends: partition → end, in `BOUNDED` and later.
-        complete: the proof, in `COMPLETE`.
-        oldest_ms: partition → time of its oldest record.
-        removed: partitions whose oldest records were gone when the topic was first read.
-    """
+    """The durable part of a `ForeignSnapshot`; a step makes another value of it."""
 
     state: CopyState = CopyState.READING
-    generation: int = 0
+    generation: int = 0  # number of the current snapshot, from 1 on; 0 before the first one
+    # older changes belong to an earlier generation; None for the first one
     changes_from_ms: int | None = None
-    rows_after_ms: int | None = None
-    position: int = 0
+    rows_after_ms: int | None = None  # rows that are not newer belong to an earlier snapshot
+    position: int = 0  # where the row was read that began the snapshot; 0 if it began otherwise
     facts: SnapshotFacts = field(default_factory=SnapshotFacts)
-    proven_at_ms: int | None = None
-    ends: Mapping[int, int] | None = None
-    complete: Complete | None = None
+    proven_at_ms: int | None = None  # clock when the evidence appeared, None in `READING`
+    ends: Mapping[int, int] | None = None  # partition → end, in `BOUNDED` and later
+    complete: Complete | None = None  # the proof, in `COMPLETE`
+    # partition → time of its oldest record
     oldest_ms: Mapping[int, int] = field(default_factory=dict)
+    # partitions whose oldest records were gone when the topic was first read
     removed: frozenset[int] = frozenset()
     notices: frozenset[Notice] = frozenset()
 

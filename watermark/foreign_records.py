@@ -25,45 +25,32 @@ class Mark(StrEnum):
 @checked
 @dataclass(frozen=True, slots=True)
 class RecordRun:
-    """Records of one mark, adjacent in the order of their times, in any partitions.
-
-    Attributes:
-        first_ms: time of the oldest one in Kafka, `last_ms` of the newest.
-        source_ms: newest time in their source blocks, else that in Kafka; `oldest_source_ms` is the
-            oldest.
-        position: number of the position in the database's log where rows of a snapshot were read; 0
-            if unknown. Rows read at one position are the same in every snapshot.
-        table: number of the partition of the table, of `FIRST` rows; 0 unless records name several.
-    """
+    """Records of one mark, adjacent in the order of their times, in any partitions."""
 
     mark: Mark
     partitions: frozenset[int]
-    first_ms: int
+    first_ms: int  # time of the oldest one in Kafka, `last_ms` of the newest
     last_ms: int
+    # newest time in their source blocks, else that in Kafka; `oldest_source_ms` is the oldest
     source_ms: int
     oldest_source_ms: int
+    # number of the position in the database's log where rows of a snapshot were read; 0 if unknown.
+    # Rows read at one position are the same in every snapshot.
     position: int = 0
+    # number of the partition of the table, of `FIRST` rows; 0 unless records name several
     table: int = 0
 
 
 @checked
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
-    """A later snapshot has begun, or all rows are gone.
+    """A later snapshot has begun, or all rows are gone."""
 
-    Attributes:
-        at_ms: changes from this time on come after its beginning.
-        rows_after_ms: snapshot rows after this time belong to it.
-        must_read_again: records of that time and later were taken as the older snapshot's.
-        is_empty: the table was truncated; there is no snapshot.
-        position: where the row was read that began it; 0 if it began otherwise.
-    """
-
-    at_ms: int
-    rows_after_ms: int
-    must_read_again: bool
-    is_empty: bool = False
-    position: int = 0
+    at_ms: int  # changes from this time on come after its beginning
+    rows_after_ms: int  # snapshot rows after this time belong to it
+    must_read_again: bool  # records of that time and later were taken as the older snapshot's
+    is_empty: bool = False  # the table was truncated; there is no snapshot
+    position: int = 0  # where the row was read that began it; 0 if it began otherwise
 
 
 class NoticeKind(StrEnum):
@@ -80,16 +67,11 @@ class NoticeKind(StrEnum):
 @checked
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notification that is not about another table.
-
-    Attributes:
-        at_ms: by the connector's clock.
-        rows: of `SCANNED`: rows of the table that were scanned, None if unknown.
-    """
+    """A notification that is not about another table."""
 
     kind: NoticeKind
-    at_ms: int
-    rows: int | None = None
+    at_ms: int  # by the connector's clock
+    rows: int | None = None  # of `SCANNED`: rows of the table that were scanned, None if unknown
 
 
 @checked

@@ -42,23 +42,17 @@ class ProofKind(StrEnum):
 @checked
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One answer of a source: everything that it had at `time_ms` is in its log up to `position`.
+    """One answer of a source: all that it had at `time_ms` is in its log up to `position`."""
 
-    Attributes:
-        time_ms: T. When the question was sent, by the clock of this machine; of a connector, the
-            time that it passed on.
-        position: P, as the source writes it; opaque here.
-        ends: channel → what the channel must have committed to have everything up to P.
-        source_ms: the source's own clock at the answer; None if it has none.
-        offset_ms: that clock ahead of this machine's, right within `within_ms`.
-    """
-
+    # T. When the question was sent, by the clock of this machine; of a connector, the time that it
+    # passed on.
     time_ms: int
-    position: Mapping[str, Any]
+    position: Mapping[str, Any]  # P, as the source writes it; opaque here
+    # channel → what the channel must have committed to have everything up to P
     ends: Mapping[int, int] = field(default_factory=dict)
     kind: ProofKind = ProofKind.POSITION
-    source_ms: int | None = None
-    offset_ms: int | None = None
+    source_ms: int | None = None  # the source's own clock at the answer; None if it has none
+    offset_ms: int | None = None  # that clock ahead of this machine's, right within `within_ms`
     within_ms: int | None = None
 
     def as_json(self) -> dict[str, Any]:

@@ -100,18 +100,13 @@ class CombinedWatermarkStatus:
 
 @dataclass(frozen=True, slots=True)
 class ChannelState:
-    """State of one channel of the valve.
-
-    Attributes:
-        status: ACTIVE also for a channel that said IDLE but is in processing time.
-        watermark: the newest that was not discarded.
-        aligned: it counts for the valve's output: active and not behind it, in event time before
-            the valve has switched, in processing time after.
-    """
+    """State of one channel of the valve."""
 
     channel: str
-    status: WatermarkStatus
-    watermark: Watermark
+    status: WatermarkStatus  # ACTIVE also for a channel that said IDLE but is in processing time
+    watermark: Watermark  # the newest that was not discarded
+    # it counts for the valve's output: active and not behind it, in event time before the valve has
+    # switched, in processing time after
     aligned: bool
 
 

@@ -155,6 +155,17 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             {"{{name}} {{table}}": _gauge("sluice_table_holds")},
         ),
         Panel(
+            "Rows that differ from the source",
+            "short",
+            {"{{name}} {{table}}": _gauge("sluice_table_differences")},
+            "Of the newest `sluice verify`; `--repair` sends them again.",
+        ),
+        Panel(
+            "When a table was verified",
+            "dateTimeAsIso",
+            {"{{name}} {{table}}": f"1000 * {_gauge('sluice_table_verified_seconds')}"},
+        ),
+        Panel(
             "From a change to its commit",
             "s",
             {"{{name}} {{table}}": _gauge("sluice_table_binlog_delay_seconds")},
@@ -320,6 +331,24 @@ ALERTS = (
         "10m",
         "warning",
         "Changes of table {{ $labels.table }} reach job {{ $labels.name }} after {{ $value }} s.",
+    ),
+    Alert(
+        "SluiceTableHolds",
+        "sluice_table_holds == 1",
+        "5m",
+        "warning",
+        "Records of job {{ $labels.name }} have waited for 5 minutes: table {{ $labels.table }} is "
+        "older than join.max-staleness allows.",
+        "holding",
+    ),
+    Alert(
+        "SluiceCopyDiffers",
+        "sluice_table_differences > 0",
+        "0m",
+        "warning",
+        "{{ $value }} rows of table {{ $labels.table }} in job {{ $labels.name }} differ from the "
+        "source.",
+        "copy-differs",
     ),
     Alert(
         "SluiceDeadLetters",

@@ -30,19 +30,14 @@ _RECORDS_ON_EVENT = 20_000  # each may move the watermark; every work item has a
 
 @dataclass(frozen=True, slots=True)
 class EventParts:
-    """What the loop of a job with event time or windows calls beside `ProbeHooks`.
-
-    Attributes:
-        heard: versions of dimensions → name → partition → (watermark, newest change), JSON values.
-        seen: receives the state of time for the status.
-        trim: no row will need a version of a dimension before this time.
-    """
+    """What the loop of a job with event time or windows calls beside `ProbeHooks`."""
 
     spec: EventSpec
     tables: EventTables
+    # versions of dimensions → name → partition → (watermark, newest change), JSON values
     heard: Callable[[Mapping[str, int]], Mapping[str, Mapping[str, Any]]]
-    seen: Callable[[EventView], None]
-    trim: Callable[[int], None]
+    seen: Callable[[EventView], None]  # receives the state of time for the status
+    trim: Callable[[int], None]  # no row will need a version of a dimension before this time
 
 
 @dataclass(frozen=True, slots=True)

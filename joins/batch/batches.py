@@ -40,17 +40,14 @@ def check_fence(pins: PinStore, log: DeltaLog, epoch: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """A batch whose outputs are committed.
-
-    Attributes:
-        counts: `joined`, `matched`, `unmatched`, `dead_letters`; sums over all INSERTs or stages.
-        state: of time, for the next batch; constant for a job without event time or windows.
-        stages_ms: by stage (`index`, `join`, `commit`); empty for a batch committed before.
-    """
+    """A batch whose outputs are committed."""
 
     pin: Pin
+    # `joined`, `matched`, `unmatched`, `dead_letters`; sums over all INSERTs or stages
     counts: Mapping[str, int]
+    # of time, for the next batch; constant for a job without event time or windows
     state: EventState = field(default_factory=EventState)
+    # by stage (`index`, `join`, `commit`); empty for a batch committed before
     stages_ms: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -83,32 +80,23 @@ class ProbeSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProbeHooks:
-    """What the probe's loop calls, all on its thread.
-
-    Attributes:
-        versions: dimension → newest version that can be looked up.
-        source_times: versions → when the newest change in each was made, None if unknown.
-        proofs: versions → dimension → what its source proves of the version.
-        staleness: holds records that are too new for a dimension.
-        limit: maximum records of the next batch.
-        restore: rebuilds lost or damaged indexes of pinned versions.
-        on_pin: a batch begins under this pin.
-        check: fails if the stream has changed while a batch was reading.
-        on_finish: the output of a batch is committed.
-    """
+    """What the probe's loop calls, all on its thread."""
 
     epoch: int
     pins: PinStore
     dead_letters: DeltaLog
-    versions: Callable[[], Mapping[str, int]]
+    versions: Callable[[], Mapping[str, int]]  # dimension → newest version that can be looked up
+    # versions → when the newest change in each was made, None if unknown
     source_times: Callable[[Mapping[str, int]], Mapping[str, int | None]]
+    # versions → dimension → what its source proves of the version
     proofs: Callable[[Mapping[str, int]], Mapping[str, Proof]]
-    staleness: StalenessGate
-    limit: Callable[[], int]
+    staleness: StalenessGate  # holds records that are too new for a dimension
+    limit: Callable[[], int]  # maximum records of the next batch
+    # rebuilds lost or damaged indexes of pinned versions
     restore: Callable[[Mapping[str, int]], None]
-    on_pin: Callable[[Pin], None]
-    check: Callable[[], None]
-    on_finish: Callable[[FinishedBatch], None]
+    on_pin: Callable[[Pin], None]  # a batch begins under this pin
+    check: Callable[[], None]  # fails if the stream has changed while a batch was reading
+    on_finish: Callable[[FinishedBatch], None]  # the output of a batch is committed
     guards: LoopGuards
 
 

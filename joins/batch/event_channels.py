@@ -46,56 +46,41 @@ class EventInput:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """News of one channel.
+    """News of one channel."""
 
-    Attributes:
-        watermark_ms: greatest watermark, None before the first.
-        records: changes when records arrive: for the stream the batch number, for a dimension the
-            commit time of its newest records; None if unknown.
-    """
-
-    watermark_ms: int | None
+    watermark_ms: int | None  # greatest watermark, None before the first
+    # changes when records arrive: for the stream the batch number, for a dimension the commit time
+    # of its newest records; None if unknown
     records: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchInput:
-    """What one batch says about progress.
-
-    Attributes:
-        partitions: all partitions of the stream.
-        heard: only the partitions with records in the batch.
-        ended: partitions read up to the stream's end.
-        backlog_read: partitions read up to the backlog's end after the batch.
-        backlog_read_before: the same before the batch.
-        dimensions: name → partition of its changelog → news.
-        steps: None if only the greatest watermark of the batch counts.
-    """
+    """What one batch says about progress."""
 
     now_ms: int
-    partitions: Iterable[int] = ()
+    partitions: Iterable[int] = ()  # all partitions of the stream
+    # only the partitions with records in the batch
     heard: Mapping[int, Heard] = field(default_factory=dict)
-    ended: Iterable[int] = ()
+    ended: Iterable[int] = ()  # partitions read up to the stream's end
+    # name → partition of its changelog → news
     dimensions: Mapping[str, Mapping[int, Heard]] = field(default_factory=dict)
-    steps: Steps | None = None
-    backlog_read: Collection[int] = ()
-    backlog_read_before: Collection[int] = ()
+    steps: Steps | None = None  # None if only the greatest watermark of the batch counts
+    backlog_read: Collection[int] = ()  # partitions read up to the backlog's end after the batch
+    backlog_read_before: Collection[int] = ()  # the same before the batch
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The operator's watermark before and after a batch.
-
-    Attributes:
-        by_partition: with a watermark for each record: partition → (offset, the operator's
-            watermark for the records from there on), ascending.
-        steps: with a watermark for each record: (partition, offset, the operator's watermark after
-            that record) for each record that raises it, in order of arrival.
-    """
+    """The operator's watermark before and after a batch."""
 
     before: Watermark
     after: Watermark
+    # with a watermark for each record: partition → (offset, the operator's watermark for the
+    # records from there on), ascending
     by_partition: Mapping[int, tuple[tuple[int, int], ...]]
+    # with a watermark for each record: (partition, offset, the operator's watermark after that
+    # record) for each record that raises it, in order of arrival
     steps: tuple[tuple[int, int, int], ...]
 
 

@@ -27,18 +27,12 @@ from watermark.model import END_OF_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 
 @dataclass(frozen=True, slots=True)
 class EventSpec:
-    """The part of a plan that decides about time.
+    """The part of a plan that decides about time."""
 
-    Attributes:
-        inputs: of the operator, the stream's first.
-        waits: True if records wait for a watermark.
-        on_event: True if each record's watermark holds for the next one of its partition.
-    """
-
-    inputs: tuple[EventInput, ...]
-    waits: bool
+    inputs: tuple[EventInput, ...]  # of the operator, the stream's first
+    waits: bool  # True if records wait for a watermark
     window: Windowing | None
-    on_event: bool
+    on_event: bool  # True if each record's watermark holds for the next one of its partition
 
     @classmethod
     def of(cls, plan: JoinPlan) -> "EventSpec":
@@ -72,23 +66,18 @@ def _input(name: str, watermark: WatermarkSpec | None) -> EventInput:
 
 @dataclass(frozen=True, slots=True)
 class EventState:
-    """Time and sums between two batches.
+    """Time and sums between two batches."""
 
-    Attributes:
-        watermark: the operator's, in milliseconds; `MIN_TIMESTAMP` before the first one and in
-            processing time.
-        processing_time: every input is in processing time: nothing waits, nothing is late.
-        window_watermark: fires windows; in processing time the clock of the newest batch, for
-            windows of processing time one millisecond less.
-        clock_ms: of the newest batch; it never goes back.
-        channels: snapshot of `EventChannels`, None at the beginning.
-    """
-
+    # the operator's, in milliseconds; `MIN_TIMESTAMP` before the first one and in processing time
     watermark: int = MIN_TIMESTAMP
+    # every input is in processing time: nothing waits, nothing is late
     processing_time: bool = False
+    # fires windows; in processing time the clock of the newest batch, for windows of processing
+    # time one millisecond less
     window_watermark: int = MIN_TIMESTAMP
-    clock_ms: int = 0
+    clock_ms: int = 0  # of the newest batch; it never goes back
     has_ended: bool = False
+    # snapshot of `EventChannels`, None at the beginning
     channels: Mapping[str, Any] | None = field(default=None, repr=False)
     waiting: int = 0
     late: int = 0
@@ -191,24 +180,17 @@ def batch_input(
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """A consistent, immutable view for the status.
-
-    Attributes:
-        channels: as a batch without records would leave them now.
-        next_waiting_ms: time of the first waiting record, None if none waits.
-        next_window_ms: when the next window is due, None if none is open.
-        is_drained: a bounded stream is read, nothing waits and nothing is open.
-        backlog: partition of the stream → the offset where processing time begins, None without.
-    """
+    """A consistent, immutable view for the status."""
 
     spec: EventSpec
     state: EventState
-    channels: EventChannels
-    next_waiting_ms: int | None
-    next_window_ms: int | None
+    channels: EventChannels  # as a batch without records would leave them now
+    next_waiting_ms: int | None  # time of the first waiting record, None if none waits
+    next_window_ms: int | None  # when the next window is due, None if none is open
     waiting_files: tuple[StateFile, ...]
     window_files: tuple[StateFile, ...]
-    is_drained: bool
+    is_drained: bool  # a bounded stream is read, nothing waits and nothing is open
+    # partition of the stream → the offset where processing time begins, None without
     backlog: Mapping[int, int] | None = None
     topics: StreamTopics = NO_TOPICS
 

@@ -36,15 +36,11 @@ class ProbeInsert:
 
 @dataclass(frozen=True, slots=True)
 class StagedBatch:
-    """A batch that is computed but not committed.
+    """A batch that is computed but not committed."""
 
-    Attributes:
-        reports: by INSERT, None where the output has the batch already.
-        counts: of all INSERTs, including those committed before.
-    """
-
+    # by INSERT, None where the output has the batch already
     reports: tuple[BatchReport | None, ...]
-    counts: Counts
+    counts: Counts  # of all INSERTs, including those committed before
 
     @property
     def dead_letters(self) -> tuple[StagedFile, ...]:

@@ -38,14 +38,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ControlParts:
-    """What `ProbeControl` works with.
-
-    Attributes:
-        available: versions by dimension → for each the oldest readable version that is not older.
-        event: the tables of a job with event batches.
-        outputs: the Delta outputs of a job with several; one may lack a batch that another has.
-        accept_outputs: lets batches write to the topics of the outputs as they are now.
-    """
+    """What `ProbeControl` works with."""
 
     checkpoint: Checkpoint
     meta: JobMeta
@@ -53,25 +46,24 @@ class ControlParts:
     writer: CommittedBatches
     dead_letters: DeltaLog
     stalls: Stalls
+    # versions by dimension → for each the oldest readable version that is not older
     available: Callable[[Mapping[str, int]], Mapping[str, int]]
-    event: EventTables | None = None
+    event: EventTables | None = None  # the tables of a job with event batches
+    # the Delta outputs of a job with several; one may lack a batch that another has
     outputs: Sequence[DeltaLog] = ()
+    # lets batches write to the topics of the outputs as they are now
     accept_outputs: Callable[[], None] = lambda: None
 
 
 class ProbeControl:
-    """One job's probe; all calls but `report` and `check` come from the main loop.
-
-    Attributes:
-        turn: held while a batch runs.
-    """
+    """One job's probe; all calls but `report` and `check` come from the main loop."""
 
     def __init__(self, parts: ControlParts) -> None:
         self._parts = parts
         self.lives = ProbeLives(parts.checkpoint, parts.meta)
         self.pins = PinStore(parts.checkpoint.pins_directory)
         self.progress = ProbeProgress(parts.checkpoint, self.lives, parts.kafka)
-        self.turn = threading.Lock()
+        self.turn = threading.Lock()  # held while a batch runs
         self._guard = TopicGuard(parts.checkpoint.directory / "guards.json", self.lives.current)
 
     def open(self) -> None:

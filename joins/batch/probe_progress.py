@@ -92,13 +92,7 @@ _COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes"
 
 @dataclass(frozen=True, slots=True)
 class ProbeCounts:
-    """What the probe has committed; stored in `progress.json`.
-
-    Attributes:
-        bytes: of the values of the records.
-        late: records behind the watermark.
-        fired: rows of windows.
-    """
+    """What the probe has committed; stored in `progress.json`."""
 
     batch: int | None = None
     joined: int = 0
@@ -106,9 +100,9 @@ class ProbeCounts:
     unmatched: int = 0
     dead_letters: int = 0
     records: int = 0
-    bytes: int = 0
-    late: int = 0
-    fired: int = 0
+    bytes: int = 0  # of the values of the records
+    late: int = 0  # records behind the watermark
+    fired: int = 0  # rows of windows
     next_offsets: Mapping[int, int] = field(default_factory=dict)
 
     def after(self, batch: FinishedBatch) -> "ProbeCounts":
@@ -135,17 +129,13 @@ class CommittedProbe:
 
 @dataclass(frozen=True, slots=True)
 class TopicEnds:
-    """Offsets of the topic at the newest look.
-
-    Attributes:
-        held_bytes: of the records that wait for the gate, None until a look measures them.
-        at_ms: wall clock; None before the first look and after a look that failed or found
-            another topic.
-    """
+    """Offsets of the topic at the newest look."""
 
     end_offsets: Mapping[int, int] = field(default_factory=dict)
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
+    # of the records that wait for the gate, None until a look measures them
     held_bytes: int | None = None
+    # wall clock; None before the first look and after a look that failed or found another topic
     at_ms: int | None = None
 
 

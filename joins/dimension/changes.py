@@ -168,35 +168,25 @@ def json_columns(rows: pa.Table, dimension: Dimension) -> list[list[object]]:
 
 @dataclass(frozen=True, slots=True)
 class KeyVersion:
-    """A version that changed the row of a key.
-
-    Attributes:
-        committed_at_ms: by the runner's clock; None if the log does not have it.
-        records: of the key in the version's files; none if a copy that it completes hides the key.
-        before: the key's newest record before this version, with `_visible`; may be empty.
-    """
+    """A version that changed the row of a key."""
 
     version: int
-    committed_at_ms: int | None
+    committed_at_ms: int | None  # by the runner's clock; None if the log does not have it
+    # of the key in the version's files; none if a copy that it completes hides the key
     records: int
-    before: pa.Table
+    before: pa.Table  # the key's newest record before this version, with `_visible`; may be empty
     after: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class KeyHistoryPage:
-    """Versions that changed the row of a key, newest first.
-
-    Attributes:
-        oldest: first version of the history; earlier ones are not kept.
-        beginning: the key's newest record as of `oldest`; None except on the last page.
-        next_below: the next page has versions below; None after the last page.
-    """
+    """Versions that changed the row of a key, newest first."""
 
     versions: tuple[KeyVersion, ...]
-    oldest: int
+    oldest: int  # first version of the history; earlier ones are not kept
+    # the key's newest record as of `oldest`; None except on the last page
     beginning: pa.Table | None
-    next_below: int | None
+    next_below: int | None  # the next page has versions below; None after the last page
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +226,10 @@ class KeyHistory:
             if len(commits) >= limit.rows or weight > limit.bytes or time.monotonic() > end:
                 break
         is_last = reached <= oldest + 1
-        base = self._changes_at(oldest if is_last else reached - 1)
+        version = oldest if is_last else reached - 1
+        state = self._states.at(version)
+        changes = self._scan.of_keys(state.files, self._key)
+        base = read_changes(changes, self._scan.spec, state.progress)
         versions = tuple(self._versions(base, commits[::-1]))[::-1]
         return KeyHistoryPage(
             versions,
@@ -263,11 +256,6 @@ class KeyHistory:
             marks += batch.column("_op").to_pylist().count("w")
         if rows:
             yield _Commit(version, committed_at_ms(entry), files, rows - marks, size)
-
-    def _changes_at(self, version: int) -> CompactedChanges:
-        state = self._states.at(version)
-        changes = self._scan.of_keys(state.files, self._key)
-        return read_changes(changes, self._scan.spec, state.progress)
 
     def _versions(self, base: CompactedChanges, commits: list[_Commit]) -> Iterator[KeyVersion]:
         before, where = self._record(base), IS_MARK | self._scan.have(self._key)

@@ -255,7 +255,10 @@ class DimensionRuntime:
         self._note_activity(batch.state)
         self._warn_of_times(batch.state.events)
         self._trimmable = dict(self.state.next_offsets)
-        self._forget_proofs()
+        ready = self.keeper.ready_version
+        known = None if ready is None else self._state_of(ready)
+        if known is not None:
+            self.freshness.forget_before(known.next_offsets)
         if batch.low_water is not None:
             lowest = (batch.version, batch.low_water)
             self._low_water = (*self._low_water[-_STATES_KEPT:], lowest)
@@ -268,12 +271,6 @@ class DimensionRuntime:
             self.keeper.prepare(batch.version)
         self._restart_channels(before)
         self._tell_watermarks(batch.marked_partitions)
-
-    def _forget_proofs(self) -> None:
-        ready = self.keeper.ready_version
-        known = None if ready is None else self._state_of(ready)
-        if known is not None:
-            self.freshness.forget_before(known.next_offsets)
 
     def _note_activity(self, state: ChangelogState) -> None:
         known, now_ms = self.state.next_offsets, time.time_ns() // 1_000_000

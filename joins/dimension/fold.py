@@ -38,15 +38,11 @@ SMALL_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class FoldPolicy:
-    """How far `current` may be behind.
+    """How far `current` may be behind."""
 
-    Attributes:
-        share: changes wait until they are this share of the rows above `SMALL_ROWS`; 0 never waits.
-        latest_s: no change waits longer.
-    """
-
+    # changes wait until they are this share of the rows above `SMALL_ROWS`; 0 never waits
     share: float = 0.1
-    latest_s: float = 600.0
+    latest_s: float = 600.0  # no change waits longer
 
 
 class FoldSchedule:

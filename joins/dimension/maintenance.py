@@ -45,23 +45,15 @@ _MARK_COLUMNS = ["_op", "_partition", "_offset", "_generation"]
 
 @dataclass(frozen=True, slots=True)
 class UpkeepSettings:
-    """Pace and limits of maintenance.
+    """Pace and limits of maintenance."""
 
-    Attributes:
-        checkpoint_every: commits between two Delta checkpoints of a table.
-        min_files: files of a changelog that are worth a compaction.
-        max_rows: rows that one compaction reads at most; larger files stay.
-        current_retention_hours: how long files that `current` no longer needs are kept.
-        grace_s: age of an uncommitted file of this runner in an output before it is removed.
-        replayed_state_bytes: room in each state table for files that only replays read.
-    """
-
-    checkpoint_every: int = 20
-    min_files: int = 8
-    max_rows: int = 8_000_000
-    current_retention_hours: float = 168.0
+    checkpoint_every: int = 20  # commits between two Delta checkpoints of a table
+    min_files: int = 8  # files of a changelog that are worth a compaction
+    max_rows: int = 8_000_000  # rows that one compaction reads at most; larger files stay
+    current_retention_hours: float = 168.0  # how long files that `current` no longer needs are kept
+    # age of an uncommitted file of this runner in an output before it is removed
     grace_s: float = 3600.0
-    replayed_state_bytes: int = 4 << 30
+    replayed_state_bytes: int = 4 << 30  # room in each state table for files that only replays read
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,29 +182,19 @@ class CheckpointLock:
 
 @dataclass(frozen=True, slots=True)
 class JobMeta:
-    """What stays the same over the restarts of a job, and the epoch, which grows with each.
+    """What stays the same over the restarts of a job, and the epoch, which grows with each."""
 
-    Attributes:
-        incarnation: UUID of this checkpoint, part of every app id.
-        epoch: number of the current runner, from 1.
-        probe_topic: the topic that the probe reads (internal for datagen); the first of several.
-        probe_topic_id: Kafka's UUID of that topic.
-        probe_start_offsets: partition → first offset, resolved at submission.
-        changelog_topics: dimension → topic.
-        probe_end_offsets: partition → offset after the last joined record; None if unbounded.
-        probe_backlog_offsets: partition → end offset at submission, where processing time begins;
-            None for other streams.
-        probe_topics: the stream's topics at the first start; empty for a single topic.
-    """
-
-    incarnation: str
-    epoch: int
-    probe_topic: str
-    probe_topic_id: str
-    probe_start_offsets: dict[int, int]
-    changelog_topics: dict[str, str]
+    incarnation: str  # UUID of this checkpoint, part of every app id
+    epoch: int  # number of the current runner, from 1
+    probe_topic: str  # the topic that the probe reads (internal for datagen); the first of several
+    probe_topic_id: str  # Kafka's UUID of that topic
+    probe_start_offsets: dict[int, int]  # partition → first offset, resolved at submission
+    changelog_topics: dict[str, str]  # dimension → topic
+    # partition → offset after the last joined record; None if unbounded
     probe_end_offsets: dict[int, int] | None = None
+    # partition → end offset at submission, where processing time begins; None for other streams
     probe_backlog_offsets: dict[int, int] | None = None
+    # the stream's topics at the first start; empty for a single topic
     probe_topics: StreamTopics = NO_TOPICS
 
     @property

@@ -15,15 +15,10 @@ from joins.durable.pins import Pin, PinStore
 
 @dataclass(frozen=True, slots=True)
 class StateLease:
-    """Versions of one state table that must stay readable.
+    """Versions of one state table that must stay readable."""
 
-    Attributes:
-        needed: the oldest version that a batch may read when it runs again.
-        replayed: the oldest version that a replay may read; kept while there is room.
-    """
-
-    needed: int
-    replayed: int
+    needed: int  # the oldest version that a batch may read when it runs again
+    replayed: int  # the oldest version that a replay may read; kept while there is room
 
 
 def oldest_kept(pins: Path, newest: int) -> Pin | None:

@@ -53,23 +53,15 @@ class ChosenLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterReplay:
-    """One requested replay.
+    """One requested replay."""
 
-    Attributes:
-        number: from 1; also the application transaction of its rows.
-        request: id of the request.
-        already_replayed: letters of the request that already had their rows.
-        remaining: pending letters beyond the limit of one replay.
-        discarded: why its letters get no rows; None if they are replayed.
-    """
-
-    number: int
-    request: str
+    number: int  # from 1; also the application transaction of its rows
+    request: str  # id of the request
     by: str
     letters: tuple[ChosenLetter, ...]
-    already_replayed: int = 0
-    remaining: int = 0
-    discarded: str | None = None
+    already_replayed: int = 0  # letters of the request that already had their rows
+    remaining: int = 0  # pending letters beyond the limit of one replay
+    discarded: str | None = None  # why its letters get no rows; None if they are replayed
 
     def letters_of(self, insert: int) -> tuple[ChosenLetter, ...]:
         return tuple(letter for letter in self.letters if insert in letter.inserts)
@@ -77,16 +69,12 @@ class LetterReplay:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What finished replays have made of one letter.
+    """What finished replays have made of one letter."""
 
-    Attributes:
-        rows_by: INSERT, from 1 → number of the replay that produced its rows.
-        missing: INSERTs that were tried and still have no rows.
-        discarded: who discarded it and why; None if it was not discarded.
-    """
-
+    # INSERT, from 1 → number of the replay that produced its rows
     rows_by: Mapping[int, int] = field(default_factory=dict)
-    missing: frozenset[int] = frozenset()
+    missing: frozenset[int] = frozenset()  # INSERTs that were tried and still have no rows
+    # who discarded it and why; None if it was not discarded
     discarded: tuple[str, str] | None = None
 
     @property

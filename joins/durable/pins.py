@@ -20,29 +20,23 @@ ABSENT: Any = ...  # the pin of an older runner lacks this value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPin:
-    """Time and state before one event batch; the first fields are those of an `EventState`.
-
-    Attributes:
-        clock_ms: of the batch itself.
-        at_end: partitions of a bounded stream that are read to their end.
-        backlog: partitions behind the job's backlog, by `read` and `read_before`.
-        dimensions: versioned dimension → partition → its watermark, and when it was heard.
-        state_versions: state table → its version before the batch.
-    """
+    """Time and state before one event batch; the first fields are those of an `EventState`."""
 
     watermark: int = ABSENT
     processing_time: bool = ABSENT
     window_watermark: int = ABSENT
-    clock_ms: int = ABSENT
+    clock_ms: int = ABSENT  # of the batch itself
     has_ended: bool = ABSENT
     channels: Mapping[str, Any] | None = ABSENT
     waiting: int = ABSENT
     late: int = ABSENT
     fired: int = ABSENT
-    at_end: Sequence[int] = ABSENT
+    at_end: Sequence[int] = ABSENT  # partitions of a bounded stream that are read to their end
+    # partitions behind the job's backlog, by `read` and `read_before`
     backlog: Mapping[str, Sequence[int]] = ABSENT
+    # versioned dimension → partition → its watermark, and when it was heard
     dimensions: Mapping[str, Mapping[str, Any]] = ABSENT
-    state_versions: Mapping[str, int] = ABSENT
+    state_versions: Mapping[str, int] = ABSENT  # state table → its version before the batch
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventPin":
@@ -55,34 +49,26 @@ class EventPin:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The inputs of one micro-batch.
-
-    Attributes:
-        topic: the first topic of the stream.
-        end_offsets: partition → offset after the last one; never beyond the end of a stream.
-        versions: dimension → changelog version.
-        batch_timestamp_ms: the batch's PROCTIME.
-        epoch: the runner's epoch when the pin was written.
-        source_ts_ms: dimension → source time of the newest change in the version; None if the
-            version has no change from the binlog, or if it is unknown.
-        as_of: dimension → what its source proves of the version: T and position; absent without
-            a proof.
-        stale_released: an operator had released records from `join.max-staleness`, and some of the
-            batch may be too new for its tables.
-        event: watermarks, channels and state versions before the batch; None if the job has neither
-            event time nor windows.
-    """
+    """The inputs of one micro-batch."""
 
     batch: int
-    topic: str
+    topic: str  # the first topic of the stream
     start_offsets: Mapping[int, int]
+    # partition → offset after the last one; never beyond the end of a stream
     end_offsets: Mapping[int, int]
-    versions: Mapping[str, int]
-    batch_timestamp_ms: int
-    epoch: int
+    versions: Mapping[str, int]  # dimension → changelog version
+    batch_timestamp_ms: int  # the batch's PROCTIME
+    epoch: int  # the runner's epoch when the pin was written
+    # dimension → source time of the newest change in the version; None if the version has no change
+    # from the binlog, or if it is unknown
     source_ts_ms: Mapping[str, int | None] = field(default_factory=dict)
+    # watermarks, channels and state versions before the batch; None if the job has neither event
+    # time nor windows
     event: EventPin | None = None
+    # dimension → what its source proves of the version: T and position; absent without a proof
     as_of: Mapping[str, Proof] = field(default_factory=dict)
+    # an operator had released records from `join.max-staleness`, and some of the batch may be too
+    # new for its tables
     stale_released: bool = False
 
     @property

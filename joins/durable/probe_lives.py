@@ -26,31 +26,27 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One incarnation: what the probe reads until the next acknowledgement.
-
-    Attributes:
-        topics: of the stream, with Kafka's UUIDs of those that this incarnation reads; topics may
-            be appended, never removed.
-        start_offsets: partition → first offset. Includes missing partitions, which continue at that
-            offset if they come back.
-        versions: what the first batch pins, None for the newest ones.
-        cause: `submission` or the acknowledged fault; in older files also `logs-disagree`.
-        acknowledgement: the operator's decision, None where none was needed.
-        abandoned: batches of earlier incarnations that were pinned and are never committed.
-        end_offsets: partition → end of the stream, None if unbounded; others are not read.
-        backlog_offsets: partition → where its backlog ends and processing time begins, None for a
-            stream that stays in event time; others have no backlog.
-    """
+    """One incarnation: what the probe reads until the next acknowledgement."""
 
     directory: str
     first_batch: int
+    # of the stream, with Kafka's UUIDs of those that this incarnation reads; topics may be
+    # appended, never removed
     topics: StreamTopics
+    # partition → first offset. Includes missing partitions, which continue at that offset if they
+    # come back.
     start_offsets: Mapping[int, int]
-    versions: Mapping[str, int] | None = None
+    versions: Mapping[str, int] | None = None  # what the first batch pins, None for the newest ones
+    # `submission` or the acknowledged fault; in older files also `logs-disagree`
     cause: str = SUBMISSION
+    # the operator's decision, None where none was needed
     acknowledgement: Mapping[str, Any] | None = None
+    # batches of earlier incarnations that were pinned and are never committed
     abandoned: tuple[int, ...] = field(default=())
+    # partition → end of the stream, None if unbounded; others are not read
     end_offsets: Mapping[int, int] | None = None
+    # partition → where its backlog ends and processing time begins, None for a stream that stays in
+    # event time; others have no backlog
     backlog_offsets: Mapping[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Requests of the control plane to a runner, as files; each is carried out once.
 
-`<id>.json` is a request, `<id>.result.json` its result; ids sort by time. The runner carries out
-requests without a result in the order of their ids, after a restart, too.
+`<id>.json` is a request, `<id>.result.json` its result; the runner works in the order of the ids.
 """
 
 import json

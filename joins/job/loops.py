@@ -20,15 +20,10 @@ HANGS_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the main loop does; replaced as a whole.
+    """What the main loop does; replaced as a whole."""
 
-    Attributes:
-        step: name of a step that may take long; None for others.
-        since_s: when the step began, or when the loop last went on; monotonic.
-    """
-
-    step: str | None
-    since_s: float
+    step: str | None  # name of a step that may take long; None for others
+    since_s: float  # when the step began, or when the loop last went on; monotonic
 
 
 class Reporter:
@@ -131,7 +126,9 @@ class Loops:
         now = time.monotonic()
         for name, loop in list(self._loops.items()):
             if loop.is_active:
-                self._recovered(name, loop)
+                if name in self._retry_delay and loop.has_progressed:
+                    self._stalls.clear(name)
+                    del self._retry_delay[name]
             elif name not in self._retry_at:
                 self._note_failure(name, loop)
                 self._retry_delay[name] = self._next_delay(name, loop)
@@ -148,11 +145,6 @@ class Loops:
         if last is None or loop.has_progressed:
             return _RETRY_MIN_S
         return min(last * 2, _RETRY_MAX_S)
-
-    def _recovered(self, name: str, loop: Loop) -> None:
-        if name in self._retry_delay and loop.has_progressed:
-            self._stalls.clear(name)
-            del self._retry_delay[name]
 
     def _restart(self, name: str) -> None:
         del self._retry_at[name]

@@ -36,11 +36,7 @@ class EventJob:
 
 
 class EventSide:
-    """The stream's side of a job with event batches, over all of its loops.
-
-    Attributes:
-        view: status of event time; None before the first look. Any thread may read it.
-    """
+    """The stream's side of a job with event batches, over all of its loops."""
 
     def __init__(
         self, job: EventJob, dimensions: Sequence[DimensionRuntime], insert: ProbeInsert
@@ -52,6 +48,7 @@ class EventSide:
             for each in dimensions
             if each.dimension.name in job.spec.versioned
         }
+        # status of event time; None before the first look. Any thread may read it.
         self.view: EventView | None = None
 
     @property
@@ -104,14 +101,7 @@ class EventSide:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """Pace and limits of one job.
-
-    Attributes:
-        replay_batches: number of newest batches that can be replayed; their pins are kept.
-        replay_state_bytes: per state table, space for files that only replays read.
-        maintenance_interval_s: least time between two rounds of compaction and clean-up.
-        current_retention_hours: how long files that `current` no longer needs are kept.
-    """
+    """Pace and limits of one job."""
 
     build_trigger_ms: int = 100
     probe_trigger_ms: int = 100
@@ -119,26 +109,17 @@ class JobSettings:
     max_bytes_per_batch: int = 256 << 20
     fold_interval_s: float = 30.0
     fold: FoldPolicy = field(default_factory=FoldPolicy)
+    # number of newest batches that can be replayed; their pins are kept
     replay_batches: int = 10_000
-    replay_state_bytes: int = 4 << 30
+    replay_state_bytes: int = 4 << 30  # per state table, space for files that only replays read
+    # least time between two rounds of compaction and clean-up
     maintenance_interval_s: float = 300.0
-    current_retention_hours: float = 168.0
+    current_retention_hours: float = 168.0  # how long files that `current` no longer needs are kept
 
 
 @dataclass(frozen=True, slots=True)
 class JobParts:
-    """The parts of one job.
-
-    Attributes:
-        inserts: event batches have only one.
-        requests: directory of the control plane's requests.
-        handlers: kind of request → handler; it receives the turn of the batches, which it takes to
-            commit. `TemporalJoin` handles acknowledgements itself.
-        generator: keeps a datagen process alive; None when the probe is a topic of the user's.
-        writer_choice: current writer of the delta outputs, Spark's if one needs it; None for other
-            sinks.
-        event: None for a job that joins records as they come.
-    """
+    """The parts of one job."""
 
     job_id: str
     plan: JoinPlan
@@ -148,7 +129,7 @@ class JobParts:
     changelog_kafka: KafkaOptions
     probe_kafka: KafkaOptions
     dimensions: tuple[DimensionRuntime, ...]
-    inserts: Inserts
+    inserts: Inserts  # event batches have only one
     sources: tuple[SourceCoordinator, ...]
     outputs: tuple[DeltaLog, ...]
     dead_letters: DeltaLog
@@ -156,8 +137,12 @@ class JobParts:
     stalls: Stalls
     failpoints: Failpoints
     settings: JobSettings
-    requests: Path
+    requests: Path  # directory of the control plane's requests
+    # kind of request → handler; it receives the turn of the batches, which it takes to commit.
+    # `TemporalJoin` handles acknowledgements itself.
     handlers: Mapping[str, TurnHandler] = field(default_factory=dict)
+    # keeps a datagen process alive; None when the probe is a topic of the user's
     generator: Callable[[], None] | None = None
+    # current writer of the delta outputs, Spark's if one needs it; None for other sinks
     writer_choice: Callable[[], WriterChoice | None] = lambda: None
-    event: EventJob | None = None
+    event: EventJob | None = None  # None for a job that joins records as they come

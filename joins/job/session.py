@@ -68,26 +68,19 @@ _POOLS = """\
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """What a session needs from outside.
-
-    Attributes:
-        master: by default with 4 attempts a task, so a killed worker is retried.
-        jars: of Delta, Kafka and their dependencies.
-        scratch_directory: for shuffle and spill files; belongs to the job.
-        java_home: None leaves the choice to Spark's own scripts.
-        class_archive: made by `joins.job.class_warm_up`; the JVM starts faster with it.
-        extra: further Spark settings, which win; Java options are added. Settings whose names look
-            secret are not on the JVM's command line, which every user of the machine can read: the
-            JVM gets them through its authenticated connection, before the Spark context.
-    """
+    """What a session needs from outside."""
 
     app_name: str
-    jars: Sequence[Path]
-    scratch_directory: Path
-    master: str = "local[*,4]"
+    jars: Sequence[Path]  # of Delta, Kafka and their dependencies
+    scratch_directory: Path  # for shuffle and spill files; belongs to the job
+    master: str = "local[*,4]"  # by default with 4 attempts a task, so a killed worker is retried
     driver_memory: str = "2g"
-    java_home: Path | None = None
+    java_home: Path | None = None  # None leaves the choice to Spark's own scripts
+    # made by `joins.job.class_warm_up`; the JVM starts faster with it
     class_archive: Path | None = None
+    # further Spark settings, which win; Java options are added. Settings whose names look secret
+    # are not on the JVM's command line, which every user of the machine can read: the JVM gets them
+    # through its authenticated connection, before the Spark context.
     extra: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -268,7 +268,13 @@ class TemporalJoin:
         return runtime.build_loop(self.parts.spark, settings, self._guards(loop), pace.rest).start()
 
     def _start_probe(self) -> Loop:
-        self._prepare_probe()
+        if self._probe is not None:
+            self._probe.end()
+        try:
+            self.control.prepare_start()
+        except SluiceError as exc:
+            self.control.report(exc)
+            raise
         self.parts.inserts.read_topics(self.control.lives.current.topics)
         with self.reporter.step("the lookup indexes of the newest versions are built"):
             for dimension in self.parts.dimensions:
@@ -310,15 +316,6 @@ class TemporalJoin:
     def _finished(self, batch: FinishedBatch) -> None:
         self._limit.record(batch.counts)
         self.progress.record(batch)
-
-    def _prepare_probe(self) -> None:
-        if self._probe is not None:
-            self._probe.end()
-        try:
-            self.control.prepare_start()
-        except SluiceError as exc:
-            self.control.report(exc)
-            raise
 
     def _end_probe(self) -> None:
         if self._probe is not None:

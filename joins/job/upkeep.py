@@ -43,18 +43,12 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UpkeepFault:
-    """A kind of work that fails or does not end.
-
-    Attributes:
-        since_ms: when its first attempt failed, or when the running one began.
-        failures: attempts since the last success.
-        error: of the newest attempt; None while the first one runs.
-    """
+    """A kind of work that fails or does not end."""
 
     part: str
-    since_ms: int
-    failures: int = 0
-    error: str | None = None
+    since_ms: int  # when its first attempt failed, or when the running one began
+    failures: int = 0  # attempts since the last success
+    error: str | None = None  # of the newest attempt; None while the first one runs
     hint: str = "Look at the load of the machine, and at the runner's log."
 
     @property

@@ -43,17 +43,14 @@ Outcomes = Mapping[int, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ReplayParts:
-    """What replays work with.
-
-    Attributes:
-        passed: called at each step, for planted faults: `chosen`; for each INSERT `joined`,
-            `staged`, `committed` and, of several, `insert_noted`; `noted`.
-    """
+    """What replays work with."""
 
     letters: DeadLetters
     replays: LetterReplays
     inserts: Sequence[LetterInsert]
     epoch: int
+    # called at each step, for planted faults: `chosen`; for each INSERT `joined`, `staged`,
+    # `committed` and, of several, `insert_noted`; `noted`
     passed: Callable[[str], None] = lambda _: None
 
 

@@ -45,15 +45,11 @@ def _none() -> StreamTopics:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """In which INSERTs of its job a letter has rows.
+    """In which INSERTs of its job a letter has rows."""
 
-    Attributes:
-        dead_in: INSERTs, from 1, in which its batch found it dead; None: all of them.
-        replayed: outcome of replays; None if none has tried it.
-    """
-
+    # INSERTs, from 1, in which its batch found it dead; None: all of them
     dead_in: frozenset[int] | None = None
-    replayed: Replayed | None = None
+    replayed: Replayed | None = None  # outcome of replays; None if none has tried it
 
     @property
     def replayed_by(self) -> int | None:
@@ -67,22 +63,17 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record without rows in at least one INSERT.
-
-    Attributes:
-        reason: one for each INSERT that has failed; only one if the record cannot be parsed.
-        timestamp: when the record was written to its topic; None in tables of older jobs.
-        more: the columns of `MORE_OF_A_RECORD`.
-    """
+    """A record without rows in at least one INSERT."""
 
     batch: int
     topic: str
     partition: int
     offset: int
-    reason: str
+    reason: str  # one for each INSERT that has failed; only one if the record cannot be parsed
     value: bytes | None
+    # when the record was written to its topic; None in tables of older jobs
     timestamp: datetime | None
-    more: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)  # the columns of `MORE_OF_A_RECORD`
     standing: Standing = Standing()
 
     @property

@@ -55,20 +55,13 @@ Records = Callable[[], Iterable[pa.RecordBatch]]
 
 @dataclass(frozen=True, slots=True)
 class BatchAgain:
-    """The result of an event batch that ran again.
+    """The result of an event batch that ran again."""
 
-    Attributes:
-        answers: of the last stage: rows, and some of the dead letters.
-        dead_letters: all of them.
-        late: records, with the schema `LATE_RECORDS`.
-        after: the state for the next batch.
-    """
-
-    answers: Sequence[JoinedBatch]
-    dead_letters: Sequence[pa.RecordBatch]
-    late: Sequence[pa.RecordBatch]
+    answers: Sequence[JoinedBatch]  # of the last stage: rows, and some of the dead letters
+    dead_letters: Sequence[pa.RecordBatch]  # all of them
+    late: Sequence[pa.RecordBatch]  # records, with the schema `LATE_RECORDS`
     move: Advance
-    after: EventState
+    after: EventState  # the state for the next batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,21 +254,13 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """The way of a record until it was joined.
+    """The way of a record until it was joined."""
 
-    Attributes:
-        arrived: the batch that has read it.
-        arrival: the scanned record; None if it does not exist or is dead.
-        rowtime_ms: None also for a record in processing time.
-        released: the batch that joins it; None while it waits, or if it is not joined.
-        late: reason and watermark from the table of late records.
-    """
-
-    arrived: Pin
-    arrival: pa.RecordBatch | None
-    rowtime_ms: int | None
-    released: Passed | None
-    late: Mapping[str, Any] | None
+    arrived: Pin  # the batch that has read it
+    arrival: pa.RecordBatch | None  # the scanned record; None if it does not exist or is dead
+    rowtime_ms: int | None  # None also for a record in processing time
+    released: Passed | None  # the batch that joins it; None while it waits, or if it is not joined
+    late: Mapping[str, Any] | None  # reason and watermark from the table of late records
 
     @property
     def pin(self) -> Pin:

@@ -39,33 +39,21 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPlaces:
-    """Locations of everything that lookback reads.
+    """Locations of everything that lookback reads."""
 
-    Attributes:
-        app_id: of the job's commits.
-        roles: alias → where the runner keeps the index for lookups.
-        tables: dimension → directory with `changelog` and `current`.
-        replays: outcomes of replayed dead letters.
-        insert: index of the INSERT from 0; kernel, roles, output and sink belong to it.
-        has_own_table: no other INSERT of the job writes to `output`.
-        output: the Delta output; None for other sinks.
-        probe_kafka: cluster and topic of the probe, its secrets resolved.
-        sink: with its secrets resolved if it is a Kafka sink.
-    """
-
-    app_id: str
+    app_id: str  # of the job's commits
     checkpoint: Checkpoint
     kernel: ProbeKernelSpec
-    roles: Mapping[str, IndexPlace]
-    tables: Mapping[str, TablePath]
+    roles: Mapping[str, IndexPlace]  # alias → where the runner keeps the index for lookups
+    tables: Mapping[str, TablePath]  # dimension → directory with `changelog` and `current`
     dimensions: Mapping[str, Dimension]
     dead_letters: TablePath
-    replays: Path
-    output: TablePath | None
-    probe_kafka: KafkaOptions
-    sink: Sink
-    insert: int = 0
-    has_own_table: bool = True
+    replays: Path  # outcomes of replayed dead letters
+    output: TablePath | None  # the Delta output; None for other sinks
+    probe_kafka: KafkaOptions  # cluster and topic of the probe, its secrets resolved
+    sink: Sink  # with its secrets resolved if it is a Kafka sink
+    insert: int = 0  # index of the INSERT from 0; kernel, roles, output and sink belong to it
+    has_own_table: bool = True  # no other INSERT of the job writes to `output`
     event: PastEvent | None = None
 
 
@@ -308,24 +296,15 @@ _MOST_COMMITS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Newest rows of one commit.
+    """Newest rows of one commit."""
 
-    Attributes:
-        batch: None for a replay of dead letters.
-        replay: number of that replay, else None.
-        version: of the output, after the commit.
-        metadata: of the commit: for a batch its pin and its counts.
-        rows: the last ones in stream order, with the output's columns.
-        row_count: rows of the commit that the table still has.
-    """
-
-    batch: int | None
-    replay: int | None
-    version: int
+    batch: int | None  # None for a replay of dead letters
+    replay: int | None  # number of that replay, else None
+    version: int  # of the output, after the commit
     committed_at_ms: int | None
-    metadata: Mapping[str, Any]
-    rows: pa.Table
-    row_count: int
+    metadata: Mapping[str, Any]  # of the commit: for a batch its pin and its counts
+    rows: pa.Table  # the last ones in stream order, with the output's columns
+    row_count: int  # rows of the commit that the table still has
 
 
 class OutputPreview:

@@ -68,17 +68,12 @@ class LetterInsert:
 
 @dataclass(frozen=True, slots=True)
 class LetterSource:
-    """What letters are joined with.
-
-    Attributes:
-        pin: by batch; raises UnknownBatchError where there is none any more.
-        passed: called at each step, for planted faults.
-    """
+    """What letters are joined with."""
 
     letters: DeadLetters
     indexes: PastIndexes
-    pin: Callable[[int], Pin]
-    passed: Callable[[str], None]
+    pin: Callable[[int], Pin]  # by batch; raises UnknownBatchError where there is none any more
+    passed: Callable[[str], None]  # called at each step, for planted faults
 
 
 class LetterRows:

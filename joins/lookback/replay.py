@@ -65,22 +65,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """The result of joining a batch again.
+    """The result of joining a batch again."""
 
-    Attributes:
-        rows: canonical, in the form of the sink.
-        dead: (partition, offset, value) of the dead letters, canonical.
-        missing: (partition, first, end) of offsets that retention has removed.
-        read: partition → offsets of the records that were read.
-        event: None without event time or windows.
-        changes: replaces `rows` for an output whose rows replace others; else None.
-    """
-
-    rows: CanonicalRows
-    dead: CanonicalRows
-    missing: tuple[Range, ...]
-    read: Mapping[int, npt.NDArray[np.int64]]
-    event: "EventTimeResult | None" = None
+    rows: CanonicalRows  # canonical, in the form of the sink
+    dead: CanonicalRows  # (partition, offset, value) of the dead letters, canonical
+    missing: tuple[Range, ...]  # (partition, first, end) of offsets that retention has removed
+    read: Mapping[int, npt.NDArray[np.int64]]  # partition → offsets of the records that were read
+    event: "EventTimeResult | None" = None  # None without event time or windows
+    # replaces `rows` for an output whose rows replace others; else None
     changes: Changes | None = None
 
     def was_read(self, difference: Difference) -> bool:
@@ -95,17 +87,13 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True)
 class EventTimeResult:
-    """What a batch with event time or windows yields beside rows and dead letters.
+    """What a batch with event time or windows yields beside rows and dead letters."""
 
-    Attributes:
-        start: partition → first offset of the batch; older records waited in the state.
-        late: (partition, offset, value) of the late records, canonical; None if unknown.
-        after: state for the next batch; None if unknown.
-    """
-
+    # partition → first offset of the batch; older records waited in the state
     start: Mapping[int, int]
+    # (partition, offset, value) of the late records, canonical; None if unknown
     late: CanonicalRows | None
-    after: EventState | None
+    after: EventState | None  # state for the next batch; None if unknown
 
     def came_before(self, difference: Difference) -> bool:
         partition, offset = difference.partition or 0, difference.offset or 0
@@ -114,21 +102,16 @@ class EventTimeResult:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The rows of a batch in the output.
-
-    Attributes:
-        source: `commit` (files that the batch added), `table` (rows of the batch in the newest
-            version: those files were rewritten), `changes` (the commit's changes in an output whose
-            rows replace others) or `topic`.
-        repeated: records that an at-least-once sink has more than once.
-        expected: replaces the rows of `Recomputed`, if not None.
-    """
+    """The rows of a batch in the output."""
 
     rows: CanonicalRows
     dead: CanonicalRows | None
+    # `commit` (files that the batch added), `table` (rows of the batch in the newest version: those
+    # files were rewritten), `changes` (the commit's changes in an output whose rows replace others)
+    # or `topic`
     source: str
-    repeated: int = 0
-    expected: CanonicalRows | None = None
+    repeated: int = 0  # records that an at-least-once sink has more than once
+    expected: CanonicalRows | None = None  # replaces the rows of `Recomputed`, if not None
     event: EventTimeResult | None = None
 
 

@@ -93,7 +93,12 @@ class RowMatches:
         newest = newest_rows(table, spec.identity, versioned=spec.versioned)
         if len(spec.identity) > 1:  # `_of_keys` compares each column alone
             newest = rows_of_keys(newest, matched)
-        return _dimension_json(newest.sort_by([(k, "ascending") for k in spec.identity]), names)
+        rows = newest.sort_by([(k, "ascending") for k in spec.identity])
+        shown = json_rows(rows.select([*names, "_op", "_partition", "_offset", "_generation"]))
+        columns = [rows.column(name).to_pylist() for name in _POSITION]
+        for row, (epoch, file, pos, ordinal) in zip(shown, zip(*columns, strict=True), strict=True):
+            row["_position"] = {"epoch": epoch, "file": file, "pos": pos, "row": ordinal}
+        return shown
 
     def _folded(self, dimension: str, version: int) -> dict[str, Any]:
         """The newest version of `current` that is not newer than the pinned version.
@@ -194,14 +199,6 @@ def _of_keys(table: pa.Table, matched: pa.Table, identity: Sequence[str]) -> pa.
         one = pc.is_in(table.column(name), value_set=keys)
         same = one if same is None else pc.and_(same, one)
     return table.filter(pc.or_(keep, same))
-
-
-def _dimension_json(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
-    shown = json_rows(rows.select([*names, "_op", "_partition", "_offset", "_generation"]))
-    columns = [rows.column(name).to_pylist() for name in _POSITION]
-    for row, (epoch, file, pos, ordinal) in zip(shown, zip(*columns, strict=True), strict=True):
-        row["_position"] = {"epoch": epoch, "file": file, "pos": pos, "row": ordinal}
-    return shown
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from joins.kernels.changelog.comparison import (
     Place,
     RecordDigests,
     RowDigests,
+    hashes_of,
     is_before,
     states_between,
 )
@@ -57,21 +58,13 @@ class SourceRead(Protocol[Chunk]):
 
 @dataclass(frozen=True, slots=True)
 class VerifyLimits:
-    """What one comparison reads and shows.
+    """What one comparison reads and shows."""
 
-    Attributes:
-        sample: share of the chunks, above 0, 1 for all.
-        rows_per_s: pace of reading the source; None for no limit.
-        shown: differences that are shown with their rows.
-        repaired: differences whose keys are given for a repair, 0 without one.
-        proof_s: how long the changelog may take to reach the position.
-    """
-
-    sample: float = 1.0
-    rows_per_s: int | None = None
-    shown: int = 100
-    repaired: int = 0
-    proof_s: float = 60.0
+    sample: float = 1.0  # share of the chunks, above 0, 1 for all
+    rows_per_s: int | None = None  # pace of reading the source; None for no limit
+    shown: int = 100  # differences that are shown with their rows
+    repaired: int = 0  # differences whose keys are given for a repair, 0 without one
+    proof_s: float = 60.0  # how long the changelog may take to reach the position
     chunk_rows: int = 10_000
     seed: int | None = None
 
@@ -116,7 +109,7 @@ class Verification(Generic[Chunk]):
             raise VerificationError(
                 f'table "{self._states.dimension.name}" is being copied, so there is nothing to '
                 "compare yet",
-                hint="Verify it when the copy is complete: sluice wait JOB join.",
+                hint="Verify it when the copy is complete; sluice jobs ls shows that.",
             )
         files = self._files(first, state)
         is_whole = len(chosen) == len(every)
@@ -190,7 +183,7 @@ class Verification(Generic[Chunk]):
             table = pa.Table.from_batches([batch])
             if chunks is not None:
                 keys = table.select(self._key)
-                kept = np.isin(RowDigests.of(keys, self._key, self._key).key, source.key)
+                kept = np.isin(hashes_of(keys, self._key), source.key)
                 for chunk in chunks:
                     inside = self._read.keys_in(keys, chunk)
                     if inside is None:
@@ -210,8 +203,8 @@ class Verification(Generic[Chunk]):
             if not np.isin(part.key, keys).any():
                 continue
             for rows in self._read.rows(chunk, self._without):
-                digests = RowDigests.of(rows, self._key, self._columns)
-                parts_of_keys.append(rows.filter(pa.array(np.isin(digests.key, keys))))
+                kept = np.isin(hashes_of(rows, self._key), keys)
+                parts_of_keys.append(rows.filter(pa.array(kept)))
         nothing = self._states.no_rows().select(self._columns)
         return pa.concat_tables([nothing, *(rows.select(self._columns) for rows in parts_of_keys)])
 
@@ -257,8 +250,7 @@ class Verification(Generic[Chunk]):
         parts = [self._states.scan.empty(names)]
         for batch in self._states.scan.rows(files, names, NO_MARK):
             table = pa.Table.from_batches([batch])
-            digests = RowDigests.of(table, self._key, self._key)
-            kept = np.isin(digests.key, keys) & ~state.progress.ignored(table)
+            kept = np.isin(hashes_of(table, self._key), keys) & ~state.progress.ignored(table)
             kept &= is_before([numbers(table, name) for name in POSITION_COLUMNS], high)
             parts.append(table.filter(pa.array(kept)))
         newest = newest_rows(pa.concat_tables(parts), self._key)

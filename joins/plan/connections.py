@@ -41,17 +41,13 @@ class ClientNumber(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """A registry with Confluent's interface.
-
-    Attributes:
-        user_info: `user:password` for basic authentication.
-        ca: trusted certificates, PEM; None: the machine's.
-        cert: the client's certificate, PEM, with its `key`, if the registry requires one.
-    """
+    """A registry with Confluent's interface."""
 
     url: str
+    # `user:password` for basic authentication
     user_info: str | None = field(default=None, repr=False)
-    ca: str | None = None
+    ca: str | None = None  # trusted certificates, PEM; None: the machine's
+    # the client's certificate, PEM, with its `key`, if the registry requires one
     cert: str | None = None
     key: str | None = field(default=None, repr=False)
 
@@ -87,19 +83,12 @@ def is_in_store(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoreTable:
-    """Address of a table in an object store.
+    """Address of a table in an object store."""
 
-    Attributes:
-        scheme: `s3`, `abfss` or `az`.
-        bucket: or container.
-        account: of Azure; empty for S3, or where an option names it.
-        key: of the table's root, without slashes at its ends.
-    """
-
-    scheme: str
-    bucket: str
-    account: str
-    key: str
+    scheme: str  # `s3`, `abfss` or `az`
+    bucket: str  # or container
+    account: str  # of Azure; empty for S3, or where an option names it
+    key: str  # of the table's root, without slashes at its ends
 
     @classmethod
     def of(cls, path: str) -> "StoreTable":

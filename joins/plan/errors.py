@@ -1,58 +1,4 @@
-"""Errors of the data path.
-
-| error | fault |
-|---|---|
-| `JoinError` | root of this package |
-| `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
-| `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
-| `StoreUnavailableError` | an object store does not answer, or answers with errors |
-| `StoreRefusedError` | an object store does not let us, or does not keep what tables need |
-| `SharedTableError` | a shared table stands still, by the job that keeps it |
-| `DefinitionError` | a table of a database or of Delta is not what the script declares |
-| `UnreadableSchemaError` | a schema of a registry is none of Avro, or made of others |
-| `SnapshotNeededError` | a binlog or Delta log cannot be followed on, a new snapshot can |
-| `ForeignRecordError` | a record of somebody else's topic cannot be taken as it is |
-| `SnapshotUnprovenError` | nothing will show that a table in somebody else's topic is complete |
-| `GuardError` | the stream is not what it was; root of the guards, each needs an acknowledgement |
-| `TopicIdentityChangedError` | a topic of the same name, but another one |
-| `TopicMissingError` | a topic of the stream is gone |
-| `PartitionsMissingError` | a partition that was there is not there any more |
-| `OffsetsWentBackError` | a partition ends before an offset that was seen |
-| `RecordsLostError` | unread records were removed from the stream's topic |
-| `OutputTopicChangedError` | an output's topic is another one, or has lost records |
-| `LogsDisagreeError` | the pins lack batches that are committed |
-| `PinnedVersionExpiredError` | a pinned version of a dimension cannot be read any more |
-| `RequestError` | a request of the control plane cannot be carried out |
-| `NothingToAcknowledgeError` | an acknowledgement of a fault that is not there |
-| `SinkError` | an output that we write is missing, refused us or does not fit |
-| `ConstraintViolatedError` | a row of a batch violates a constraint of the Delta output |
-| `DiskFullError` | a file of the job cannot be written for want of room |
-| `PermissionDeniedError` | the user of Sluice may not read or write a file |
-| `OutOfMemoryError` | a process of the job has no memory left |
-| `NetworkError` | a task cannot reach a server |
-| `FileSystemError` | the system refuses an operation on a file |
-| `CheckpointError` | the job's durable files are damaged or of another format |
-| `CheckpointInUseError` | another runner holds the checkpoint |
-| `FencedError` | a newer runner of the same job has taken over |
-| `StoppingError` | a batch was not begun, because the job is being stopped |
-| `IndexBuildError` | the lookup index cannot be built or read |
-| `IndexDiskFullError` | there is no room for the files of a lookup index |
-| `IndexDirectoryError` | the directory of the lookup indexes cannot be written on a node |
-| `IndexLockedError` | another process does not give up the lock of a lookup index |
-| `RecordsExpiredError` | Kafka does not keep a record any more that was asked for |
-| `UnknownBatchError` | no pin of that batch is kept |
-| `BatchNotCommittedError` | a batch was asked for whose output is not committed |
-| `NotReplayableError` | what a batch gave its sink cannot be read back for comparison |
-| `UnknownTopicError` | a topic or partition was asked for that the job does not read |
-| `UnknownLetterError` | a dead letter was asked for that is not there |
-| `UnknownDimensionError` | a table was asked for that the job does not join |
-| `UnknownVersionError` | a version of a dimension was asked for that is not there yet |
-| `VersionExpiredError` | a version of a dimension was asked for that is not kept any more |
-| `QuestionError` | a key, a cursor, versions or a sink was given that the job cannot have |
-| `VerificationError` | a table cannot be compared with its source |
-| `NotReadableError` | the sink keeps no rows that could be shown |
-| `ExpressionError` | an expression cannot be evaluated in Arrow |
-"""
+"""Errors of the data path; docs/reference/errors.md lists all of them."""
 
 import difflib
 from collections.abc import Iterable
@@ -103,12 +49,9 @@ class SharedTableError(SourceError, fault="shared-table"):
 
 
 class DefinitionError(SourceError, fault="definition"):
-    """A table is not what its declaration says; the declaration of a job stays as it is.
+    """A table is not what its declaration says; the declaration of a job stays as it is."""
 
-    Attributes:
-        OF_A_JOB: the hint where a job has the declaration already.
-    """
-
+    # the hint where a job has the declaration already
     OF_A_JOB: ClassVar[str] = (
         "Change the table back (ADD COLUMN with its old name and type, where one was dropped) and "
         "it is copied again by itself; or remove the job and submit it with the new definition."
@@ -124,21 +67,17 @@ class SnapshotNeededError(SourceError, fault="snapshot-needed"):
 
 
 class ForeignRecordError(SourceError, fault="foreign-record"):
-    """A record of somebody else's topic is not understood, or cannot follow those before it.
-
-    Attributes:
-        place: its partition and offset.
-    """
+    """A record of a foreign topic is not understood, or cannot follow those before it."""
 
     choices: ClassVar[tuple[str, ...]] = ("skip",)
 
     def __init__(self, message: str, *, hint: str, place: tuple[int, int] = (-1, -1)) -> None:
         super().__init__(message, hint=hint)
-        self.place = place
+        self.place = place  # its partition and offset
 
 
 class SnapshotUnprovenError(SourceError, fault="snapshot-unproven"):
-    """A table in somebody else's topic may never be shown to be complete; the rest goes on."""
+    """A table in a foreign topic may never be shown to be complete; the rest goes on."""
 
     choices: ClassVar[tuple[str, ...]] = ("complete",)
 
@@ -150,12 +89,9 @@ class StaleTableError(SourceError, fault="stale"):
 
 
 class GuardError(SourceError, fault="guard"):
-    """Going on would lose or mix up records: the probe waits for an operator's acknowledgement.
+    """Going on would lose or mix up records: the probe waits for an operator's acknowledgement."""
 
-    Attributes:
-        choices: what an acknowledgement may choose; the first is the default.
-    """
-
+    # what an acknowledgement may choose; the first is the default
     choices: ClassVar[tuple[str, ...]] = ("continue",)
 
 
@@ -164,15 +100,11 @@ class TopicIdentityChangedError(GuardError, fault="topic-identity-changed"):
 
 
 class TopicMissingError(GuardError, fault="topic-missing"):
-    """A topic of the stream is gone.
-
-    Attributes:
-        topics: the names of all that are.
-    """
+    """A topic of the stream is gone."""
 
     def __init__(self, message: str, *, hint: str, topics: tuple[str, ...] = ()) -> None:
         super().__init__(message, hint=hint)
-        self.topics = topics
+        self.topics = topics  # the names of all that are
 
 
 class PartitionsMissingError(GuardError, fault="partitions-missing"):
@@ -218,12 +150,9 @@ class ConstraintViolatedError(SinkError, fault="constraint-violated"):
 
 
 class DiskFullError(JoinError, fault="disk-full"):
-    """A disk is full, or a quota used up: it is tried again by itself, and goes on with more room.
+    """A disk is full, or a quota used up; the job retries, and continues once there is room."""
 
-    Attributes:
-        HINT: what helps.
-    """
-
+    # what helps
     HINT: ClassVar[str] = (
         "Free space on that disk, or move the directory to a larger one; jobs go on by themselves "
         "and nothing is lost."
@@ -273,14 +202,11 @@ class IndexDirectoryError(JoinError, fault="index-directory"):
 
 
 class IndexDiskFullError(IndexDirectoryError, fault="index-disk-full"):
-    """There is no room for a lookup index; it is built by itself once there is.
-
-    Attributes:
-        needed_bytes: room that the index needs beyond what it has, None if it is not known.
-    """
+    """There is no room for a lookup index; it is built by itself once there is."""
 
     def __init__(self, message: str, *, hint: str, needed_bytes: int | None = None) -> None:
         super().__init__(message, hint=hint)
+        # room that the index needs beyond what it has, None if it is not known
         self.needed_bytes = needed_bytes
 
 

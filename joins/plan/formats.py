@@ -77,18 +77,12 @@ JSON_FORMAT = RecordFormat()
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """The columns that are the key of a record.
+    """The columns that are the key of a record."""
 
-    Attributes:
-        fields: names in SQL, in the order of the key.
-        prefix: of these names; the key itself has them without it.
-        is_in_value: the value has these columns too, and they are read there.
-    """
-
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # names in SQL, in the order of the key
     format: RecordFormat = JSON_FORMAT
-    prefix: str = ""
-    is_in_value: bool = True
+    prefix: str = ""  # of these names; the key itself has them without it
+    is_in_value: bool = True  # the value has these columns too, and they are read there
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Self:

@@ -81,23 +81,19 @@ class WatermarkSpec:
 
     As in Flink's SQL, a channel's watermark is the greatest value of `expression` so far, without
     subtracting a millisecond. Times have at most milliseconds.
-
-    Attributes:
-        rowtime: a physical, metadata or computed column, TIMESTAMP or TIMESTAMP_LTZ.
-        expression: over the table's own columns, of the type of `rowtime`; NULL gives no watermark.
-        on_event: a row's watermark holds for the next row of its partition
-            (`scan.watermark.emit.strategy` = `on-event`); otherwise from the next batch on.
-        idle_timeout_ms: a partition without records for longer is idle; None never.
-        max_future_ms: a row whose rowtime is further ahead of the batch's clock is a dead letter.
-        after_backlog: a partition changes to processing time once it has been read up to its end at
-            submission (`scan.watermark.use-processing-time`).
     """
 
-    rowtime: str
+    rowtime: str  # a physical, metadata or computed column, TIMESTAMP or TIMESTAMP_LTZ
+    # over the table's own columns, of the type of `rowtime`; NULL gives no watermark
     expression: Expression
+    # a row's watermark holds for the next row of its partition (`scan.watermark.emit.strategy` =
+    # `on-event`); otherwise from the next batch on
     on_event: bool = False
-    idle_timeout_ms: int | None = None
+    idle_timeout_ms: int | None = None  # a partition without records for longer is idle; None never
+    # a row whose rowtime is further ahead of the batch's clock is a dead letter
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
+    # a partition changes to processing time once it has been read up to its end at submission
+    # (`scan.watermark.use-processing-time`)
     after_backlog: bool = False
 
 
@@ -190,37 +186,29 @@ class KafkaSource:
     Once offsets are resolved, partitions are numbers of `joins.plan.stream_topics`; before that, a
     partition applies to each topic. Offsets are pairs with the partition; end offsets are
     exclusive.
-
-    Attributes:
-        kafka: with the first topic; "" before a pattern is resolved.
-        topic_pattern: a regular expression of Java for the names of the stream's topics.
-        discovery_ms: interval of the search for new topics that match; None for never.
-        max_records_per_batch: over all partitions; None for the default, as for bytes.
-        bounded_timestamp_ms: exclusive.
-        bounded_offsets: nothing is read of other partitions.
-        bounded_records: maximum per partition, None for all up to its end.
-        backlog_offsets: ends at submission with a watermark `after_backlog`; empty before they are
-            resolved.
-        key: None without key columns.
-        topic_ids: Kafka's UUIDs of the topics that resolved offsets belong to; empty before.
     """
 
-    kafka: KafkaOptions
+    kafka: KafkaOptions  # with the first topic; "" before a pattern is resolved
     startup_mode: StartupMode = StartupMode.LATEST
     startup_timestamp_ms: int | None = None
     startup_offsets: tuple[tuple[int, int], ...] = ()
+    # over all partitions; None for the default, as for bytes
     max_records_per_batch: int | None = None
     bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
-    bounded_timestamp_ms: int | None = None
-    bounded_offsets: tuple[tuple[int, int], ...] = ()
+    bounded_timestamp_ms: int | None = None  # exclusive
+    bounded_offsets: tuple[tuple[int, int], ...] = ()  # nothing is read of other partitions
     max_bytes_per_batch: int | None = None
-    bounded_records: int | None = None
+    bounded_records: int | None = None  # maximum per partition, None for all up to its end
+    # ends at submission with a watermark `after_backlog`; empty before they are resolved
     backlog_offsets: tuple[tuple[int, int], ...] = ()
     value: RecordFormat = JSON_FORMAT
-    key: RecordKey | None = None
+    key: RecordKey | None = None  # None without key columns
     more_topics: tuple[str, ...] = ()
+    # a regular expression of Java for the names of the stream's topics
     topic_pattern: str | None = None
+    # interval of the search for new topics that match; None for never
     discovery_ms: int | None = None
+    # Kafka's UUIDs of the topics that resolved offsets belong to; empty before
     topic_ids: tuple[str, ...] = ()
     kind: Literal["kafka"] = "kafka"
 
@@ -242,29 +230,21 @@ COLLECTION_SIZE = 3
 
 @dataclass(frozen=True, slots=True)
 class DatagenField:
-    """One generated field. Bounds are inclusive text numbers; `length` is for strings and arrays.
+    """One generated field; bounds are inclusive text numbers, `length` is of strings and arrays."""
 
-    Attributes:
-        name: of a column, or the path of a part of one: `payload.id`, `items.element`,
-            `labels.key`, `labels.value`.
-        end: last value of a sequence, after which the source is bounded.
-        expression: a template of `joins.plan.faker`.
-        skew: exponent of Zipf's law: the first possible values are frequent.
-        null_rate: share of NULL values.
-        max_past_ms: the furthest that a time lies before the clock.
-    """
-
+    # of a column, or the path of a part of one: `payload.id`, `items.element`, `labels.key`,
+    # `labels.value`
     name: str
     generator: DatagenKind
     minimum: str | None = None
     maximum: str | None = None
     start: str | None = None
-    end: str | None = None
+    end: str | None = None  # last value of a sequence, after which the source is bounded
     length: int | None = None
-    expression: str | None = None
-    skew: float | None = None
-    null_rate: float = 0.0
-    max_past_ms: int = 0
+    expression: str | None = None  # a template of `joins.plan.faker`
+    skew: float | None = None  # exponent of Zipf's law: the first possible values are frequent
+    null_rate: float = 0.0  # share of NULL values
+    max_past_ms: int = 0  # the furthest that a time lies before the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,24 +267,20 @@ NO_STREAM = DatagenSource(rows_per_second=0, number_of_rows=None, fields=())
 
 @dataclass(frozen=True, slots=True)
 class ProbeSource:
-    """The stream side of the join, whose records wait for the dimensions.
+    """The stream side of the join, whose records wait for the dimensions."""
 
-    Attributes:
-        alias: its name in the statement.
-        late_records_path: `late-records.path`: absolute, relative to the warehouse or in an object
-            store; None for the job's own table.
-        reads: indexes of this table's topics in the stream; empty for all, also future ones.
-    """
-
-    alias: str
+    alias: str  # its name in the statement
     table: str
     source: KafkaSource | DatagenSource
     fields: tuple[Field, ...]
     metadata_fields: tuple[MetadataField, ...] = ()
     computed_fields: tuple[ComputedField, ...] = ()
     watermark: WatermarkSpec | None = None
+    # `late-records.path`: absolute, relative to the warehouse or in an object store; None for the
+    # job's own table
     late_records_path: str | None = None
     late_store: StoreOptions = ()
+    # indexes of this table's topics in the stream; empty for all, also future ones
     reads: tuple[int, ...] = ()
 
     @property
@@ -336,15 +312,12 @@ class TlsMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MysqlTls:
-    """TLS of a database connection; PEM texts, or `${secret:name}` references to them.
-
-    Attributes:
-        ca: signers of the server's certificate, None for those that this machine trusts.
-        cert: the client's certificate, for accounts that require one; `key` belongs to it.
-    """
+    """TLS of a database connection; PEM texts, or `${secret:name}` references to them."""
 
     mode: TlsMode = TlsMode.PREFERRED
+    # signers of the server's certificate, None for those that this machine trusts
     ca: str | None = field(default=None, repr=False)
+    # the client's certificate, for accounts that require one; `key` belongs to it
     cert: str | None = field(default=None, repr=False)
     key: str | None = field(default=None, repr=False)
 
@@ -354,96 +327,72 @@ PREFERRED_TLS = MysqlTls()
 
 @dataclass(frozen=True, slots=True)
 class MysqlCdcSource:
-    """A MySQL or MariaDB table: a snapshot, then its binlog.
-
-    Attributes:
-        password: may be a `${secret:name}` reference.
-        server_id: of the binlog client; None lets the runner choose a free one.
-        changelog_partitions: None for the setting's default.
-        zone: in which an instant of the server has the date and clock of a TIMESTAMP.
-    """
+    """A MySQL or MariaDB table: a snapshot, then its binlog."""
 
     hostname: str
     port: int
     username: str
-    password: str = field(repr=False)
+    password: str = field(repr=False)  # may be a `${secret:name}` reference
     database: str
     table: str
-    server_id: int | None = None
+    server_id: int | None = None  # of the binlog client; None lets the runner choose a free one
     chunk_rows: int = 50_000
-    changelog_partitions: int | None = None
+    changelog_partitions: int | None = None  # None for the setting's default
     tls: MysqlTls = PREFERRED_TLS
-    zone: str = "UTC"
+    zone: str = "UTC"  # in which an instant of the server has the date and clock of a TIMESTAMP
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaTableSource:
-    """A Delta table of other writers: one version of it, then each later commit.
+    """A Delta table of other writers: one version of it, then each later commit."""
 
-    Attributes:
-        path: absolute, relative to the warehouse directory of the settings, or in an object store.
-        changelog_partitions: None for the setting's default.
-    """
-
+    # absolute, relative to the warehouse directory of the settings, or in an object store
     path: str
     monitor_interval_ms: int = 1_000
-    changelog_partitions: int | None = None
+    changelog_partitions: int | None = None  # None for the setting's default
     store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvidence:
-    """Sources of evidence that a connector has copied the whole table, and requirements on it.
+    """Sources of evidence that a connector has copied the whole table, and requirements on it."""
 
-    Attributes:
-        notifications_topic: of the connector, on the cluster of the table's topic.
-        connect_url: Kafka Connect's REST API; `connector` is the connector's name there.
-        settle_ms: without better proof: how long a record may be on its way into the topic.
-        opens_when_skipped: a connector without a snapshot counts as one that has copied the table.
-        replaces: a later snapshot is a new generation; else its rows are ordinary changes.
-        heartbeat_topic: of the connector, on the cluster of the table's topic.
-    """
-
-    notifications_topic: str | None = None
+    notifications_topic: str | None = None  # of the connector, on the cluster of the table's topic
+    # Kafka Connect's REST API; `connector` is the connector's name there
     connect_url: str | None = None
     connector: str | None = None
+    # without better proof: how long a record may be on its way into the topic
     settle_ms: int = 120_000
+    # a connector without a snapshot counts as one that has copied the table
     opens_when_skipped: bool = False
+    # a later snapshot is a new generation; else its rows are ordinary changes
     replaces: bool = True
-    heartbeat_topic: str | None = None
+    heartbeat_topic: str | None = None  # of the connector, on the cluster of the table's topic
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSource:
-    """A Kafka topic of other writers: a table from a connector, or rows by key.
-
-    Attributes:
-        evidence: for a connector's topic; None for others, which are complete at `end_offsets`.
-        deletes_by_null: a null value deletes the row of its key.
-        key: None for a connector's topic.
-        end_offsets: (partition, end offset at submission, or the end of what is read); empty before
-            they are resolved.
-        bounded_mode: where the table ends, if it does: it is complete there, without further
-            changes.
-        changelog_partitions: as many as the topic has; None before they are known.
-        metadata: columns with times of records, in neither key nor value.
-        topic_id: Kafka's UUID of the topic that `end_offsets` belong to; "" before.
-    """
+    """A Kafka topic of other writers: a table from a connector, or rows by key."""
 
     kafka: KafkaOptions
     value: RecordFormat
+    # for a connector's topic; None for others, which are complete at `end_offsets`
     evidence: SnapshotEvidence | None = None
-    deletes_by_null: bool = True
-    key: RecordKey | None = None
+    deletes_by_null: bool = True  # a null value deletes the row of its key
+    key: RecordKey | None = None  # None for a connector's topic
+    # (partition, end offset at submission, or the end of what is read); empty before they are
+    # resolved
     end_offsets: tuple[tuple[int, int], ...] = ()
+    # where the table ends, if it does: it is complete there, without further changes
     bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
     bounded_timestamp_ms: int | None = None
     bounded_offsets: tuple[tuple[int, int], ...] = ()
-    changelog_partitions: int | None = None
+    changelog_partitions: int | None = None  # as many as the topic has; None before they are known
+    # columns with times of records, in neither key nor value
     metadata: tuple[MetadataField, ...] = ()
-    topic_id: str = ""
+    topic_id: str = ""  # Kafka's UUID of the topic that `end_offsets` belong to; "" before
     kind: Literal["topic"] = "topic"
 
     @property
@@ -465,18 +414,12 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Files of other writers, read once, in their state when the job begins.
+    """Files of other writers, read once, in their state when the job begins."""
 
-    Attributes:
-        path: of a file, or of a directory of them; absolute, or relative to the warehouse.
-        options: of the format, without its prefix.
-        changelog_partitions: None for the setting's default.
-    """
-
-    path: str
+    path: str  # of a file, or of a directory of them; absolute, or relative to the warehouse
     format: FileFormat
-    options: tuple[tuple[str, str], ...] = ()
-    changelog_partitions: int | None = None
+    options: tuple[tuple[str, str], ...] = ()  # of the format, without its prefix
+    changelog_partitions: int | None = None  # None for the setting's default
     kind: Literal["filesystem"] = "filesystem"
 
     @property
@@ -518,26 +461,19 @@ class VerifySchedule:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A versioned table on the build side.
+    """A versioned table on the build side."""
 
-    Attributes:
-        name: the table's name in SQL, unique in the plan; several roles may join it.
-        fields: the declared columns, then `COORDINATES` if the table has no key.
-        primary_key: column names in key order, never empty.
-        watermark: makes it a versioned table: `FOR SYSTEM_TIME AS OF` a rowtime sees the version
-            that was valid then. Its expression reads `Column("", name)`. None for the newest rows.
-        max_staleness_ms: how much newer than the table's time a record may be that is joined with
-            it; None without a limit.
-        verify: None if it is compared with its source by hand only.
-    """
-
-    name: str
+    name: str  # the table's name in SQL, unique in the plan; several roles may join it
     source: DimensionSource
-    fields: tuple[Field, ...]
-    primary_key: tuple[str, ...]
+    fields: tuple[Field, ...]  # the declared columns, then `COORDINATES` if the table has no key
+    primary_key: tuple[str, ...]  # column names in key order, never empty
+    # makes it a versioned table: `FOR SYSTEM_TIME AS OF` a rowtime sees the version that was valid
+    # then. Its expression reads `Column("", name)`. None for the newest rows.
     watermark: WatermarkSpec | None = None
+    # how much newer than the table's time a record may be that is joined with it; None without a
+    # limit
     max_staleness_ms: int | None = None
-    verify: VerifySchedule | None = None
+    verify: VerifySchedule | None = None  # None if it is compared with its source by hand only
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:
@@ -551,37 +487,28 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """One equality of an ON clause; the planner has cast both sides to one type.
+    """One equality of an ON clause; the planner has cast both sides to one type."""
 
-    Attributes:
-        probe: an expression over the relations to the left.
-        null_safe: `IS NOT DISTINCT FROM`: NULL matches only NULL.
-        uncast: for a null-safe pair, `probe` before a cast that gives NULL for values that the
-            column cannot have; such a value matches nothing. None without such a cast.
-    """
-
-    probe: Expression
+    probe: Expression  # an expression over the relations to the left
     dimension_column: str
-    null_safe: bool = False
+    null_safe: bool = False  # `IS NOT DISTINCT FROM`: NULL matches only NULL
+    # for a null-safe pair, `probe` before a cast that gives NULL for values that the column cannot
+    # have; such a value matches nothing. None without such a cast.
     uncast: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionJoin:
-    """One `JOIN dimension FOR SYSTEM_TIME AS OF …`, in the order of the statement.
+    """One `JOIN dimension FOR SYSTEM_TIME AS OF …`, in the order of the statement."""
 
-    Attributes:
-        alias: the role's name in the statement.
-        condition: the part of ON beyond the equalities; it belongs to the match.
-        time: the probe's rowtime column in `FOR SYSTEM_TIME AS OF`: the record waits until the
-            combined watermark has reached it. None for a processing-time column.
-    """
-
-    alias: str
+    alias: str  # the role's name in the statement
     dimension: str
     join_type: JoinType
     keys: tuple[KeyPair, ...]
+    # the part of ON beyond the equalities; it belongs to the match
     condition: Expression | None = None
+    # the probe's rowtime column in `FOR SYSTEM_TIME AS OF`: the record waits until the combined
+    # watermark has reached it. None for a processing-time column.
     time: Column | None = None
 
 
@@ -633,24 +560,15 @@ class AggregateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate of a window.
+    """One aggregate of a window."""
 
-    Attributes:
-        name: its column in the relation of the windows.
-        argument: over the joined row, None for `COUNT_ALL`; NULL does not count.
-        distinct: equal arguments count once.
-        where: `FILTER (WHERE …)`; rows where it is not true do not count.
-        separator: of `LISTAGG`. `LISTAGG` and `FIRST_VALUE` use the order of arrival.
-        type: of the result, as in Flink.
-    """
-
-    name: str
+    name: str  # its column in the relation of the windows
     function: AggregateKind
-    argument: Expression | None
-    type: SqlType
-    distinct: bool = False
-    where: Expression | None = None
-    separator: str = ","
+    argument: Expression | None  # over the joined row, None for `COUNT_ALL`; NULL does not count
+    type: SqlType  # of the result, as in Flink
+    distinct: bool = False  # equal arguments count once
+    where: Expression | None = None  # `FILTER (WHERE …)`; rows where it is not true do not count
+    separator: str = ","  # of `LISTAGG`. `LISTAGG` and `FIRST_VALUE` use the order of arrival.
 
 
 WINDOW = "$window"
@@ -663,28 +581,19 @@ class Windowing:
     The joined rows that pass `JoinPlan.where` go into windows; `JoinPlan.output` then reads the
     relation `WINDOW`, with the columns `window_start`, `window_end` (exclusive) and `window_time`
     (its end less a millisecond), and the columns of `keys` and `aggregates`.
-
-    Attributes:
-        size_ms: of a window; the gap of a session.
-        slide_ms: of HOP, the step of CUMULATE; None for others.
-        offset_ms: windows begin at multiples of the size (HOP: of the slide) plus this.
-        time: the rowtime column; None for processing time: a row belongs to the batch's clock.
-        keys: the other columns of GROUP BY.
-        having: over the relation `WINDOW`.
-        lateness_ms: `table.exec.emit.allow-lateness`.
-        time_type: of the window columns: TIMESTAMP(3), or TIMESTAMP_LTZ(3).
     """
 
     kind: WindowKind
-    size_ms: int
+    size_ms: int  # of a window; the gap of a session
+    # the rowtime column; None for processing time: a row belongs to the batch's clock
     time: Column | None
-    time_type: SqlType
-    keys: tuple[OutputColumn, ...]
+    time_type: SqlType  # of the window columns: TIMESTAMP(3), or TIMESTAMP_LTZ(3)
+    keys: tuple[OutputColumn, ...]  # the other columns of GROUP BY
     aggregates: tuple[Aggregate, ...]
-    slide_ms: int | None = None
-    offset_ms: int = 0
-    having: Expression | None = None
-    lateness_ms: int = 0
+    slide_ms: int | None = None  # of HOP, the step of CUMULATE; None for others
+    offset_ms: int = 0  # windows begin at multiples of the size (HOP: of the slide) plus this
+    having: Expression | None = None  # over the relation `WINDOW`
+    lateness_ms: int = 0  # `table.exec.emit.allow-lateness`
 
 
 class SinkWriter(StrEnum):
@@ -697,43 +606,33 @@ class SinkWriter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeltaSink:
-    """A Delta table, exactly once.
+    """A Delta table, exactly once."""
 
-    Attributes:
-        path: absolute, relative to the warehouse directory of the settings, or in an object store.
-        row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
-        merge_key: columns by which later rows replace earlier ones (the sink's PRIMARY KEY, when
-            the query gives updates); empty to append.
-        partition_by: partition columns of the table, if the job creates it.
-    """
-
+    # absolute, relative to the warehouse directory of the settings, or in an object store
     path: str
+    # add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`
     row_metadata: bool = True
     writer: SinkWriter = SinkWriter.AUTO
+    # columns by which later rows replace earlier ones (the sink's PRIMARY KEY, when the query gives
+    # updates); empty to append
     merge_key: tuple[str, ...] = ()
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()  # partition columns of the table, if the job creates it
     store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSink:
-    """A Kafka topic of rows, with coordinates in the headers.
-
-    Attributes:
-        key: None for records without a key.
-        upsert: the connector `upsert-kafka`: the key is the primary key; a null value deletes a
-            row.
-        transactional_id_prefix: exactly once with this prefix; None for at least once.
-        cluster_id: Kafka's id of the cluster, from the submission; None before, or if the brokers
-            have none.
-    """
+    """A Kafka topic of rows, with coordinates in the headers."""
 
     kafka: KafkaOptions
     value: RecordFormat = JSON_FORMAT
-    key: RecordKey | None = None
+    key: RecordKey | None = None  # None for records without a key
+    # the connector `upsert-kafka`: the key is the primary key; a null value deletes a row
     upsert: bool = False
+    # exactly once with this prefix; None for at least once
     transactional_id_prefix: str | None = None
+    # Kafka's id of the cluster, from the submission; None before, or if the brokers have none
     cluster_id: str | None = None
     kind: Literal["kafka"] = "kafka"
 
@@ -788,14 +687,9 @@ class StreamTable:
 
 @dataclass(frozen=True, slots=True)
 class FurtherInsert:
-    """A later INSERT of a statement set; it reads the stream of the first one.
+    """A later INSERT of a statement set; it reads the stream of the first one."""
 
-    Attributes:
-        alias: of the stream in this query, also for `computed_fields`.
-        table: None for the table of the first INSERT.
-    """
-
-    alias: str
+    alias: str  # of the stream in this query, also for `computed_fields`
     computed_fields: tuple[ComputedField, ...]
     joins: tuple[DimensionJoin, ...]
     where: Expression | None
@@ -803,25 +697,17 @@ class FurtherInsert:
     sink_table: str
     sink: Sink
     unnests: tuple[Unnest, ...] = ()
-    table: StreamTable | None = None
+    table: StreamTable | None = None  # None for the table of the first INSERT
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """The meaning of an INSERT, a statement set or the SELECT of a preview.
-
-    Attributes:
-        dimensions: of all INSERTs; a batch pins one version of each for all of them.
-        sql: the script as submitted, with references for inline secrets; only for display.
-        window: None for a plain join.
-        more_inserts: of a statement set, those after the first.
-        shared_table: the table that the job keeps for others: its only dimension, joined with
-            nothing (its stream is `NO_STREAM`). None for all other jobs.
-    """
+    """The meaning of an INSERT, a statement set or the SELECT of a preview."""
 
     name: str
-    sql: str
+    sql: str  # the script as submitted, with references for inline secrets; only for display
     probe: ProbeSource
+    # of all INSERTs; a batch pins one version of each for all of them
     dimensions: tuple[Dimension, ...]
     joins: tuple[DimensionJoin, ...]
     where: Expression | None
@@ -829,10 +715,12 @@ class JoinPlan:
     sink_table: str
     sink: Sink
     settings: tuple[tuple[str, str], ...] = ()
-    window: Windowing | None = None
+    window: Windowing | None = None  # None for a plain join
     format_version: int = PLAN_FORMAT_VERSION
-    more_inserts: tuple[FurtherInsert, ...] = ()
+    more_inserts: tuple[FurtherInsert, ...] = ()  # of a statement set, those after the first
     unnests: tuple[Unnest, ...] = ()
+    # the table that the job keeps for others: its only dimension, joined with nothing (its stream
+    # is `NO_STREAM`). None for all other jobs.
     shared_table: str | None = None
 
     @property

@@ -20,15 +20,11 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class StreamTopic:
-    """A topic.
-
-    Attributes:
-        topic_id: Kafka's UUID as text; "" if unknown.
-        is_gone: deleted; the stream goes on without it, and no other topic gets its index.
-    """
+    """A topic."""
 
     name: str
-    topic_id: str = ""
+    topic_id: str = ""  # Kafka's UUID as text; "" if unknown
+    # deleted; the stream goes on without it, and no other topic gets its index
     is_gone: bool = False
 
     def as_json(self) -> dict[str, Any]:

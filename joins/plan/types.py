@@ -40,18 +40,15 @@ NESTED = frozenset((TypeName.ROW, TypeName.ARRAY, TypeName.MAP))
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A SQL type.
+    """A SQL type."""
 
-    Attributes:
-        name: without parameters; CHAR and VARCHAR are STRING, BINARY and VARBINARY are BYTES.
-        precision: digits of a DECIMAL (1 to 38), fractional digits of TIME and TIMESTAMP, 3 for an
-            INTERVAL with hours, minutes or seconds, else 0.
-        members: the fields of a ROW, the `element` of an ARRAY, the `key` and the `value` of a MAP.
-    """
-
+    # without parameters; CHAR and VARCHAR are STRING, BINARY and VARBINARY are BYTES
     name: TypeName
+    # digits of a DECIMAL (1 to 38), fractional digits of TIME and TIMESTAMP, 3 for an INTERVAL with
+    # hours, minutes or seconds, else 0
     precision: int = 0
     scale: int = 0
+    # the fields of a ROW, the `element` of an ARRAY, the `key` and the `value` of a MAP
     members: tuple[Member, ...] = ()
 
     def __str__(self) -> str:
@@ -202,19 +199,15 @@ class ProcTime:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST, or TRY_CAST when `safe`: values that cannot be cast become NULL.
-
-    Attributes:
-        wraps: a number that does not fit the type wraps, is clamped or is NULL, as in Flink's CAST;
-            otherwise the cast fails.
-        zone: of the session, between TIMESTAMP_LTZ and local times.
-    """
+    """CAST, or TRY_CAST when `safe`: values that cannot be cast become NULL."""
 
     operand: Expression
     type: SqlType
     safe: bool = False
+    # a number that does not fit the type wraps, is clamped or is NULL, as in Flink's CAST;
+    # otherwise the cast fails
     wraps: bool = False
-    zone: str = "UTC"
+    zone: str = "UTC"  # of the session, between TIMESTAMP_LTZ and local times
     kind: Tag["cast"] = "cast"
 
 

@@ -83,27 +83,20 @@ SOURCE_STEPS: Mapping[tuple[SourcePhase, SourceStep], SourcePhase] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Durable state of a `mysql-cdc` source; each step is one write of its file.
-
-    Attributes:
-        server: the server that LOW was taken from.
-        table: its definition at LOW.
-        after: upper bound of the last acknowledged chunk, None before the first.
-        high: None until every chunk is read.
-        needed: why the table must be copied again, None while it can be followed.
-    """
+    """Durable state of a `mysql-cdc` source; each step is one write of its file."""
 
     epoch: int
     generation: int
     low: BinlogMark
-    server: ServerIdentity
-    table: CapturedTable
+    server: ServerIdentity  # the server that LOW was taken from
+    table: CapturedTable  # its definition at LOW
     rows_estimate: int
+    # upper bound of the last acknowledged chunk, None before the first
     after: tuple[str, ...] | None = None
     chunks_done: int = 0
     chunks_complete: bool = False
-    high: BinlogMark | None = None
-    needed: str | None = None
+    high: BinlogMark | None = None  # None until every chunk is read
+    needed: str | None = None  # why the table must be copied again, None while it can be followed
 
     @property
     def phase(self) -> SourcePhase:

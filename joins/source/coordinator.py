@@ -37,29 +37,20 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """Progress of a source for the job's status; the same for every kind.
-
-    Attributes:
-        rows_total: rows of the copy, if known; an estimate for a database table.
-        chunks_done: acknowledged parts of the copy: chunks of keys or data files.
-        low: the position before the copy: `epoch`, `file`, `pos`.
-        high: the position that completes the copy, None before it is known.
-        version: newest completely acknowledged version of a Delta table, else None.
-        evidence: proof that the copy is complete; None if it is Sluice's watermark.
-        waits_for: what an external copy waits for; None if it is complete or Sluice makes the copy.
-        repaired: the newest repair since the start: `at_ms`, `written`, `deleted`, `position`.
-    """
+    """Progress of a source for the job's status; the same for every kind."""
 
     generation: int
-    rows_total: int
-    chunks_done: int
+    rows_total: int  # rows of the copy, if known; an estimate for a database table
+    chunks_done: int  # acknowledged parts of the copy: chunks of keys or data files
     chunks_total: int
     is_copied: bool
-    low: Mapping[str, int]
-    high: Mapping[str, int] | None
-    version: int | None = None
-    evidence: str | None = None
+    low: Mapping[str, int]  # the position before the copy: `epoch`, `file`, `pos`
+    high: Mapping[str, int] | None  # the position that completes the copy, None before it is known
+    version: int | None = None  # newest completely acknowledged version of a Delta table, else None
+    evidence: str | None = None  # proof that the copy is complete; None if it is Sluice's watermark
+    # what an external copy waits for; None if it is complete or Sluice makes the copy
     waits_for: str | None = None
+    # the newest repair since the start: `at_ms`, `written`, `deleted`, `position`
     repaired: Mapping[str, Any] | None = None
 
 

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from joins.adapters.delta.source import DeltaFeedConfig, DeltaFeedState, state_from_json
 from joins.adapters.delta.source import abandon as abandon_delta
@@ -74,34 +74,39 @@ class SharedCoordinator(SourceCoordinator):
 
 
 _POLL_S = 0.2
+_Config = TypeVar("_Config", bound=SourceConfig)
+_State = TypeVar("_State")
 
 
-class FeedCoordinator(SourceCoordinator):
+class FeedCoordinator(SourceCoordinator, Generic[_Config, _State]):
     """Runs one such source on a thread; a process whose source has an end reports `ended`."""
+
+    module: ClassVar[str]  # of the process
 
     def __init__(
         self,
         dimension: str,
-        process: tuple[str, SourceConfig],
+        config: _Config,
         stalls: Stalls,
         topic: ChangelogTopic | None = None,
     ) -> None:
         super().__init__(dimension, stalls, topic)
-        self._module, self._process_config = process
+        self._config = config
+        self._state: _State | None = None
         self._has_ended = threading.Event()
 
     @abstractmethod
-    def _load(self) -> None:
-        """Take what the process has kept, before it speaks."""
+    def _stored(self) -> _State | None:
+        """The state that an earlier process has stored, before this one reports."""
 
     @abstractmethod
-    def _hear(self, state: Mapping[str, Any]) -> None:
-        """Take the state that the process tells."""
+    def _reported(self, state: Mapping[str, Any]) -> _State:
+        """The state in an event of the process."""
 
     def _run_once(self) -> None:
-        self._load()
+        self._state = self._stored()
         self._has_ended.clear()
-        self._process = SourceProcess(self._module, self._process_config, self._on_event)
+        self._process = SourceProcess(self.module, self._config, self._on_event)
         while not self._stopping.wait(_POLL_S):
             if self._has_ended.is_set():
                 self._end_process()
@@ -112,27 +117,18 @@ class FeedCoordinator(SourceCoordinator):
 
     def _on_event(self, event: Mapping[str, Any]) -> None:
         if "state" in event:
-            self._hear(event["state"])
+            self._state = self._reported(event["state"])
         if event["event"] == "ended":
             self._has_ended.set()
         self._take_event(event)
 
 
-class DeltaCoordinator(FeedCoordinator):
+class DeltaCoordinator(FeedCoordinator[DeltaFeedConfig, DeltaFeedState]):
     """Runs one `delta` source on a thread until stopped."""
 
     # reads better deep: two kinds of sources differ only in what their process keeps.
 
-    def __init__(
-        self,
-        dimension: str,
-        config: DeltaFeedConfig,
-        stalls: Stalls,
-        topic: ChangelogTopic | None = None,
-    ) -> None:
-        super().__init__(dimension, ("joins.adapters.delta.feed", config), stalls, topic)
-        self._config = config
-        self._state: DeltaFeedState | None = None
+    module = "joins.adapters.delta.feed"
 
     def view(self) -> SourceView | None:
         state = self._state
@@ -154,31 +150,22 @@ class DeltaCoordinator(FeedCoordinator):
     def _abandon(self, reason: str) -> None:
         abandon_delta(self._config.state_file, reason)
 
-    def _load(self) -> None:
-        self._state = read_delta_state(self._config.state_file)
+    def _stored(self) -> DeltaFeedState | None:
+        return read_delta_state(self._config.state_file)
 
-    def _hear(self, state: Mapping[str, Any]) -> None:
-        self._state = state_from_json(state)
+    def _reported(self, state: Mapping[str, Any]) -> DeltaFeedState:
+        return state_from_json(state)
 
 
 _PLACE = {"epoch": 0, "file": 0, "pos": 0}
 
 
-class FileCoordinator(FeedCoordinator):
+class FileCoordinator(FeedCoordinator[FileFeedConfig, Mapping[str, int]]):
     """Runs one source of files on a thread until stopped."""
 
     # reads better deep: kinds of sources differ only in what their process keeps.
 
-    def __init__(
-        self,
-        dimension: str,
-        config: FileFeedConfig,
-        stalls: Stalls,
-        topic: ChangelogTopic | None = None,
-    ) -> None:
-        super().__init__(dimension, ("joins.adapters.files.feed", config), stalls, topic)
-        self._config = config
-        self._state: Mapping[str, int] | None = None
+    module = "joins.adapters.files.feed"
 
     def view(self) -> SourceView | None:
         state = self._state
@@ -200,18 +187,20 @@ class FileCoordinator(FeedCoordinator):
     def _abandon(self, reason: str) -> None:
         abandon_files(self._config.state_file, reason)
 
-    def _load(self) -> None:
-        kept = read_file_state(self._config.state_file)
-        self._state = None if kept is None else kept.progress
+    def _stored(self) -> Mapping[str, int] | None:
+        state = read_file_state(self._config.state_file)
+        return None if state is None else state.progress
 
-    def _hear(self, state: Mapping[str, Any]) -> None:
-        self._state = state
+    def _reported(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        return state
 
 
-class TopicCoordinator(FeedCoordinator):
+class TopicCoordinator(FeedCoordinator[TopicFeedConfig, Mapping[str, Any]]):
     """Runs one source of a topic; `acknowledgements` is the file of all decisions, for people."""
 
     # reads better deep: two kinds of sources differ only in what their process keeps.
+
+    module = "joins.adapters.topic.feed"
 
     def __init__(
         self,
@@ -221,10 +210,8 @@ class TopicCoordinator(FeedCoordinator):
         acknowledgements: Path,
         topic: ChangelogTopic | None = None,
     ) -> None:
-        super().__init__(dimension, ("joins.adapters.topic.feed", config), stalls, topic)
-        self._config = config
+        super().__init__(dimension, config, stalls, topic)
         self._list = acknowledgements
-        self._state: Mapping[str, Any] | None = None
         self._decisions = read_decisions(config.decisions_file)  # no other process writes them
 
     def view(self) -> SourceView | None:
@@ -248,11 +235,11 @@ class TopicCoordinator(FeedCoordinator):
     def _abandon(self, reason: str) -> None:
         abandon_topic(self._config.state_file, reason)
 
-    def _load(self) -> None:
-        """The process tells its state as soon as it has looked at the topic."""
+    def _stored(self) -> Mapping[str, Any] | None:
+        return self._state  # the process reports it as soon as it has looked at the topic
 
-    def _hear(self, state: Mapping[str, Any]) -> None:
-        self._state = state
+    def _reported(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        return state
 
     def _on_event(self, event: Mapping[str, Any]) -> None:
         super()._on_event(event)

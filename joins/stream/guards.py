@@ -57,17 +57,14 @@ _ACKNOWLEDGE = "Acknowledge it to go on with what is there"
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """The topics of a stream at one moment; partitions are numbers of `StreamTopics`.
+    """The topics of a stream at one moment; partitions are numbers of `StreamTopics`."""
 
-    Attributes:
-        topic_ids: Kafka's UUID of each topic; None for a missing topic, which has no offsets.
-        end_offsets: partition → offset after the last record that may be read.
-        open_ends: partition → its high watermark, where an open transaction holds the end below it.
-    """
-
+    # Kafka's UUID of each topic; None for a missing topic, which has no offsets
     topic_ids: tuple[str | None, ...]
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
+    # partition → offset after the last record that may be read
     end_offsets: Mapping[int, int] = field(default_factory=dict)
+    # partition → its high watermark, where an open transaction holds the end below it
     open_ends: Mapping[int, int] = field(default_factory=dict)
 
     @property

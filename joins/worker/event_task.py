@@ -80,19 +80,14 @@ WINDOW_BUCKETS = 8
 
 @dataclass(frozen=True, slots=True)
 class EventPlaces:
-    """Where event batches keep their files; all nodes see these paths.
+    """Where event batches keep their files; all nodes see these paths."""
 
-    Attributes:
-        scratch: files that the stages of the running batch exchange.
-        waiting: root of the table of rows that wait for a watermark; None if none wait.
-        windows: root of the table of open windows; None without windows.
-        past: `waiting` and `windows` → where files of the table are read, if not where it writes.
-    """
-
-    scratch: TablePath
+    scratch: TablePath  # files that the stages of the running batch exchange
+    # root of the table of rows that wait for a watermark; None if none wait
     waiting: TablePath | None
-    windows: TablePath | None
+    windows: TablePath | None  # root of the table of open windows; None without windows
     late: SharedTable
+    # `waiting` and `windows` → where files of the table are read, if not where it writes
     past: Mapping[str, TablePath] = field(default_factory=dict)
 
     @property

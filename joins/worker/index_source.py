@@ -208,7 +208,10 @@ class IndexSource:
         made_from = "changelog" if spec.versioned is not None else "fold"
         try:
             if spec.versioned is None:
-                self._build_on_fold(directory, version, spec)
+                fold = self._fold(version)
+                changes = self._changes(fold.changelog_version, version, spec)
+                folded = FoldedRows(self._folded(fold, spec), fold.progress)
+                build(directory, version, spec, changes, fold=folded)
         except (IndexBuildError, SinkError, OSError, pa.ArrowException) as exc:
             made_from = f"changelog, for the fold cannot be used: {exc}"
         if made_from != "fold":
@@ -220,12 +223,6 @@ class IndexSource:
             made_from=made_from,
             seconds=round(time.monotonic() - started, 3),
         )
-
-    def _build_on_fold(self, directory: Path, version: int, spec: IndexSpec) -> None:
-        fold = self._fold(version)
-        changes = self._changes(fold.changelog_version, version, spec)
-        folded = FoldedRows(self._folded(fold, spec), fold.progress)
-        build(directory, version, spec, changes, fold=folded)
 
     def _fold(self, version: int) -> FoldedVersion:
         """The fold to start from; raises SinkError if none can be read without Spark."""

@@ -1,7 +1,4 @@
-"""Statements of `sluice sql` carried out in order, and the rows of a preview as they come.
-
-Values come from streams and tables, so each passes `one_line`.
-"""
+"""Statements of `sluice sql` carried out in order, and the rows of a preview as they come."""
 
 import json
 import re
@@ -73,22 +70,17 @@ class Conversation:
 
     Declarations are dropped at the end, except for shared tables and scripts that only declare,
     which go to the catalog.
-
-    Attributes:
-        tell: receives the result of each statement.
-        live: creates the printer of preview rows; without it `tell` receives all of them.
-        in_parts: statements are typed: a text that only declares is not meant for the catalog.
-        names: declared tables and views.
-        append: INSERTs may write to outputs of other jobs.
     """
 
     client: "Sluice"
-    tell: Callable[[Result], None]
+    tell: Callable[[Result], None]  # receives the result of each statement
     timeout_s: float
+    # creates the printer of preview rows; without it `tell` receives all of them
     live: Callable[[], RowStream] | None = None
+    # statements are typed: a text that only declares is not meant for the catalog
     in_parts: bool = False
-    names: tuple[str, ...] = ()
-    append: bool = False
+    names: tuple[str, ...] = ()  # declared tables and views
+    append: bool = False  # INSERTs may write to outputs of other jobs
     _declared: str = field(default="", repr=False)
     _columns: tuple[str, ...] | None = ()
 
@@ -229,17 +221,14 @@ class Conversation:
 
 
 class PreviewLog:
-    """Reads the rows in the log of a preview: lines such as `+I{"id": "1"}`.
-
-    Attributes:
-        columns: `op` and the columns of the rows; None before the first row.
-    """
+    """Reads the rows in the log of a preview: lines such as `+I{"id": "1"}`."""
 
     def __init__(self, job: "RemoteJob", most: int) -> None:
         self._job = job
         self._most = most
         self._at = 0
         self._rest = ""
+        # `op` and the columns of the rows; None before the first row
         self.columns: list[str] | None = None
         self.rows: list[list[str | None]] = []
 

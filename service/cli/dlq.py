@@ -1,7 +1,4 @@
-"""`sluice dlq ls | show | replay | discard`: dead letters.
-
-Their values are foreign bytes: only `show --raw` prints them unchanged, and never to a terminal.
-"""
+"""`sluice dlq ls | show | replay | discard`: dead letters."""
 
 import base64
 import re

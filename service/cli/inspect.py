@@ -1,7 +1,4 @@
-"""Commands that look into a job: `acknowledge`, `replay`, `explain-row`, `doctor`, `watermarks`.
-
-Values come from streams and tables, so each text passes `one_line` or `clean`.
-"""
+"""Commands that look into a job: `acknowledge`, `replay`, `explain-row`, `doctor`, `watermarks`."""
 
 import getpass
 import json

@@ -1,7 +1,4 @@
-"""`sluice inspect-topic`: what the records of a topic look like, and a table for them.
-
-Names and values of a topic come from others, so each text passes `one_line` or `clean`.
-"""
+"""`sluice inspect-topic`: what the records of a topic look like, and a table for them."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

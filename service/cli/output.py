@@ -178,7 +178,7 @@ def show(*renderables: RenderableType) -> None:
             screen.width = max(_PIPE_WIDTH, longest.maximum)
         with screen.capture() as capture:
             screen.print(renderable)
-        for line in capture.get().splitlines():
+        for line in capture.get().removesuffix("\n").split("\n"):
             typer.echo(line.rstrip(), color=screen.is_terminal)
 
 

@@ -1,7 +1,4 @@
-"""`sluice tables`: the catalog; `sluice dim`, `preview` and `verify`: tables and output of a job.
-
-Names and values come from databases and streams, so each text passes `one_line`.
-"""
+"""`sluice tables`: the catalog; `sluice dim`, `preview`, `verify`: tables and output of a job."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,4 @@
-"""`sluice top`: all jobs, live on a terminal, one frame elsewhere.
-
-Names and reasons hold texts of scripts and databases, so each passes `one_line`.
-"""
+"""`sluice top`: all jobs, live on a terminal, one frame elsewhere."""
 
 import os
 import select

@@ -1,7 +1,4 @@
-"""`sluice topic create | ls | rm | produce | peek`, and how commands reach brokers and registries.
-
-Keys, values and headers are foreign bytes, so each text passes `one_line`; JSON escapes them.
-"""
+"""`sluice topic create | ls | rm | produce | peek`, and how commands reach brokers, registries."""
 
 import json
 import re
@@ -266,16 +263,12 @@ def produce_records(  # noqa: PLR0913 (typer makes each parameter an option)
             if records:
                 sent.send([record.encode() for record in records], form, write)
             else:
-                _send_input(sent, form, write)
+                if sys.stdin.isatty():
+                    say("Type one record per line; Ctrl-D ends the input.")
+                for lines in _blocks_of_lines(sys.stdin.buffer):
+                    sent.send(lines, form, write)
         finally:
             tell(sent.document(), output, lambda _: _show_sent(sent))
-
-
-def _send_input(sent: "Sent", form: "RecordForm", write: "Write") -> None:
-    if sys.stdin.isatty():
-        say("Type one record per line; Ctrl-D ends the input.")
-    for lines in _blocks_of_lines(sys.stdin.buffer):
-        sent.send(lines, form, write)
 
 
 def _blocks_of_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:

@@ -1,15 +1,4 @@
-"""Problem documents of the control plane as typed errors.
-
-| error | status |
-|---|---|
-| `InvalidRequestError` | 400, 405, 406, 413, 415, 422: correct the request or its script |
-| `AccessError` | 401, 403: no valid token, or its scope is too small |
-| `NotFoundError` | 404 |
-| `ConflictError` | 409: conflict with the job's state |
-| `ExpiredError` | 410: it existed and has expired |
-| `UnavailableError` | 429, 503: retry later |
-| `RefusedError` | base class, and every other status |
-"""
+"""Problem documents of the control plane as typed errors, one class for each kind of status."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -84,16 +84,13 @@ _SHOWN_COLUMNS = ["user_id", "item_id", "gender", "name", "_dimension_versions"]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The audit of the output table.
-
-    Attributes:
-        early_records: rows whose pin is older than the opening, and unmatched rows of users that
-            were in the table at HIGH and never deleted.
-    """
+    """The audit of the output table."""
 
     joined_records: int
     matched: int
     unmatched: int
+    # rows whose pin is older than the opening, and unmatched rows of users that were in the table
+    # at HIGH and never deleted
     early_records: int
 
 

@@ -124,11 +124,6 @@ def _interrupt(_number: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _own_directory() -> Path:
-    started_at_ms = int(psutil.Process().create_time() * 1000)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{started_at_ms}-"))
-
-
 def remove_stale_directories() -> None:
     for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*-*"):
         if not _in_use(directory):
@@ -154,7 +149,8 @@ def _in_use(directory: Path) -> bool:
 def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
     settings = Settings.load()
     remove_stale_directories()
-    directory = _own_directory()
+    started_at_ms = int(psutil.Process().create_time() * 1000)
+    directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{started_at_ms}-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         talk.print("starting Kafka and MariaDB …")
@@ -247,15 +243,12 @@ class _Show:
                 f"are joined with {versions}"
             )
         if self._opened and self._edits is None and _joined(job):
-            self._edit()
+            edits = edit_users(self._stage.database, self._options.rows)
+            self._stage.clicks.favour(edits.renamed + edits.deleted)
+            self._edits, self._unseen = edits, {*edits.renamed, *edits.deleted}
+            self._talk.print(f"users {edits.renamed} renamed, users {edits.deleted} deleted")
         elif self._edits is not None and self._unseen:
             self._look_for_edits(self._edits)
-
-    def _edit(self) -> None:
-        edits = edit_users(self._stage.database, self._options.rows)
-        self._stage.clicks.favour(edits.renamed + edits.deleted)
-        self._edits, self._unseen = edits, {*edits.renamed, *edits.deleted}
-        self._talk.print(f"users {edits.renamed} renamed, users {edits.deleted} deleted")
 
     def _look_for_edits(self, edits: Edits) -> None:
         for row in self._newest.first_of(self._unseen):

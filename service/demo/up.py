@@ -228,7 +228,10 @@ def everything(
             shop = captured_shop(directory, binaries.java, debezium, kafka)
             captured = stack.enter_context(shop)
         os.environ["SLUICE_SECRET_MARIADB"] = database.cdc_password
-        _create_shop(database)
+        with database.connect() as connection, connection.cursor() as cursor:
+            there = cursor.execute("SHOW DATABASES LIKE 'shop'")
+        if not there:
+            create_users(database, USERS)
         client_file = directory / "mariadb.cnf"
         client_file.unlink(missing_ok=True)
         write_private(client_file, _client_options(database).encode())
@@ -243,13 +246,6 @@ def everything(
         with ControlPlane(settings) as plane:
             script = _write_script(directory, database)
             yield Up(plane.url, kafka, database, directory, script, client_file, captured)
-
-
-def _create_shop(database: MariaDb) -> None:
-    with database.connect() as connection, connection.cursor() as cursor:
-        there = cursor.execute("SHOW DATABASES LIKE 'shop'")
-    if not there:
-        create_users(database, USERS)
 
 
 def _write_script(directory: Path, database: MariaDb) -> Path:

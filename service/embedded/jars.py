@@ -267,7 +267,8 @@ class JarCache:
     def _fetch(self, jars: tuple[Jar, ...], ivy_cache: Path, target: Path) -> None:
         missing = [jar.coordinates for jar in jars]
         report = ""
-        for options in self._trust_options():
+        system = trust_store_options(self.directory / "java")
+        for options in [system] if self.java.bundled and system else [[], system]:
             report = self._run_ivy(jars, (ivy_cache, target), options)
             missing = [j.coordinates for j in jars if not (target / j.file_name).exists()]
             if not missing or _UNTRUSTED not in report:
@@ -279,10 +280,6 @@ class JarCache:
                 hint="Check the network (HTTPS_PROXY is honoured) and run the command again;"
                 " what has arrived is kept.",
             )
-
-    def _trust_options(self) -> list[list[str]]:
-        system = trust_store_options(self.directory / "java")
-        return [system] if self.java.bundled and system else [[], system]
 
     def _run_ivy(
         self, jars: Sequence[Jar], directories: tuple[Path, Path], options: list[str]

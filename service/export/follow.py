@@ -38,21 +38,14 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A transition, and the run that it belongs to.
-
-    Attributes:
-        begins: it is the first start of its run.
-        begun: its run has begun; a job paused or stopped before its first start has no run yet.
-        over: the run had ended before.
-        since_ms: when the job entered the state that it leaves; None at first.
-    """
+    """A transition, and the run that it belongs to."""
 
     run: JobRun
     transition: Transition
-    begins: bool
-    begun: bool
-    over: bool
-    since_ms: int | None
+    begins: bool  # it is the first start of its run
+    begun: bool  # its run has begun; a job paused or stopped before its first start has no run yet
+    over: bool  # the run had ended before
+    since_ms: int | None  # when the job entered the state that it leaves; None at first
 
 
 class RunCounter:

@@ -78,15 +78,12 @@ class RunnerHost:
             return False
         now = time.monotonic()
         if self._forks.waiting and self._settings.stop_with_parent:
-            self._end_runners(now)
+            if self._ending_at is None:
+                self._ending_at = now + self._settings.stop_timeout_s
+                self._to_all(os.kill, signal.SIGTERM)
+            elif now > self._ending_at:
+                self._to_all(os.killpg, signal.SIGKILL)
         return not self._forks.waiting and now - self._unlinked_at > _LINGER_S
-
-    def _end_runners(self, now: float) -> None:
-        if self._ending_at is None:
-            self._ending_at = now + self._settings.stop_timeout_s
-            self._to_all(os.kill, signal.SIGTERM)
-        elif now > self._ending_at:
-            self._to_all(os.killpg, signal.SIGKILL)
 
     def _to_all(self, kill: Callable[[int, int], None], number: signal.Signals) -> None:
         for pid in self._forks.waiting:

@@ -27,26 +27,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One line.
+    """One line."""
 
-    Attributes:
-        who: name of the token, "local" without tokens, "anonymous", or a user of the machine.
-        address: the client's address; "this machine" for a command on the job store.
-        method: HTTP method, or the words of a command.
-        object: path of the request, or of the created object.
-        outcome: done, refused or failed.
-        status: of the answer; None for a command.
-        repeated: number of similar refusals omitted before this line.
-    """
-
-    who: str
+    who: str  # name of the token, "local" without tokens, "anonymous", or a user of the machine
     token_id: str | None
-    address: str
-    method: str
-    object: str
-    outcome: str
-    status: int | None = None
-    repeated: int = 0
+    address: str  # the client's address; "this machine" for a command on the job store
+    method: str  # HTTP method, or the words of a command
+    object: str  # path of the request, or of the created object
+    outcome: str  # done, refused or failed
+    status: int | None = None  # of the answer; None for a command
+    repeated: int = 0  # number of similar refusals omitted before this line
 
 
 class AuditLog:
@@ -90,7 +80,10 @@ class AuditLog:
                 if os.fstat(descriptor).st_size < self._limit_bytes:
                     yield descriptor
                     return
-                self._move_away()
+                for number in range(KEPT_FILES, 0, -1):
+                    older = self._path if number == 1 else self._numbered(number - 1)
+                    if older.exists():
+                        older.replace(self._numbered(number))
             finally:
                 os.close(descriptor)
 
@@ -99,12 +92,6 @@ class AuditLog:
             return os.path.samestat(os.fstat(descriptor), self._path.stat())
         except FileNotFoundError:
             return False
-
-    def _move_away(self) -> None:
-        for number in range(KEPT_FILES, 0, -1):
-            older = self._path if number == 1 else self._numbered(number - 1)
-            if older.exists():
-                older.replace(self._numbered(number))
 
     def _numbered(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")

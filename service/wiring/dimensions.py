@@ -128,7 +128,19 @@ def _coordinator(
         return DeltaCoordinator(dimension.name, _feed(job, dimension, source), stalls, topic)
     if isinstance(source, TopicSource):
         acknowledgements = job.checkpoint.directory / "acknowledgements.jsonl"
-        config = _topic_feed(job, dimension, source)
+        kafka = internal_kafka(job.plan, job.settings)
+        state_file = job.checkpoint.source_file(dimension.name)
+        config = TopicFeedConfig(
+            source=source,
+            fields=dimension.fields,
+            primary_key=dimension.primary_key,
+            kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
+            state_file=state_file,
+            decisions_file=state_file.with_suffix(".decisions.json"),
+            rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
+            failpoints=job.settings.failpoints,
+            freshness_s=job.settings.freshness_interval_s,
+        )
         return TopicCoordinator(dimension.name, config, stalls, acknowledgements, topic)
     if isinstance(source, FileSource):
         return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls, topic)
@@ -174,22 +186,6 @@ def _file_feed(job: JobContext, dimension: Dimension, source: FileSource) -> Fil
         kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
         partitions=job.partitions(dimension),
         state_file=job.checkpoint.source_file(dimension.name),
-    )
-
-
-def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> TopicFeedConfig:
-    kafka = internal_kafka(job.plan, job.settings)
-    state_file = job.checkpoint.source_file(dimension.name)
-    return TopicFeedConfig(
-        source=source,
-        fields=dimension.fields,
-        primary_key=dimension.primary_key,
-        kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
-        state_file=state_file,
-        decisions_file=state_file.with_suffix(".decisions.json"),
-        rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
-        failpoints=job.settings.failpoints,
-        freshness_s=job.settings.freshness_interval_s,
     )
 
 

@@ -69,12 +69,6 @@ def event_job(job: JobContext, probe: ProbeTask, dead_letters: DeltaLog) -> Even
     if not job.plan.needs_event_batches:
         return None
     places = event_places(job)
-    _check_late_path(job, places)
-    task = event_task(job.plan, probe, places)
-    return EventJob(EventSpec.of(job.plan), task, _event_tables(job, task, dead_letters))
-
-
-def _check_late_path(job: JobContext, places: EventPlaces) -> None:
     sink = job.plan.sink
     if isinstance(sink, DeltaSink) and output_path(sink, job.settings) == places.late.root:
         path = job.plan.probe.late_records_path
@@ -82,6 +76,8 @@ def _check_late_path(job: JobContext, places: EventPlaces) -> None:
             f'late records and output of job "{job.plan.name}" have one path, "{path}"',
             hint="Give 'late-records.path' a separate table.",
         )
+    task = event_task(job.plan, probe, places)
+    return EventJob(EventSpec.of(job.plan), task, _event_tables(job, task, dead_letters))
 
 
 def _event_tables(job: JobContext, task: EventTask, dead_letters: DeltaLog) -> EventTables:

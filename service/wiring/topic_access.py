@@ -150,7 +150,13 @@ def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]
     with _reached():
         cluster = KafkaCluster(kafka)
         topic = cluster.require(kafka.topic)
-        ranges = _ranges(cluster, topic, most, newest=newest)
+        # Offset ranges that may contain the `most` records, by partition; empty ones are left out
+        begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
+        if newest:
+            places = {at: (max(begins[at], end - most), end) for at, end in ends.items()}
+        else:
+            places = {at: (begins[at], min(end, begins[at] + most)) for at, end in ends.items()}
+        ranges = {at: (first, end) for at, (first, end) in places.items() if first < end}
         if not ranges:
             return []
         named = StreamTopics.one(kafka.topic, topic.topic_id)
@@ -163,18 +169,6 @@ def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]
 def _by_time(record: TopicRecord) -> tuple[bool, int, int, int]:
     time_ms = record.timestamp_ms
     return time_ms is None, time_ms or 0, record.partition, record.offset
-
-
-def _ranges(
-    cluster: KafkaCluster, topic: TopicDescription, most: int, *, newest: bool
-) -> dict[int, tuple[int, int]]:
-    """Offset ranges that may contain the `most` records, by partition; empty ones are left out."""
-    begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
-    if newest:
-        places = {at: (max(begins[at], end - most), end) for at, end in ends.items()}
-    else:
-        places = {at: (begins[at], min(end, begins[at] + most)) for at, end in ends.items()}
-    return {at: (first, end) for at, (first, end) in places.items() if first < end}
 
 
 def _records(batch: pa.RecordBatch) -> list[TopicRecord]:

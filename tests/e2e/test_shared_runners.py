@@ -97,7 +97,10 @@ def test_a_control_plane_finds_the_host_and_its_runners_again(
 ) -> None:
     settings = rig_settings(tmp_path, kafka, runners="shared")
     with new_schema(mariadb, USERS, fill_users(50)) as schema:
-        with ControlPlane(settings) as plane, httpx.Client(base_url=plane.url) as client:
+        with (
+            ControlPlane(settings) as plane,
+            httpx.Client(base_url=plane.url, timeout=60) as client,
+        ):
             before = Stream(Rig(settings, client, kafka, mariadb), schema)
             before.job.wait_joining()
             before.goes_on()

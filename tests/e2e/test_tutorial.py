@@ -23,7 +23,7 @@ UP = "sluice up --data-dir ."
 LAST = "rm -r ~/"
 ENDED = 'kill "$up"; wait "$up"'
 READY = "until sluice jobs ls; do kill -0 $up; sleep 0.2; done"
-MOST_S = 900
+MOST_S = 2_400
 
 
 def commands(pages):
@@ -56,6 +56,7 @@ def typed(home, pages):
         "XDG_DATA_HOME": str(home / "data"),
         "SLUICE_CACHE_DIR": str(Settings.load().cache_dir),
         "SLUICE_PORT": str(free_port()),
+        "SLUICE_CHECK_TIMEOUT_S": "300",
     }
     with subprocess.Popen(
         ["bash", "-x", "-c", commands(pages)],
@@ -76,6 +77,7 @@ def typed(home, pages):
 
 
 @pytest.mark.experiment
+@pytest.mark.timeout(MOST_S)
 @pytest.mark.usefixtures("processes")
 def test_the_commands_of_the_tutorial_do_what_it_says(home):
     said = typed(home, PAGES)

@@ -148,9 +148,11 @@ class CdcProcess:
         def found() -> dict[str, Any] | None:
             return next((e for e in [*self.events] if e["event"] == kind and that(e)), None)
 
-        return wait_until(
-            found, deadline_s=deadline_s, what=f'event "{kind}" in {self.events[-3:]}'
-        )
+        try:
+            return wait_until(found, deadline_s=deadline_s, what=f'event "{kind}"')
+        except TimeoutError as exc:
+            ended = f"; it ended with {self._process.poll()}; its last events:"
+            raise TimeoutError(f"{exc}{ended} {self.events[-3:]}") from None
 
     def wait_for_position(self, mark: BinlogMark, *, deadline_s: float = 60) -> None:
         place = (mark.position.file, mark.position.pos)

@@ -323,17 +323,12 @@ class WithIdleness:
 @checked
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
-    """How records of a source get their time, and its splits their watermarks.
+    """How records of a source get their time, and its splits their watermarks."""
 
-    Attributes:
-        new_generator: called for each split of each parallel instance; generators share nothing.
-        timestamp_assigner: None keeps the timestamp of the source.
-        idle_timeout_ms: None for no idleness.
-    """
-
+    # called for each split of each parallel instance; generators share nothing
     new_generator: Callable[[], WatermarkGenerator]
-    timestamp_assigner: TimestampAssigner | None = None
-    idle_timeout_ms: int | None = None
+    timestamp_assigner: TimestampAssigner | None = None  # None keeps the timestamp of the source
+    idle_timeout_ms: int | None = None  # None for no idleness
 
     @classmethod
     def for_monotonous_timestamps(cls) -> "WatermarkStrategy":

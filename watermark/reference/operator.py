@@ -36,10 +36,6 @@ class Operator(ABC):
 
     Watermarks and statuses of an ignored input do not count. With such inputs, results depend on
     how the inputs interleave, and so may differ after a restart.
-
-    Attributes:
-        uid: stable id of the operator; state is restored only into the same one.
-        combined: watermark and status of each input that is not ignored.
     """
 
     def __init__(
@@ -55,9 +51,10 @@ class Operator(ABC):
                 f'operator "{uid}" has no input "{unknown[0]}" to ignore',
                 hint=f"Name one of its inputs: {', '.join(inputs)}.",
             )
-        self.uid = uid
+        self.uid = uid  # stable id of the operator; state is restored only into the same one
         self.inputs = tuple(inputs)
         self.timers = TimerService()
+        # watermark and status of each input that is not ignored
         self.combined = CombinedWatermarkStatus([i for i in inputs if i not in ignored_inputs])
         self._ignored = frozenset(ignored_inputs)
         self._out: list[Element] = []

@@ -51,18 +51,12 @@ class JoinedRow:
 @checked
 @dataclass(frozen=True, slots=True)
 class TemporalJoinSpec:
-    """Keys and options of a temporal join.
+    """Keys and options of a temporal join."""
 
-    Attributes:
-        probe_key: None never matches.
-        left_outer: emit probe rows without a match.
-        late_tag: destination of late probe rows, None to count and drop them.
-    """
-
-    probe_key: Callable[[Value], Hashable]
+    probe_key: Callable[[Value], Hashable]  # None never matches
     build_key: Callable[[Value], Hashable]
-    left_outer: bool = False
-    late_tag: OutputTag | None = None
+    left_outer: bool = False  # emit probe rows without a match
+    late_tag: OutputTag | None = None  # destination of late probe rows, None to count and drop them
     uid: str = "temporal-join"
 
 

@@ -31,14 +31,11 @@ Value: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value with its event time.
-
-    Attributes:
-        timestamp_ms: None without event time. `MIN_TIMESTAMP`, which an assigner gives to records
-            without one, is late from the start.
-    """
+    """A value with its event time."""
 
     value: Value
+    # None without event time. `MIN_TIMESTAMP`, which an assigner gives to records without one, is
+    # late from the start.
     timestamp_ms: int | None = None
 
     def __post_init__(self) -> None:

@@ -1,7 +1,6 @@
 """The process of a `delta` dimension: sends a table's versions to its changelog topic.
 
-It copies one version file by file, then sends each later commit. Positions are versions and
-ordinals within a commit, so that a repeated commit has the same positions.
+Positions are versions and ordinals within a commit, so that a repeated commit has the same ones.
 docs/reference/contracts.md ("The process of a `delta` dimension") describes the protocol.
 """
 # reads better long: the copy and what follows it share one position, which each step moves.
@@ -229,16 +228,6 @@ class FeedSession:
             self._table = table = self._table_at(version)
             files = files_changed(table, entry)
         at_ms = files.at_ms or self._entry_path(version).stat().st_mtime_ns // 1_000_000
-        self._send_commit(producer, table, files, at_ms)
-        digest = hashlib.sha256(entry).hexdigest()
-        self._seen = self._look(version)
-        self._keep(replace(self._state, version=version, commit=digest))
-        self._tell("progress", paced=True)
-        return True
-
-    def _send_commit(
-        self, producer: ChangelogSink, table: SourceTable, files: CommitFiles, at_ms: int
-    ) -> None:
         ordinal = 0
         for changes in _changes_of(self._config, self._state, table, files, at_ms):
             self._send(
@@ -250,6 +239,11 @@ class FeedSession:
             ordinal += len(changes.ops)
         if ordinal:
             self._source_ts_ms = at_ms
+        digest = hashlib.sha256(entry).hexdigest()
+        self._seen = self._look(version)
+        self._keep(replace(self._state, version=version, commit=digest))
+        self._tell("progress", paced=True)
+        return True
 
     def _send(self, producer: ChangelogSink, encoded: pa.RecordBatch) -> None:
         columns = (encoded.column(name).to_pylist() for name in ("key", "value", "partition"))

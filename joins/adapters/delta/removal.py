@@ -43,7 +43,13 @@ def remove_table(root: TablePath, app_id: str, writers: Sequence[str]) -> str | 
         for file in _data_files(root, tags):
             file.unlink(missing_ok=True)
             _remove_empty(file.parent, root)
-        _remove_log(root / "_delta_log")
+        # Newest entry first
+        directory = root / "_delta_log"
+        log_files = [path for path in directory.iterdir() if _LOG_FILE.fullmatch(path.name)]
+        first = [path for path in log_files if path.name == f"{0:020d}.json"]
+        for path in (*sorted(set(log_files) - set(first), reverse=True), *first):
+            path.unlink(missing_ok=True)
+        _remove_empty(directory, directory.parent)
         _remove_empty(root, root.parent)
         return _left(root)
     except OSError as exc:
@@ -125,15 +131,6 @@ def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
         origin = FileOrigin.of_name(file.name)
         if origin is not None and origin.writer in tags:
             yield file
-
-
-def _remove_log(directory: Path) -> None:
-    """Newest entry first."""
-    log_files = [path for path in directory.iterdir() if _LOG_FILE.fullmatch(path.name)]
-    first = [path for path in log_files if path.name == f"{0:020d}.json"]
-    for path in (*sorted(set(log_files) - set(first), reverse=True), *first):
-        path.unlink(missing_ok=True)
-    _remove_empty(directory, directory.parent)
 
 
 def _remove_empty(directory: Path, below: Path) -> None:

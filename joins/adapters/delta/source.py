@@ -66,29 +66,19 @@ class DeltaFeedConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeltaFeedState:
-    """Durable state of a `delta` source; Kafka has acknowledged everything that it counts.
+    """Durable state of a `delta` source; Kafka has acknowledged everything that it counts."""
 
-    Attributes:
-        epoch: grows with the generation, when versions stop being comparable.
-        snapshot_version: the copied version; `copied` once it is complete.
-        files_done: of its `files_total` files, in the order of their paths.
-        rows_total: rows of that version.
-        version: the newest version whose changes are all sent.
-        commit: digest of that version's log entry, None if the log does not have it.
-        needed: why a new snapshot is needed, else None.
-    """
-
-    epoch: int
+    epoch: int  # grows with the generation, when versions stop being comparable
     generation: int
     table_id: str
-    snapshot_version: int
+    snapshot_version: int  # the copied version; `copied` once it is complete
     files_total: int
-    rows_total: int
-    version: int
-    commit: str | None
-    files_done: int = 0
+    rows_total: int  # rows of that version
+    version: int  # the newest version whose changes are all sent
+    commit: str | None  # digest of that version's log entry, None if the log does not have it
+    files_done: int = 0  # of its `files_total` files, in the order of their paths
     copied: bool = False
-    needed: str | None = None
+    needed: str | None = None  # why a new snapshot is needed, else None
 
     def place(self, version: int) -> BinlogPosition:
         return BinlogPosition(self.epoch, version, 0)
@@ -138,16 +128,11 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the values of a column or nested member are in data files.
+    """Where the values of a column or nested member are in data files."""
 
-    Attributes:
-        name: in data files and partition values.
-        field_id: in data files if the table maps columns by id, else None.
-        parts: members of a nested type in order; only fields of a ROW have names.
-    """
-
-    name: str
-    field_id: int | None
+    name: str  # in data files and partition values
+    field_id: int | None  # in data files if the table maps columns by id, else None
+    # members of a nested type in order; only fields of a ROW have names
     parts: tuple["Place", ...] = ()
 
 

@@ -85,7 +85,15 @@ def create_table(
             storage_options=delta_options(path),
             commit_properties=commit_properties,
         )
-        _name_invariants(table, commit_properties)
+        # Add the NOT NULL feature, which Spark requires and delta-rs leaves out of the protocol
+        named = table.protocol().writer_features
+        strict = any(not column.nullable for column in table.schema().fields)
+        if strict and named is not None and "invariants" not in named:
+            table.alter.add_feature(
+                TableFeatures.Invariants,
+                allow_protocol_versions_increase=True,
+                commit_properties=commit_properties,
+            )
 
 
 @contextmanager
@@ -100,18 +108,6 @@ def _creation_faults(path: TablePath) -> Iterator[None]:
             f'delta table "{path}" cannot be created: {exc}',
             hint="Check that the directory exists, has space and may be written by this user.",
         ) from exc
-
-
-def _name_invariants(table: DeltaTable, properties: CommitProperties) -> None:
-    """Add the NOT NULL feature, which Spark requires and delta-rs leaves out of the protocol."""
-    named = table.protocol().writer_features
-    strict = any(not column.nullable for column in table.schema().fields)
-    if strict and named is not None and "invariants" not in named:
-        table.alter.add_feature(
-            TableFeatures.Invariants,
-            allow_protocol_versions_increase=True,
-            commit_properties=properties,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,21 +61,19 @@ class TableUpkeep:
     def vacuum(self, retention_hours: int) -> int:
         """Remove files that no version within `retention_hours` needs; for the only writer."""
         with store_faults(self._versions.path):
-            return self._vacuum(self._versions.load(), retention_hours)
-
-    def _vacuum(self, table: DeltaTable, retention_hours: int) -> int:
-        if not table.vacuum(
-            retention_hours, dry_run=True, enforce_retention_duration=False, full=True
-        ):
-            return 0
-        gone = table.vacuum(
-            retention_hours,
-            dry_run=False,
-            enforce_retention_duration=False,
-            post_commithook_properties=CHECKPOINTS,
-            full=True,
-        )
-        return len(gone)
+            table = self._versions.load()
+            if not table.vacuum(
+                retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+            ):
+                return 0
+            gone = table.vacuum(
+                retention_hours,
+                dry_run=False,
+                enforce_retention_duration=False,
+                post_commithook_properties=CHECKPOINTS,
+                full=True,
+            )
+            return len(gone)
 
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -85,18 +83,12 @@ _MOST_TRIES = 15  # as delta-rs
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """What a table requires of its writers.
-
-    Attributes:
-        takes_entries: true if blind appends may be entries that Sluice writes.
-        choice: the writer of batches, None where it is not checked.
-        interval: commits between two checkpoints.
-    """
+    """What a table requires of its writers."""
 
     of: DeltaTable
-    takes_entries: bool
-    choice: WriterChoice | None
-    interval: int
+    takes_entries: bool  # true if blind appends may be entries that Sluice writes
+    choice: WriterChoice | None  # the writer of batches, None where it is not checked
+    interval: int  # commits between two checkpoints
 
 
 class CommitWriter:

@@ -185,23 +185,15 @@ class FileFeedConfig:
 
 @dataclass(frozen=True, slots=True)
 class FileFeedState:
-    """Durable state of a dimension of files; Kafka has acknowledged what it counts.
+    """Durable state of a dimension of files; Kafka has acknowledged what it counts."""
 
-    Attributes:
-        generation: of the rows; grows when the files are read again.
-        files: as listed, sorted by path.
-        files_done: number of files sent.
-        rows: number of their rows.
-        refused: `message` and `hint` of a file that cannot be read, until the files change.
-        needed: why the files must be read again.
-    """
-
-    generation: int
-    files: tuple[FileStamp, ...]
-    files_done: int = 0
-    rows: int = 0
+    generation: int  # of the rows; grows when the files are read again
+    files: tuple[FileStamp, ...]  # as listed, sorted by path
+    files_done: int = 0  # number of files sent
+    rows: int = 0  # number of their rows
+    # `message` and `hint` of a file that cannot be read, until the files change
     refused: Mapping[str, str] | None = None
-    needed: str | None = None
+    needed: str | None = None  # why the files must be read again
 
     @property
     def is_copied(self) -> bool:

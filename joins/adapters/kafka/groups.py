@@ -13,21 +13,16 @@ from joins.plan.errors import SourceError
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """The transaction at a partition's last stable offset.
-
-    Attributes:
-        offset: of its first record in the partition.
-        producer_id: None if unknown.
-        transactional_id: None if unknown, or if no coordinator has the transaction any more; then
-            only an operator can end it.
-        since_ms: start by the coordinator's clock, else the time of the producer's newest record in
-            the partition; None if both are unknown.
-    """
+    """The transaction at a partition's last stable offset."""
 
     partition: int
-    offset: int
-    producer_id: int | None = None
+    offset: int  # of its first record in the partition
+    producer_id: int | None = None  # None if unknown
+    # None if unknown, or if no coordinator has the transaction any more; then only an operator can
+    # end it
     transactional_id: str | None = None
+    # start by the coordinator's clock, else the time of the producer's newest record in the
+    # partition; None if both are unknown
     since_ms: int | None = None
 
     def text(self, topic: str) -> str:

@@ -64,16 +64,13 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no ty
     def token(self) -> str:
         with self._lock:
             if time.monotonic() >= self._renewed_at_s:
-                self._renew()
+                began_s, answer = time.monotonic(), self._answer()
+                token, life_s = answer.get("access_token"), answer.get("expires_in", _LIFE_S)
+                if not isinstance(token, str) or not token or not isinstance(life_s, int | float):
+                    raise TokenRefusedError(f'"{self._url}" gives no access_token')
+                token = Secret(token, "the token")
+                self._token, self._renewed_at_s = token, began_s + _USED_OF_LIFE * life_s
             return self._token
-
-    def _renew(self) -> None:
-        began_s, answer = time.monotonic(), self._answer()
-        token, life_s = answer.get("access_token"), answer.get("expires_in", _LIFE_S)
-        if not isinstance(token, str) or not token or not isinstance(life_s, int | float):
-            raise TokenRefusedError(f'"{self._url}" gives no access_token')
-        token = Secret(token, "the token")
-        self._token, self._renewed_at_s = token, began_s + _USED_OF_LIFE * life_s
 
     def _answer(self) -> Mapping[str, Any]:
         try:

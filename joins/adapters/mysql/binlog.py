@@ -84,10 +84,7 @@ class BinlogProtocol(SourceProtocol):
 
 
 def _next(commands: "queue.SimpleQueue[Command]") -> Command | None:
-    try:
-        return commands.get_nowait()
-    except queue.Empty:
-        return None
+    return None if commands.empty() else commands.get_nowait()  # this thread alone takes them
 
 
 class _Pump:

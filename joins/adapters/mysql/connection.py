@@ -191,13 +191,7 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class MysqlConnectionConfig:
-    """How to reach one table; its secrets are resolved and never shown.
-
-    Attributes:
-        secret: name of the secret with the password; empty if the script has it.
-        zone: in which an instant is the date and clock of a column that is declared TIMESTAMP.
-        identity: the server that must answer, None for any; an address may be a load balancer.
-    """
+    """How to reach one table; its secrets are resolved and never shown."""
 
     hostname: str
     port: int
@@ -206,8 +200,10 @@ class MysqlConnectionConfig:
     database: str
     table: str
     tls: MysqlTls = PREFERRED_TLS
+    # the server that must answer, None for any; an address may be a load balancer
     identity: ServerIdentity | None = None
-    secret: str = ""
+    secret: str = ""  # name of the secret with the password; empty if the script has it
+    # in which an instant is the date and clock of a column that is declared TIMESTAMP
     zone: str = "UTC"
 
     @property

@@ -18,12 +18,7 @@ from joins.kernels.json.encode import encode_objects
 
 
 class ConsistentRead:
-    """One transaction on the source; what it reads is true between `low` and `high()`.
-
-    Attributes:
-        is_repeatable: a second read of a chunk gives the same rows.
-        left_out: rows whose keys were excluded, so far.
-    """
+    """One transaction on the source; what it reads is true between `low` and `high()`."""
 
     def __init__(
         self,
@@ -37,8 +32,8 @@ class ConsistentRead:
         self._table = table
         self._mark = mark
         self.low = _place(mark)
-        self.is_repeatable = is_repeatable
-        self.left_out = 0
+        self.is_repeatable = is_repeatable  # a second read of a chunk gives the same rows
+        self.left_out = 0  # rows whose keys were excluded, so far
 
     def chunks(self, rows_each: int) -> list[Chunk]:
         return list(bounds_on(self._connection, self._table, rows_each=rows_each))

@@ -28,20 +28,13 @@ _MOST_TEXT = 160
 
 @dataclass(frozen=True, slots=True)
 class BinlogMark:
-    """A position, with what is needed to go there and to recognise it.
-
-    Attributes:
-        prefix: name of the binlog files without their number, such as `binlog`.
-        digits: minimum number of digits of the number.
-        gtid: MariaDB's GTID position there; a different one means another history.
-        taken_at_ms: by the clock of this machine.
-    """
+    """A position, with what is needed to go there and to recognise it."""
 
     position: BinlogPosition
-    prefix: str
-    digits: int
-    gtid: str | None
-    taken_at_ms: int
+    prefix: str  # name of the binlog files without their number, such as `binlog`
+    digits: int  # minimum number of digits of the number
+    gtid: str | None  # MariaDB's GTID position there; a different one means another history
+    taken_at_ms: int  # by the clock of this machine
 
     @property
     def file_name(self) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from joins.adapters.mysql.chunks import rows_where
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
 from joins.adapters.mysql.position import begin_read
 from joins.adapters.mysql.row_images import Row, wire_rows
@@ -29,15 +28,11 @@ _ALIKE = (Encoding.INTEGER, Encoding.UNSIGNED, Encoding.STRING, Encoding.BYTES)
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An order to send rows again; keys are JSON, as in the changelog topic.
-
-    Attributes:
-        keys: of rows to send as the source has them.
-        extra: of rows that only the copy has: they are deleted unless the source has them now.
-    """
+    """An order to send rows again; keys are JSON, as in the changelog topic."""
 
     id: str
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # of rows to send as the source has them
+    # of rows that only the copy has: they are deleted unless the source has them now
     extra: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -74,6 +69,8 @@ def read_rows_at(
     config: MysqlConnectionConfig, table: CapturedTable, epoch: int, repair: Repair
 ) -> RowsAt:
     """One consistent read; RepairError if the table has none, else errors of `connected`."""
+    from joins.adapters.mysql.chunks import rows_where  # it loads a compiler
+
     columns = table.primary_key
     rows: list[pa.RecordBatch] = []
     with connected(config) as connection:

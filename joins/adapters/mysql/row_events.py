@@ -63,22 +63,15 @@ _SET_MEMBERS, _ENUM_MEMBERS, _LISTED_DEFAULT_CHARSET, _LISTED_CHARSET = 5, 6, 10
 
 @dataclass(frozen=True, slots=True)
 class BinlogColumn:
-    """A column in a table map.
+    """A column in a table map."""
 
-    Attributes:
-        name: empty if the server does not write names.
-        kind: the field type's number.
-        meta: the type's metadata as written: lengths, digits.
-        collation: number, for texts, ENUM and SET; None if the server does not write it.
-        members: of ENUM and SET, in the column's character set.
-    """
-
-    name: str
-    kind: int
-    meta: bytes = b""
+    name: str  # empty if the server does not write names
+    kind: int  # the field type's number
+    meta: bytes = b""  # the type's metadata as written: lengths, digits
     unsigned: bool = False
+    # number, for texts, ENUM and SET; None if the server does not write it
     collation: int | None = None
-    members: tuple[bytes, ...] = ()
+    members: tuple[bytes, ...] = ()  # of ENUM and SET, in the column's character set
 
 
 @dataclass(frozen=True, slots=True)

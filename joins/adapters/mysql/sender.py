@@ -29,29 +29,20 @@ from joins.plan.plan import KafkaOptions
 
 @dataclass(frozen=True, slots=True)
 class CdcConfig:
-    """Configuration of a CDC process.
+    """Configuration of a CDC process."""
 
-    Attributes:
-        connection: to the server that LOW was taken from, and to no other.
-        server_id: of the binlog client, unique among replicas.
-        low: the start, unless `offset_file` has a boundary of the same epoch and generation.
-        generation: of the snapshot that the records belong to.
-        most_bytes: of a message of the topic.
-        freshness_s: pause between two questions about the server's time and position.
-        copied_dead_rows: file of the rows that the copy has left out.
-    """
-
-    connection: MysqlConnectionConfig
+    connection: MysqlConnectionConfig  # to the server that LOW was taken from, and to no other
     table: CapturedTable
-    server_id: int
+    server_id: int  # of the binlog client, unique among replicas
+    # the start, unless `offset_file` has a boundary of the same epoch and generation
     low: BinlogMark
-    generation: int
+    generation: int  # of the snapshot that the records belong to
     kafka: KafkaOptions
     partitions: int
     offset_file: Path
-    most_bytes: int = MOST_MESSAGE_BYTES
-    freshness_s: float = 1.0
-    copied_dead_rows: Path | None = None
+    most_bytes: int = MOST_MESSAGE_BYTES  # of a message of the topic
+    freshness_s: float = 1.0  # pause between two questions about the server's time and position
+    copied_dead_rows: Path | None = None  # file of the rows that the copy has left out
 
     @property
     def dead_rows_file(self) -> Path:

@@ -269,7 +269,11 @@ def _drop(parser: Parser, target: Target, _modes: Modes) -> Effect:
     if what in (*_PROGRAMS, *_NO_TABLES):
         return Effect.NONE
     if what == "INDEX":
-        return _drop_index(parser, target)
+        parser.accept("IF", "EXISTS")
+        index = parser.name()
+        parser.require(parser.accept("ON"))
+        is_key = folded(index) == "primary" and target.is_named(parser.table())
+        return Effect.ALTERED if is_key else Effect.NONE
     parser.accept("IF", "EXISTS")
     if what in _DATABASES:
         is_database = target.is_database(parser.name())
@@ -281,14 +285,6 @@ def _drop(parser: Parser, target: Target, _modes: Modes) -> Effect:
     parser.accept_any("RESTRICT", "CASCADE")
     parser.end()
     return Effect.NONE if is_temporary else _replaced(names, target)
-
-
-def _drop_index(parser: Parser, target: Target) -> Effect:
-    parser.accept("IF", "EXISTS")
-    index = parser.name()
-    parser.require(parser.accept("ON"))
-    is_key = folded(index) == "primary" and target.is_named(parser.table())
-    return Effect.ALTERED if is_key else Effect.NONE
 
 
 def _skip_modifiers(parser: Parser) -> set[str]:

@@ -259,21 +259,17 @@ def _complaints(declared: Field, column: ServerColumn) -> Iterator[str]:
 def accepts(column: ServerColumn, declared: SqlType) -> bool:
     encoding = column.encoding
     if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
-        return _accepts_integer(column, declared)
+        if declared.name is TypeName.BOOLEAN:
+            return column.column_type.startswith("tinyint(1)")
+        if declared.name is TypeName.DECIMAL:
+            return declared.precision - declared.scale >= _INTEGER_DIGITS[column.bits]
+        needed = column.bits + (1 if column.unsigned else 0)
+        return declared.name is TypeName.STRING or _DECLARED_BITS.get(declared.name, 0) >= needed
     if encoding is Encoding.DECIMAL:
         integral = column.precision - column.scale
         fits = declared.scale >= column.scale and declared.precision - declared.scale >= integral
         return declared.name is TypeName.STRING or (declared.name is TypeName.DECIMAL and fits)
     return encoding is not None and declared.name in _PLAIN_MATCHES[encoding]
-
-
-def _accepts_integer(column: ServerColumn, declared: SqlType) -> bool:
-    if declared.name is TypeName.BOOLEAN:
-        return column.column_type.startswith("tinyint(1)")
-    if declared.name is TypeName.DECIMAL:
-        return declared.precision - declared.scale >= _INTEGER_DIGITS[column.bits]
-    needed = column.bits + (1 if column.unsigned else 0)
-    return declared.name is TypeName.STRING or _DECLARED_BITS.get(declared.name, 0) >= needed
 
 
 def suggestion(column: ServerColumn) -> str:

@@ -109,7 +109,11 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
     finally:
         cluster.close()
     if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
-        _check_connect(evidence.connect_url, evidence.connector)
+        connect = ConnectOffsets(evidence.connect_url, evidence.connector)
+        try:
+            connect.require()
+        finally:
+            connect.close()
     if source.value.name not in OF_CHANGES:
         check_registries(source.value, source.key)
     if source.value.name in (*OF_CHANGES, KafkaFormat.JSON):
@@ -149,14 +153,6 @@ def _check_records(
         for record in newest:
             check.look(record)
         check.look_at_subject()
-
-
-def _check_connect(url: str, connector: str) -> None:
-    connect = ConnectOffsets(url, connector)
-    try:
-        connect.require()
-    finally:
-        connect.close()
 
 
 class _RecordCheck:

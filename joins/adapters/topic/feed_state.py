@@ -95,34 +95,24 @@ class TopicFeedConfig:
 
 @dataclass(frozen=True, slots=True)
 class FeedJournal:
-    """Durable state of a topic's source; each step replaces the entry.
+    """Durable state of a topic's source; each step replaces the entry."""
 
-    Attributes:
-        position: phase, topic, generation and offsets, by the rules of `watermark.foreign`.
-        table: of the records, as far as they say.
-        ends: (partition, offset) where a table without connector is complete.
-        notices: id of the topic of notifications, and (partition, next offset).
-        counted: entries in the file of this generation's snapshot rows.
-        placed: entries in the file of the partitions of keys.
-        times: number of the file of each key's newest time, and of its entries.
-        owners: the same of this generation's partition of each key, of a table with several.
-        values: number of the file of large values, and of its bytes.
-        value_places: as `times`, of where each key's newest values are.
-        needed: why an abandoned topic must be read again from its beginning.
-    """
-
+    # phase, topic, generation and offsets, by the rules of `watermark.foreign`
     position: FeedPosition = field(default_factory=FeedPosition)
     snapshot: SnapshotJournal = field(default_factory=SnapshotJournal)
-    table: ForeignTable | None = None
-    ends: Offsets | None = None
+    table: ForeignTable | None = None  # of the records, as far as they say
+    ends: Offsets | None = None  # (partition, offset) where a table without connector is complete
+    # id of the topic of notifications, and (partition, next offset)
     notices: tuple[str, Offsets] = ("", ())
-    counted: int = 0
-    placed: int = 0
+    counted: int = 0  # entries in the file of this generation's snapshot rows
+    placed: int = 0  # entries in the file of the partitions of keys
+    # number of the file of each key's newest time, and of its entries
     times: tuple[int, int] = (0, 0)
+    # the same of this generation's partition of each key, of a table with several
     owners: tuple[int, int] = (0, 0)
-    values: tuple[int, int] = (0, 0)
-    value_places: tuple[int, int] = (0, 0)
-    needed: str | None = None
+    values: tuple[int, int] = (0, 0)  # number of the file of large values, and of its bytes
+    value_places: tuple[int, int] = (0, 0)  # as `times`, of where each key's newest values are
+    needed: str | None = None  # why an abandoned topic must be read again from its beginning
 
     @property
     def is_whole(self) -> bool:

@@ -152,10 +152,6 @@ def _piece(field: Letter, follows: Sequence[Item], dialect: Dialect) -> str:
             raise PatternError('"yy" to read by, whose century is that of today')
         adjacent = bool(follows) and isinstance(follows[0], Letter)
         return rf"\d{{{count}}}" if adjacent else r"\s*-?\d{1,9}"
-    return _strict_piece(letter, count)
-
-
-def _strict_piece(letter: str, count: int) -> str:
     if letter in "yu" and count not in (2, 4):
         return r"-?\d{1,9}" if count < 4 else rf"\d{{{count}}}"
     if letter == "S" or count > 1:

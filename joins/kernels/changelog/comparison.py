@@ -68,8 +68,7 @@ class RowDigests:
 
     @staticmethod
     def of(rows: pa.Table, key: Sequence[str], columns: Sequence[str]) -> "RowDigests":
-        hashed = [hash_rows([_plain(rows.column(n)) for n in names]) for names in (key, columns)]
-        return RowDigests(*hashed)
+        return RowDigests(hashes_of(rows, key), hashes_of(rows, columns))
 
     @staticmethod
     def joined(parts: Iterable["RowDigests"]) -> "RowDigests":
@@ -79,6 +78,11 @@ class RowDigests:
             np.concatenate([nothing, *(part.key for part in kept)]),
             np.concatenate([nothing, *(part.row for part in kept)]),
         )
+
+
+def hashes_of(rows: pa.Table, names: Sequence[str]) -> Hashes:
+    """A hash of these columns by row."""
+    return hash_rows([_plain(rows.column(name)) for name in names])
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
@@ -129,20 +133,13 @@ class RecordDigests:
 
 @dataclass(frozen=True, slots=True)
 class CopyStates:
-    """What the keys of a copy were between two positions.
+    """What the keys of a copy were between two positions."""
 
-    Attributes:
-        present: row hashes of all states in which a row is there.
-        keys: keys of these states, sorted.
-        lasting: indices of records whose keys have a row in every state.
-        changing: number of keys with several states.
-    """
-
-    present: Hashes
-    keys: Hashes
-    lasting: npt.NDArray[np.int64]
+    present: Hashes  # row hashes of all states in which a row is there
+    keys: Hashes  # keys of these states, sorted
+    lasting: npt.NDArray[np.int64]  # indices of records whose keys have a row in every state
     lasting_keys: Hashes
-    changing: int
+    changing: int  # number of keys with several states
 
     def differing(self, source: RowDigests) -> Mask:
         """Rows of the source that equal no state."""

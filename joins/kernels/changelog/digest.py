@@ -27,18 +27,14 @@ _STREAMED = pa.array(["c", "u", "d"])
 
 @dataclass(frozen=True, slots=True)
 class ChangelogEventTime:
-    """Event time of a changelog's rows up to a version.
+    """Event time of a changelog's rows up to a version."""
 
-    Attributes:
-        watermarks: partition → greatest value of complete copies, milliseconds.
-        pending: partition → (generation, greatest value) of incomplete copies.
-        future_rowtimes: rows whose rowtime was too far ahead.
-    """
-
+    # partition → greatest value of complete copies, milliseconds
     watermarks: Mapping[int, int] = field(default_factory=dict)
+    # partition → (generation, greatest value) of incomplete copies
     pending: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     null_rowtimes: int = 0
-    future_rowtimes: int = 0
+    future_rowtimes: int = 0  # rows whose rowtime was too far ahead
 
     def counters(self) -> dict[str, int]:
         """All values as named numbers, which the table's log keeps with a commit."""
@@ -145,24 +141,18 @@ def _complete(marks: Mapping[int, tuple[int, int]], partition: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChangelogState:
-    """State of the committed part of a changelog table.
+    """State of the committed part of a changelog table."""
 
-    Attributes:
-        marks: partition → (generation, offset) of its newest watermark record.
-        high_water: partition → position of its newest streamed change.
-        next_offsets: partition → offset after its newest record.
-        snapshot_rows: number of `r` records of the newest generation.
-        generation: of the newest record, 0 before the first.
-        source_ts_ms: newest source time of a streamed change, 0 before the first.
-        events: of a dimension with event time; not recoverable from rows.
-    """
-
+    # partition → (generation, offset) of its newest watermark record
     marks: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    # partition → position of its newest streamed change
     high_water: Mapping[int, Position] = field(default_factory=dict)
+    # partition → offset after its newest record
     next_offsets: Mapping[int, int] = field(default_factory=dict)
-    snapshot_rows: int = 0
-    generation: int = 0
-    source_ts_ms: int = 0
+    snapshot_rows: int = 0  # number of `r` records of the newest generation
+    generation: int = 0  # of the newest record, 0 before the first
+    source_ts_ms: int = 0  # newest source time of a streamed change, 0 before the first
+    # of a dimension with event time; not recoverable from rows
     events: ChangelogEventTime = field(default_factory=ChangelogEventTime)
 
     def is_complete(self, partition: int) -> bool:

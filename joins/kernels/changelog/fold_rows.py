@@ -43,21 +43,14 @@ _SMALL_ROWS = FILE_ROWS // 2
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """A compaction.
-
-    Attributes:
-        progress: watermark records of the whole changelog.
-        complete: greatest generation that every partition has completed, -1 for none.
-        is_whole: no older rows exist than the given ones.
-        needed_from_ms: versions that end before it are not needed; None keeps all.
-    """
+    """A compaction."""
 
     primary_key: tuple[str, ...]
-    progress: Progress
-    complete: int
-    is_whole: bool
+    progress: Progress  # watermark records of the whole changelog
+    complete: int  # greatest generation that every partition has completed, -1 for none
+    is_whole: bool  # no older rows exist than the given ones
     versioned: str | None = None
-    needed_from_ms: int | None = None
+    needed_from_ms: int | None = None  # versions that end before it are not needed; None keeps all
 
 
 @dataclass(frozen=True, slots=True)

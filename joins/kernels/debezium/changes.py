@@ -67,40 +67,34 @@ class ForeignTable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRows:
-    """Decoded records, one row each in input order; None and NULL if unknown.
+    """Decoded records, one row each in input order; None and NULL if unknown."""
 
-    Attributes:
-        kind: a flat record without `__op` is an update. A tombstone deletes its key if a row of
-            that key exists.
-        key: columns of the primary key. NULL for truncates, messages, other tables' records, bad
-            records, and tombstones without a key.
-        after: declared columns; NULL unless the record is a read, create or update.
-        before: requested columns of deletes and updates, NULL where the record has none; None if no
-            column is requested.
-        snapshot: `source.snapshot` as text: `true`, `first`, `first_in_data_collection`,
-            `last_in_data_collection`, `last`, `incremental`, `false`. `false` if an envelope lacks
-            it, NULL for tombstones and for flat rows without it.
-        source_ts_ms: `source.ts_ms`, when the database changed the row.
-        position: log position at which a snapshot row was read (`source.lsn`, or `file` and `pos`),
-            equal for all rows of one snapshot.
-        unsent: values of `after` that the database did not send, one column a declared one; None if
-            there are none.
-        connector, database, schema, table: `source.name`, `db`, `schema`, `table`.
-        bad: records of `RecordKind.BAD` in order, each once.
-    """
-
+    # a flat record without `__op` is an update. A tombstone deletes its key if a row of that key
+    # exists.
     kind: pa.StringArray
+    # columns of the primary key. NULL for truncates, messages, other tables' records, bad records,
+    # and tombstones without a key.
     key: pa.RecordBatch
-    after: pa.RecordBatch
+    after: pa.RecordBatch  # declared columns; NULL unless the record is a read, create or update
+    # requested columns of deletes and updates, NULL where the record has none; None if no column is
+    # requested
     before: pa.RecordBatch | None
+    # `source.snapshot` as text: `true`, `first`, `first_in_data_collection`,
+    # `last_in_data_collection`, `last`, `incremental`, `false`. `false` if an envelope lacks it,
+    # NULL for tombstones and for flat rows without it.
     snapshot: pa.StringArray
-    source_ts_ms: pa.Int64Array
+    source_ts_ms: pa.Int64Array  # `source.ts_ms`, when the database changed the row
+    # log position at which a snapshot row was read (`source.lsn`, or `file` and `pos`), equal for
+    # all rows of one snapshot
     position: pa.BinaryArray
+    # connector, database, schema, table: `source.name`, `db`, `schema`, `table`
     connector: pa.StringArray
     database: pa.StringArray
     schema: pa.StringArray
     table: pa.StringArray
-    bad: tuple[BadRecord, ...]
+    bad: tuple[BadRecord, ...]  # records of `RecordKind.BAD` in order, each once
+    # values of `after` that the database did not send, one column a declared one; None if there are
+    # none
     unsent: Mask | None = None
 
     def tables(self) -> list[ForeignTable]:

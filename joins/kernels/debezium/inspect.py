@@ -207,24 +207,17 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """Findings in a sample.
-
-    Attributes:
-        layout: None if the records are no known changes.
-        kinds: frequency by operation, `tombstone`, `flat` or `unreadable`.
-        tables: frequency by (database, schema, table).
-        columns: in the order of the rows.
-        marks: by partition the frequency of each snapshot mark.
-    """
+    """Findings in a sample."""
 
     records: int
-    layout: ValueLayout | None
+    layout: ValueLayout | None  # None if the records are no known changes
     with_schema: int
-    kinds: Mapping[str, int]
+    kinds: Mapping[str, int]  # frequency by operation, `tombstone`, `flat` or `unreadable`
+    # frequency by (database, schema, table)
     tables: Mapping[tuple[str | None, str | None, str | None], int]
-    columns: tuple[ColumnReport, ...]
+    columns: tuple[ColumnReport, ...]  # in the order of the rows
     key: tuple[str, ...]
-    marks: Mapping[int, Mapping[str, int]]
+    marks: Mapping[int, Mapping[str, int]]  # by partition the frequency of each snapshot mark
 
     def create_table(self, name: str, options: Mapping[str, str]) -> str:
         """CREATE TABLE with the columns that have a type; notes are comments."""

@@ -51,25 +51,19 @@ class ScanStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotNotification:
-    """A notification about a snapshot; None for what it lacks.
-
-    Attributes:
-        id: of the connector; in an incremental snapshot that of the signal.
-        connector: its logical name.
-        tables: all tables of the snapshot, as the connector names them (`shop.items`).
-        chunk: (index, number of chunks).
-    """
+    """A notification about a snapshot; None for what it lacks."""
 
     family: SnapshotFamily
     event: SnapshotEvent
-    id: str
-    connector: str | None = None
+    id: str  # of the connector; in an incremental snapshot that of the signal
+    connector: str | None = None  # its logical name
     timestamp_ms: int | None = None
+    # all tables of the snapshot, as the connector names them (`shop.items`)
     tables: tuple[str, ...] = ()
     table: str | None = None
     rows: int | None = None
     status: ScanStatus | None = None
-    chunk: tuple[int, int] | None = None
+    chunk: tuple[int, int] | None = None  # (index, number of chunks)
     more: Mapping[str, str] = field(default_factory=dict)
 
 

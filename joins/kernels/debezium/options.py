@@ -20,26 +20,19 @@ UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 @dataclass(frozen=True, slots=True)
 class ConnectType:
-    """Type of a value in a schema of Kafka Connect.
+    """Type of a value in a schema of Kafka Connect."""
 
-    Attributes:
-        type: `int8` … `int64`, `float`, `double`, `boolean`, `string`, `bytes`, `array`, `map`,
-            `struct`.
-        name: of the logical type.
-        scale, precision: of a DECIMAL; the schema may lack the precision.
-        source_type: the database's type, if the connector propagates it.
-        fields: of a struct, or the types of a union, by name.
-        items: type of an array's elements or a map's values.
-    """
-
+    # `int8` … `int64`, `float`, `double`, `boolean`, `string`, `bytes`, `array`, `map`, `struct`
     type: str
-    name: str | None = None
+    name: str | None = None  # of the logical type
+    # scale, precision: of a DECIMAL; the schema may lack the precision
     scale: int | None = None
     precision: int | None = None
-    source_type: str | None = None
+    source_type: str | None = None  # the database's type, if the connector propagates it
     optional: bool = True
+    # of a struct, or the types of a union, by name
     fields: Mapping[str, "ConnectType"] = field(default_factory=dict)
-    items: "ConnectType | None" = None
+    items: "ConnectType | None" = None  # type of an array's elements or a map's values
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Self:
@@ -176,38 +169,30 @@ class CapturedName:
 
 @dataclass(frozen=True, slots=True)
 class DebeziumOptions:
-    """How to read the values of a topic.
-
-    Attributes:
-        schema_include: keys and values carry their schema; None decides by each value.
-        decimal_handling: meaning of a text for a DECIMAL without a schema.
-        bigint_unsigned: form of a BIGINT UNSIGNED, which is declared as DECIMAL(20, 0). If unknown,
-            an ambiguous value is bad: a negative integer, and without a schema a text that
-            `decimal_handling` makes a decimal.
-        time_precision: meaning of a number for a TIME or TIMESTAMP without a schema. The adaptive
-            modes use the precision of the declared type, which must be that of the database.
-        binary_handling: meaning of a text for BYTES, without a schema that says `bytes`.
-        bit_columns: BIT(n) columns of the database: without a schema they look like BYTES, but are
-            always base64.
-        unavailable_value: placeholder of a large value that was not changed.
-        unsent_values: handling of this placeholder.
-        special_values: handling of infinite times, and of NaN and infinity for a DECIMAL.
-        field_prefix: of metadata in a flat record (`__op`, `__deleted`).
-        null_if_missing: a missing declared column is NULL, else the record is bad.
-        table: records of other tables are `RecordKind.OTHER_TABLE`, records without a table are
-            bad; None reads any.
-    """
+    """How to read the values of a topic."""
 
     layout: ValueLayout = ValueLayout.ENVELOPE
+    # keys and values carry their schema; None decides by each value
     schema_include: bool | None = None
+    # meaning of a text for a DECIMAL without a schema
     decimal_handling: DecimalHandling = DecimalHandling.PRECISE
+    # form of a BIGINT UNSIGNED, which is declared as DECIMAL(20, 0). If unknown, an ambiguous value
+    # is bad: a negative integer, and without a schema a text that `decimal_handling` makes a
+    # decimal.
     bigint_unsigned: BigintUnsignedHandling = BigintUnsignedHandling.UNKNOWN
+    # meaning of a number for a TIME or TIMESTAMP without a schema. The adaptive modes use the
+    # precision of the declared type, which must be that of the database.
     time_precision: TimePrecision = TimePrecision.ADAPTIVE_TIME_MICROSECONDS
+    # meaning of a text for BYTES, without a schema that says `bytes`
     binary_handling: BinaryHandling = BinaryHandling.BYTES
+    # BIT(n) columns of the database: without a schema they look like BYTES, but are always base64
     bit_columns: frozenset[str] = frozenset()
-    unavailable_value: str = UNAVAILABLE_VALUE
-    unsent_values: UnsentValues = UnsentValues.FAIL
+    unavailable_value: str = UNAVAILABLE_VALUE  # placeholder of a large value that was not changed
+    unsent_values: UnsentValues = UnsentValues.FAIL  # handling of this placeholder
+    # handling of infinite times, and of NaN and infinity for a DECIMAL
     special_values: SpecialValues = SpecialValues.FAIL
-    field_prefix: str = "__"
-    null_if_missing: bool = False
+    field_prefix: str = "__"  # of metadata in a flat record (`__op`, `__deleted`)
+    null_if_missing: bool = False  # a missing declared column is NULL, else the record is bad
+    # records of other tables are `RecordKind.OTHER_TABLE`, records without a table are bad; None
+    # reads any
     table: CapturedName | None = None

@@ -142,7 +142,8 @@ class _Evaluation:
         if isinstance(node, Constant):
             return _constant(node)
         if isinstance(node, ProcTime):
-            return self._proctime(node.type)
+            micros = pa.array([self.scope.proctime_ms * 1000], pa.timestamp("us"))
+            return cast(cut_fraction(micros, node.type), arrow_type(node.type))[0]
         if isinstance(node, Cast):
             return self._cast(node, active)
         if isinstance(node, Case):
@@ -151,10 +152,6 @@ class _Evaluation:
         if lazy is not None:
             return lazy(self, node, active)
         return self._call(node, active)
-
-    def _proctime(self, kind: SqlType) -> Value:
-        micros = pa.array([self.scope.proctime_ms * 1000], pa.timestamp("us"))
-        return cast(cut_fraction(micros, kind), arrow_type(kind))[0]
 
     def _cast(self, node: Cast, active: Mask) -> Value:
         operand = self.value(node.operand, active)

@@ -68,10 +68,6 @@ def usual_timestamps(text: pa.Array) -> pa.Array:
     return _rewritten(text, TIMESTAMP_PATTERN, _TIMESTAMP, written)
 
 
-def usual_times(text: pa.Array) -> pa.Array:
-    return _rewritten(text, TIME_PATTERN, _TIME, _clock_text)
-
-
 def _rewritten(
     text: pa.Array, usual: str, other: str, written: Callable[[_Parts], pa.Array]
 ) -> pa.Array:
@@ -185,7 +181,7 @@ def date_from_string(text: pa.Array, target: SqlType) -> Checked:
 
 
 def time_from_string(text: pa.Array, target: SqlType) -> Checked:
-    read = time_from_text(usual_times(text))
+    read = time_from_text(_rewritten(text, TIME_PATTERN, _TIME, _clock_text))
     return Checked(cut_fraction(read.values, target), read.failed)
 
 

@@ -81,19 +81,14 @@ _DERIVED: Mapping[TypeName, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A schema as arrays for the compiled writer.
+    """A schema as arrays for the compiled writer."""
 
-    Attributes:
-        nodes: a row a type: kind, first part in `parts`, number of parts (of FIXED its bytes).
-        parts: a row a part: its node, and start and end of its text in `texts`: a field's name in
-            JSON with a colon, or an enum's symbol in JSON.
-        connect: the type of the whole.
-    """
-
-    nodes: Rows
+    nodes: Rows  # a row a type: kind, first part in `parts`, number of parts (of FIXED its bytes)
+    # a row a part: its node, and start and end of its text in `texts`: a field's name in JSON with
+    # a colon, or an enum's symbol in JSON
     parts: Rows
     texts: bytes
-    connect: ConnectType
+    connect: ConnectType  # the type of the whole
 
     @classmethod
     def of(cls, schema: str) -> "Program":

@@ -28,21 +28,15 @@ class CsvMarks(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Cells by read column and by row.
+    """Cells by read column and by row."""
 
-    Attributes:
-        firsts: start of the cell after its quote, negative if missing.
-        kinds: `PLAIN`, `QUOTED` or `ESCAPED`.
-        counts: number of cells by row, 0 for an empty row, negative for an error. As in Jackson, an
-            empty cell after the last declared column does not count.
-        stops: end of the row, after its line break and following empty lines and comments.
-    """
-
-    firsts: Rows
+    firsts: Rows  # start of the cell after its quote, negative if missing
     lasts: Rows
-    kinds: npt.NDArray[np.int8]
+    kinds: npt.NDArray[np.int8]  # `PLAIN`, `QUOTED` or `ESCAPED`
+    # number of cells by row, 0 for an empty row, negative for an error. As in Jackson, an empty
+    # cell after the last declared column does not count.
     counts: Rows
-    stops: Rows
+    stops: Rows  # end of the row, after its line break and following empty lines and comments
 
     @classmethod
     def of(cls, columns: int, rows: int) -> Self:

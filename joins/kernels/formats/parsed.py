@@ -34,26 +34,18 @@ def batch_of(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.R
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """Characters of a table's CSV, each of one byte; in brackets Flink's options.
+    """Characters of a table's CSV, each of one byte; in brackets Flink's options."""
 
-    Attributes:
-        delimiter: between cells (`field-delimiter`).
-        quote: around a cell with special characters, doubled in it (`quote-character`); None with
-            `disable-quote-character`.
-        escape: before a literal special character (`escape-character`).
-        has_comments: lines that begin with `#` are skipped (`allow-comments`).
-        null: text of a NULL cell, quoted or not (`null-literal`).
-        elements: between the parts of an ARRAY or a ROW (`array-element-delimiter`).
-        is_scientific: a DECIMAL is written without trailing zeros, with an exponent if it is large
-            (`write-bigdecimal-in-scientific-notation`).
-    """
-
-    delimiter: str = ","
+    delimiter: str = ","  # between cells (`field-delimiter`)
+    # around a cell with special characters, doubled in it (`quote-character`); None with
+    # `disable-quote-character`
     quote: str | None = '"'
-    escape: str | None = None
-    has_comments: bool = False
-    null: str | None = None
-    elements: str = ";"
+    escape: str | None = None  # before a literal special character (`escape-character`)
+    has_comments: bool = False  # lines that begin with `#` are skipped (`allow-comments`)
+    null: str | None = None  # text of a NULL cell, quoted or not (`null-literal`)
+    elements: str = ";"  # between the parts of an ARRAY or a ROW (`array-element-delimiter`)
+    # a DECIMAL is written without trailing zeros, with an exponent if it is large
+    # (`write-bigdecimal-in-scientific-notation`)
     is_scientific: bool = True
 
 

@@ -255,7 +255,12 @@ class DimensionIndex:
 
     def _matches(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows, Rows]:
         """The usable positions in `keys`, and all visible matches, by position among those."""
-        columns = self._typed_keys(keys)
+        schema = self.spec.schema
+        expected = [schema.field(name).type for name in self.spec.join_key]
+        columns = [
+            key if key.type.equals(kind) else key.cast(kind)
+            for key, kind in zip(keys, expected, strict=True)
+        ]
         valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))
         hashes = hash_rows(columns)[valid]
         usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
@@ -346,14 +351,6 @@ class DimensionIndex:
             size += len(mine)
         missing = pa.array(rows < 0) if (owners < 0).any() else None
         return _Pieces(parts, pa.array(order) if len(parts) > 1 else None, missing)
-
-    def _typed_keys(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
-        schema = self.spec.schema
-        expected = [schema.field(name).type for name in self.spec.join_key]
-        return [
-            key if key.type.equals(kind) else key.cast(kind)
-            for key, kind in zip(keys, expected, strict=True)
-        ]
 
     def _sorted(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
         table = pa.Table.from_batches([self.take(rows, self.spec.identity)])

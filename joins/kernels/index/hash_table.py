@@ -153,22 +153,14 @@ _MASKS = np.array([(1 << (8 * width)) - 1 for width in range(_WORD + 1)], dtype=
 
 @dataclass(frozen=True, slots=True)
 class PackedColumn:
-    """Integers without NULL, found by their row.
-
-    Attributes:
-        block_bits: `row >> block_bits` is a row's block.
-        bases: the minimum of each block.
-        starts: where each block begins in `data`, in blocks of one byte a row.
-        widths: bytes a row of each block.
-        data: differences to the base, and one zero word of padding.
-    """
+    """Integers without NULL, found by their row."""
 
     count: int
-    block_bits: int
-    bases: Numbers
-    starts: npt.NDArray[np.uint32]
-    widths: Bytes
-    data: Bytes
+    block_bits: int  # `row >> block_bits` is a row's block
+    bases: Numbers  # the minimum of each block
+    starts: npt.NDArray[np.uint32]  # where each block begins in `data`, in blocks of one byte a row
+    widths: Bytes  # bytes a row of each block
+    data: Bytes  # differences to the base, and one zero word of padding
 
     @classmethod
     def of(cls, numbers: Numbers) -> Self:
@@ -303,17 +295,13 @@ class HashTable:
     entry is a row, and above it the mark, as many of the next hash bits as fit. The mark excludes
     most other keys; the caller compares the keys of the rest. There are one to two buckets for each
     different key. 64 buckets are a group.
-
-    Attributes:
-        bases: where the entries of each group begin.
-        steps: 65 numbers a group: where its buckets begin relative to its base, and the end.
-        entries: the entries, and one word of padding.
     """
 
     shape: _Shape
-    bases: Rows
+    bases: Rows  # where the entries of each group begin
+    # 65 numbers a group: where its buckets begin relative to its base, and the end
     steps: npt.NDArray[np.unsignedinteger[Any]]
-    entries: Bytes
+    entries: Bytes  # the entries, and one word of padding
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array], null_safe: Collection[int] = ()) -> Self:

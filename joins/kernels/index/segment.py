@@ -38,26 +38,21 @@ from joins.plan.types import arrow_type
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """One index of a dimension; several may share a directory.
-
-    Attributes:
-        join_key: columns that `lookup` gets, in order; not necessarily unique.
-        fields: the kept columns, including both keys.
-        partitions: of the changelog topic. A generation is complete when each of them has given a
-            watermark record of it or of a later one.
-        null_safe: positions in `join_key` where NULL matches NULL; elsewhere it matches nothing.
-        versioned: rowtime column of a versioned index, where every (primary key, rowtime) is a row,
-            including deletions. None keeps the newest rows only.
-        needed_from_ms: versions that end before it are no longer looked up; None keeps all. Not
-            part of the index's identity.
-    """
+    """One index of a dimension; several may share a directory."""
 
     primary_key: tuple[str, ...]
-    join_key: tuple[str, ...]
-    fields: tuple[Field, ...]
+    join_key: tuple[str, ...]  # columns that `lookup` gets, in order; not necessarily unique
+    fields: tuple[Field, ...]  # the kept columns, including both keys
+    # of the changelog topic. A generation is complete when each of them has given a watermark
+    # record of it or of a later one.
     partitions: int
+    # positions in `join_key` where NULL matches NULL; elsewhere it matches nothing
     null_safe: tuple[int, ...] = ()
+    # rowtime column of a versioned index, where every (primary key, rowtime) is a row, including
+    # deletions. None keeps the newest rows only.
     versioned: str | None = None
+    # versions that end before it are no longer looked up; None keeps all. Not part of the index's
+    # identity.
     needed_from_ms: int | None = field(default=None, compare=False)
 
     @property

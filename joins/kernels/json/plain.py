@@ -63,24 +63,15 @@ class PlainRows(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """Members to read.
+    """Members to read."""
 
-    Attributes:
-        names: all names, concatenated; keeps the memory of `bounds` alive.
-        bounds: addresses of their starts, and of the end.
-        heads: by hash of a name the first column with it, -1 for none.
-        nexts: by column the next column with the same hash.
-        kinds: by column.
-        limits: by column the range of an integer, the most digits of a number before and after the
-            point, or the opening bracket of a nested value (0 for any); for a text 1 if it must be
-            in quotes.
-    """
-
-    names: Bytes
-    bounds: Rows
-    heads: Rows
-    nexts: Rows
-    kinds: Rows
+    names: Bytes  # all names, concatenated; keeps the memory of `bounds` alive
+    bounds: Rows  # addresses of their starts, and of the end
+    heads: Rows  # by hash of a name the first column with it, -1 for none
+    nexts: Rows  # by column the next column with the same hash
+    kinds: Rows  # by column
+    # by column the range of an integer, the most digits of a number before and after the point, or
+    # the opening bracket of a nested value (0 for any); for a text 1 if it must be in quotes
     limits: Rows
 
     @classmethod

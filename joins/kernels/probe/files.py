@@ -84,19 +84,15 @@ _MIN_MAX_TYPES = (
 def _json_bound(scalar: pa.Scalar) -> int | bool | str:
     """A value in Delta's statistics; raises OverflowError if it is not exact there."""
     if pa.types.is_timestamp(scalar.type):
-        return _json_time(scalar)
+        # Truncated to milliseconds, as in Delta
+        micros = int(scalar.cast(pa.timestamp("us", scalar.type.tz)).value)
+        if micros % 1000:
+            raise OverflowError("a part of a millisecond")
+        moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+        text = moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return text if scalar.type.tz is None else f"{text}Z"
     value: int | bool | date = scalar.as_py()
     return value.isoformat() if isinstance(value, date) else value
-
-
-def _json_time(scalar: pa.TimestampScalar) -> str:
-    """Truncated to milliseconds, as in Delta."""
-    micros = int(scalar.cast(pa.timestamp("us", scalar.type.tz)).value)
-    if micros % 1000:
-        raise OverflowError("a part of a millisecond")
-    moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
-    text = moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
-    return text if scalar.type.tz is None else f"{text}Z"
 
 
 class _ColumnStats:

@@ -110,7 +110,10 @@ class _Generator:
         rule = self.rules.get(field.name) or DatagenField(field.name, DatagenKind.RANDOM)
         if not field.type.is_nested:
             made = self._made(field.type, rule, column, rows)
-            return self._with_nulls(made, rule, column, rows)
+            if not rule.null_rate:
+                return made
+            shares = _fractions(self._bits(_below(column, _NULLS), rows))
+            return pc.if_else(pa.array(shares >= rule.null_rate), made, pa.scalar(None, made.type))
         size = 1 if field.type.name is TypeName.ROW else rule.length or COLLECTION_SIZE
         inner = range(rows.start * size, rows.stop * size)
         children = [
@@ -120,12 +123,6 @@ class _Generator:
         lengths = None if field.type.name is TypeName.ROW else np.full(len(rows), size)
         there = np.zeros(len(rows), dtype=np.bool_)
         return assembled(Parts(children, lengths), arrow_type(field.type), there)
-
-    def _with_nulls(self, made: pa.Array, rule: DatagenField, column: int, rows: range) -> pa.Array:
-        if not rule.null_rate:
-            return made
-        shares = _fractions(self._bits(_below(column, _NULLS), rows))
-        return pc.if_else(pa.array(shares >= rule.null_rate), made, pa.scalar(None, made.type))
 
     def _bits(self, column: int, rows: range) -> np.ndarray:
         return _random_bits(self.seed, column, rows.start, len(rows))[:, 0]

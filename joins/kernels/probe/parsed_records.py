@@ -31,25 +31,19 @@ class BatchContext:
 
 @dataclass(frozen=True, slots=True)
 class JoinedBatch:
-    """The answer to a micro-batch, or to a part of it.
+    """The answer to a micro-batch, or to a part of it."""
 
-    Attributes:
-        rows: the sink's columns, with `ROW_METADATA` if the spec says so; below a window, the
-            window's input.
-        coordinates: `COORDINATES` of the record that each row comes from; NULL for rows of windows.
-        dead_letters: `DEAD_LETTERS`, in the order of the records.
-        matched: living records with a match in every dimension, before WHERE.
-        unmatched: the other living records.
-        kinds: Flink's RowKind of each row (`row_kinds`), None where all are `+I`.
-        watermarks: under which each row left, in milliseconds; None where there is none.
-    """
-
+    # the sink's columns, with `ROW_METADATA` if the spec says so; below a window, the window's
+    # input
     rows: pa.RecordBatch
+    # `COORDINATES` of the record that each row comes from; NULL for rows of windows
     coordinates: pa.RecordBatch
-    dead_letters: pa.RecordBatch
-    matched: int
-    unmatched: int
+    dead_letters: pa.RecordBatch  # `DEAD_LETTERS`, in the order of the records
+    matched: int  # living records with a match in every dimension, before WHERE
+    unmatched: int  # the other living records
+    # Flink's RowKind of each row (`row_kinds`), None where all are `+I`
     kinds: pa.Array | None = None
+    # under which each row left, in milliseconds; None where there is none
     watermarks: pa.Array | None = None
 
 
@@ -64,23 +58,19 @@ def parse_records(
 
 @dataclass(slots=True)
 class ParsedRecords:
-    """The records of a batch and their parsed columns.
-
-    Attributes:
-        dead: the first reason of each dead one, by its input row.
-        columns: by name; a value for each parsed row, whose input row is in `input_rows`.
-        arrivals: the arrivals of the records, if another stage has parsed them.
-        unparsed: input rows that parsing made dead.
-    """
+    """The records of a batch and their parsed columns."""
 
     spec: ProbeKernelSpec
     records: pa.RecordBatch
     context: BatchContext
+    # the first reason of each dead one, by its input row
     dead: dict[int, str] = field(default_factory=dict)
+    # by name; a value for each parsed row, whose input row is in `input_rows`
     columns: dict[str, pa.Array] = field(default_factory=dict)
     input_rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # the arrivals of the records, if another stage has parsed them
     arrivals: pa.RecordBatch | None = None
-    unparsed: frozenset[int] = frozenset()
+    unparsed: frozenset[int] = frozenset()  # input rows that parsing made dead
 
     @classmethod
     def of_arrivals(

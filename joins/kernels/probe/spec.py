@@ -65,22 +65,18 @@ _OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
 
 @dataclass(frozen=True, slots=True)
 class SetMember:
-    """One of several INSERTs of a statement set.
+    """One of several INSERTs of a statement set."""
 
-    Attributes:
-        number: from 1, in the order of the script.
-        tells_unparsed: it reports records that cannot be parsed as dead letters; only the first
-            INSERT of a table in a batch does.
-        is_alone: another table of the job shares one of its topics and may parse these records, so
-            each INSERT reports its own.
-        counts: indexes of the topics whose records count here, as the others count in an earlier
-            INSERT; None for all that it reads.
-    """
-
-    number: int
+    number: int  # from 1, in the order of the script
     sink_table: str
+    # it reports records that cannot be parsed as dead letters; only the first INSERT of a table in
+    # a batch does
     tells_unparsed: bool
+    # another table of the job shares one of its topics and may parse these records, so each INSERT
+    # reports its own
     is_alone: bool = False
+    # indexes of the topics whose records count here, as the others count in an earlier INSERT; None
+    # for all that it reads
     counts: tuple[int, ...] | None = None
 
     @property
@@ -156,37 +152,28 @@ WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.n
 
 @dataclass(frozen=True, slots=True)
 class ProbeKernelSpec:
-    """The workers' part of a plan; made by `kernel_spec`, picklable, without secrets.
-
-    Attributes:
-        topics: of records that come without a topic name; partitions are their numbers.
-        fields: the physical columns that are read, as for metadata and computed ones.
-        columns: all physical columns of a record, read or not.
-        row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
-        carried: the probe's columns that are read after parsing.
-        window_input: with windows, the columns that `join_arrivals` gives instead of `output`.
-        window_records: the record's columns after `window_input`.
-        reads: indexes of the topics whose records it joins; empty for all.
-    """
+    """The workers' part of a plan; made by `kernel_spec`, picklable, without secrets."""
 
     alias: str
-    topics: StreamTopics
+    topics: StreamTopics  # of records that come without a topic name; partitions are their numbers
+    # the physical columns that are read, as for metadata and computed ones
     fields: tuple[Field, ...]
     metadata_fields: tuple[MetadataField, ...]
     computed_fields: tuple[ComputedField, ...]
     joins: tuple[DimensionJoin, ...]
     where: Expression | None
     output: tuple[OutputColumn, ...]
-    row_metadata: bool
-    columns: RecordColumns
+    row_metadata: bool  # append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows
+    columns: RecordColumns  # all physical columns of a record, read or not
     watermark: WatermarkSpec | None = None
-    carried: tuple[Field, ...] = ()
+    carried: tuple[Field, ...] = ()  # the probe's columns that are read after parsing
+    # with windows, the columns that `join_arrivals` gives instead of `output`
     window_input: tuple[OutputColumn, ...] | None = None
-    window_records: tuple[str, ...] = ()
+    window_records: tuple[str, ...] = ()  # the record's columns after `window_input`
     member: SetMember | None = None
     schemas: SchemasOf | None = None
     unnests: tuple[Unnest, ...] = ()
-    reads: tuple[int, ...] = ()
+    reads: tuple[int, ...] = ()  # indexes of the topics whose records it joins; empty for all
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -32,18 +32,13 @@ Decompress = Callable[[Compression, bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecords:
-    """Records of one partition in the order of their offsets.
+    """Records of one partition in the order of their offsets."""
 
-    Attributes:
-        data: bytes of keys, values and headers.
-        places: a row a record: offset, timestamp in ms, start and end of key, value and headers in
-            `data`; the start of a NULL is negative.
-        next_offset: offset after the last whole batch, None without one.
-    """
-
-    data: NDArray[np.uint8]
+    data: NDArray[np.uint8]  # bytes of keys, values and headers
+    # a row a record: offset, timestamp in ms, start and end of key, value and headers in `data`;
+    # the start of a NULL is negative
     places: NDArray[np.int64]
-    next_offset: int | None
+    next_offset: int | None  # offset after the last whole batch, None without one
     batches: tuple[BatchHeader, ...] = ()
 
     def __len__(self) -> int:

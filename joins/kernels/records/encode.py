@@ -27,19 +27,14 @@ class Texts(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """Headers of rows; `values` has segment s of row r at `s * rows + r`.
+    """Headers of rows; `values` has segment s of row r at `s * rows + r`."""
 
-    Attributes:
-        before: encoded bytes before the value of each segment: its name, or whole constant headers.
-        counts: number of headers in each segment.
-        values: start and end are 0 in a segment without values, and negative in omitted headers.
-        has_value: by segment.
-    """
-
+    # encoded bytes before the value of each segment: its name, or whole constant headers
     before: Texts
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # number of headers in each segment
+    # start and end are 0 in a segment without values, and negative in omitted headers
     values: Texts
-    has_value: NDArray[np.bool_]
+    has_value: NDArray[np.bool_]  # by segment
 
 
 class RecordRows(NamedTuple):

@@ -88,28 +88,21 @@ class BatchOrigin:
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """The header of a record batch; timestamps in epoch milliseconds.
-
-    Attributes:
-        size: bytes of the whole batch.
-        checksum: CRC-32C of all bytes from `CHECKED_FROM` on.
-        max_ms: greatest timestamp, or the append time.
-        leader_epoch: of the partition's leader at the append, negative if unknown.
-    """
+    """The header of a record batch; timestamps in epoch milliseconds."""
 
     SIZE: ClassVar[int] = _WHOLE.size
     CHECKED_FROM: ClassVar[int] = _BEFORE_CRC.size + _CRC.size
 
     base_offset: int
     last_offset: int
-    size: int
-    checksum: int
+    size: int  # bytes of the whole batch
+    checksum: int  # CRC-32C of all bytes from `CHECKED_FROM` on
     attributes: int
     base_ms: int
-    max_ms: int
+    max_ms: int  # greatest timestamp, or the append time
     producer_id: int
     records: int
-    leader_epoch: int = -1
+    leader_epoch: int = -1  # of the partition's leader at the append, negative if unknown
 
     @classmethod
     def at(cls, data: memoryview, at: int) -> Self | None:

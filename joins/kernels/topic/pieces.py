@@ -67,32 +67,21 @@ class Action(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangePiece:
-    """Records of one partition, in the order of their offsets.
-
-    Attributes:
-        times_ms: timestamps of the records in Kafka.
-        order_ms: the same, but never lower than that of an earlier record.
-        source_ms: times of the changes in the database, or else `times_ms`.
-        positions: hash of the position at which a snapshot row was read, 0 if unknown.
-        tables: hash of the partition that a record names, of a table with several; 0 if none.
-        key: primary keys of upserted and deleted rows.
-        after: declared columns of upserted rows.
-        ended: rowtime of deleted rows, in a table with versions.
-        unsent: values of `after` that are open, one column each; None if there are none.
-    """
+    """Records of one partition, in the order of their offsets."""
 
     partition: int
     offsets: Longs
-    times_ms: Longs
-    order_ms: Longs
-    source_ms: Longs
-    positions: Longs
-    tables: Longs
+    times_ms: Longs  # timestamps of the records in Kafka
+    order_ms: Longs  # the same, but never lower than that of an earlier record
+    source_ms: Longs  # times of the changes in the database, or else `times_ms`
+    positions: Longs  # hash of the position at which a snapshot row was read, 0 if unknown
+    tables: Longs  # hash of the partition that a record names, of a table with several; 0 if none
     marks: Codes
     actions: Codes
-    key: pa.RecordBatch
-    after: pa.RecordBatch
-    ended: pa.RecordBatch | None = None
+    key: pa.RecordBatch  # primary keys of upserted and deleted rows
+    after: pa.RecordBatch  # declared columns of upserted rows
+    ended: pa.RecordBatch | None = None  # rowtime of deleted rows, in a table with versions
+    # values of `after` that are open, one column each; None if there are none
     unsent: Mask | None = None
 
     def __len__(self) -> int:

@@ -42,22 +42,15 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """Results of a batch in one bucket.
+    """Results of a batch in one bucket."""
 
-    Attributes:
-        rows: the relation of the windows: its columns, the keys and the aggregates, by name.
-        kinds: int8, the kind of each row (`row_kinds`).
-        watermarks: int64, the operator's watermark before each row, milliseconds.
-        state: rows to append to the bucket's state, or all of it if `replaces_state`.
-        late: as `Partials.late`; only for sessions.
-    """
-
+    # the relation of the windows: its columns, the keys and the aggregates, by name
     rows: pa.RecordBatch
-    kinds: pa.Array
-    watermarks: pa.Array
-    state: pa.Table
+    kinds: pa.Array  # int8, the kind of each row (`row_kinds`)
+    watermarks: pa.Array  # int64, the operator's watermark before each row, milliseconds
+    state: pa.Table  # rows to append to the bucket's state, or all of it if `replaces_state`
     replaces_state: bool
-    late: pa.Table
+    late: pa.Table  # as `Partials.late`; only for sessions
 
 
 def fire(

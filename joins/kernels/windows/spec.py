@@ -157,27 +157,19 @@ class WindowAggregate:
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """Windows of a plan for the kernels.
-
-    Attributes:
-        size_ms: of a window; the gap of a session, the largest size of CUMULATE.
-        slide_ms: from window to window; the size for TUMBLE and SESSION.
-        lateness_ms: how long after its end a window takes late rows.
-        buckets: number of buckets; a key is always in the same one.
-        retracts: the sink needs the old row, as -U, before a new one.
-        output, having: over the relation of the windows.
-    """
+    """Windows of a plan for the kernels."""
 
     kind: WindowKind
-    size_ms: int
-    slide_ms: int
+    size_ms: int  # of a window; the gap of a session, the largest size of CUMULATE
+    slide_ms: int  # from window to window; the size for TUMBLE and SESSION
     offset_ms: int
-    lateness_ms: int
+    lateness_ms: int  # how long after its end a window takes late rows
     time_type: SqlType
     keys: tuple[WindowKey, ...]
     aggregates: tuple[WindowAggregate, ...]
-    buckets: int
-    retracts: bool
+    buckets: int  # number of buckets; a key is always in the same one
+    retracts: bool  # the sink needs the old row, as -U, before a new one
+    # output, having: over the relation of the windows
     output: tuple[OutputColumn, ...]
     having: Expression | None
 

@@ -31,15 +31,10 @@ PLAIN: Mapping[str, TokenScope | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request.
+    """The sender of a request."""
 
-    Attributes:
-        name: the token's name; "local" on loopback without tokens; "anonymous" on public routes.
-        scope: None permits public routes only.
-    """
-
-    name: str
-    scope: TokenScope | None
+    name: str  # the token's name; "local" on loopback without tokens; "anonymous" on public routes
+    scope: TokenScope | None  # None permits public routes only
     address: str
     token_id: str | None = None
 

@@ -130,17 +130,14 @@ _log = structlog.get_logger(__name__)
 
 
 class Seat:
-    """The seat of one connection.
-
-    Attributes:
-        connection: None until the TLS handshake is complete; `end` cancels it until then.
-    """
+    """The seat of one connection."""
 
     __slots__ = ("address", "connection", "end")
 
     def __init__(self, address: str, end: Callable[[], object]) -> None:
         self.address = address
         self.end = end
+        # None until the TLS handshake is complete; `end` cancels it until then
         self.connection: PatientProtocol | None = None
 
     @property

@@ -124,7 +124,9 @@ class Gate:
             HTTPException: 400, a token in the query.
         """
         self.peers.check_page(head.headers)
-        _check_query(head.query)
+        for name, value in parse_qsl(head.query, keep_blank_values=True, max_num_fields=None):
+            if name.lower() in _CREDENTIALS or value.startswith("slc_"):
+                raise HTTPException(400, "the query contains a token, which logs would record")
         if rule is not None and rule.scope is None:
             return Caller(_ANONYMOUS, None, head.address)
         self.peers.check_way(head.peer)
@@ -212,7 +214,9 @@ class Guard:
         head = self._gate.head(scope)
         seen = _GuardedRequest(self._gate, head, send)
         try:
-            _check_head(scope)
+            fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+            if len(scope["raw_path"]) + len(scope["query_string"]) + fields > HEAD_LIMIT_BYTES:
+                raise HTTPException(431, headers={"Connection": "close"})
             with self._gate.flights.one_more(head.address):
                 rule = self._gate.rules.find(head.method, head.path)
                 seen.caller = await self._gate.identify(head, rule)
@@ -285,18 +289,6 @@ def _refusal(exc: SluiceError | HTTPException, head: _RequestHead) -> Response:
     if head.has_body:
         answer.headers["Connection"] = "close"
     return answer
-
-
-def _check_head(scope: Scope) -> None:
-    fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
-    if len(scope["raw_path"]) + len(scope["query_string"]) + fields > HEAD_LIMIT_BYTES:
-        raise HTTPException(431, headers={"Connection": "close"})
-
-
-def _check_query(query: str) -> None:
-    for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=None):
-        if name.lower() in _CREDENTIALS or value.startswith("slc_"):
-            raise HTTPException(400, "the query contains a token, which logs would record")
 
 
 def _declared_bytes(headers: Mapping[bytes, bytes]) -> int:

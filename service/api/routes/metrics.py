@@ -95,6 +95,8 @@ TABLE_METRICS = (
     _MetricFamily("table_as_of_seconds", "T of the table as its source proves it, since 1970."),
     _MetricFamily("table_as_of_age_seconds", "Clock minus T at the runner's last report."),
     _MetricFamily("table_holds", "1 while records wait for the table (join.max-staleness)."),
+    _MetricFamily("table_differences", "Rows that differed in the newest sluice verify."),
+    _MetricFamily("table_verified_seconds", "When that was, since 1970."),
 )
 
 
@@ -187,6 +189,7 @@ def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
     switched = [channel.watermark.use_processing_time for channel in table.channels]
     freshness = {} if detail.probe is None else detail.probe.freshness_ms
     proven = table.freshness or FreshnessView()
+    verified = table.verified
     held = () if detail.holding is None else [each.table for each in detail.holding.tables]
     return {
         "table_snapshot_rows_done": table.snapshot.rows_done,
@@ -204,6 +207,8 @@ def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
         "table_as_of_seconds": _seconds(proven.as_of_ms),
         "table_as_of_age_seconds": _seconds(proven.age_ms),
         "table_holds": table.name in held,
+        "table_differences": None if verified is None else verified.differences,
+        "table_verified_seconds": None if verified is None else _seconds(verified.at_ms),
     }
 
 

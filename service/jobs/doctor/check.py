@@ -26,20 +26,14 @@ class DeltaOutput:
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A job under examination.
-
-    Attributes:
-        plan: with secrets resolved.
-        meta: None before the first start.
-        running: a runner is alive, so files may change between two reads.
-    """
+    """A job under examination."""
 
     layout: JobLayout
     settings: Settings
-    plan: JoinPlan
+    plan: JoinPlan  # with secrets resolved
     checkpoint: Checkpoint
-    meta: JobMeta | None
-    running: bool
+    meta: JobMeta | None  # None before the first start
+    running: bool  # a runner is alive, so files may change between two reads
 
     @property
     def app_id(self) -> str:

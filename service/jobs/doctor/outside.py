@@ -66,7 +66,12 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
     elif isinstance(source, FileSource):
         yield _files(patient, dimension, source)
     elif isinstance(source, TopicSource):
-        yield from _foreign_topic(dimension, source)
+        check_topic(source, dimension.declared_fields, dimension.declared_key)
+        what = f'topic "{source.kafka.topic}" is there, and a record of it fits the declaration'
+        yield good(f"source {dimension.name}", what)
+        nulls = replaced_nulls(source)
+        if nulls is not None:
+            yield unknown(f"NULLs of source {dimension.name}", nulls)
     elif isinstance(source, SharedSource):
         yield _shared(patient, dimension, source)
     else:
@@ -89,15 +94,6 @@ def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
     path = files_path(source, patient.settings)
     count = check_files(path, source, dimension.declared_fields)
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
-
-
-def _foreign_topic(dimension: Dimension, source: TopicSource) -> Iterator[Check]:
-    check_topic(source, dimension.declared_fields, dimension.declared_key)
-    what = f'topic "{source.kafka.topic}" is there, and a record of it fits the declaration'
-    yield good(f"source {dimension.name}", what)
-    nulls = replaced_nulls(source)
-    if nulls is not None:
-        yield unknown(f"NULLs of source {dimension.name}", nulls)
 
 
 def _delta_table(
@@ -170,19 +166,15 @@ def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceSt
 # ----------------------------------------------------------------------------------------------
 
 
-def _stream_cluster(patient: Patient) -> StreamCluster | None:
-    """The stream's topics as the job recorded them; None before the first start."""
+def _stream(patient: Patient) -> Iterator[Check]:
+    # The stream's topics as the job recorded them; None before the first start
     source, topics = patient.plan.probe.source, known_topics(patient.checkpoint)
     if isinstance(source, KafkaSource):
         kafka, topics = source.kafka, topics or source.topics
     else:
         servers = internal_kafka(patient.plan, patient.settings).bootstrap_servers
         kafka = KafkaOptions(servers, topics.first.name if topics else "")
-    return StreamCluster(KafkaCluster(kafka), topics) if topics else None
-
-
-def _stream(patient: Patient) -> Iterator[Check]:
-    cluster = _stream_cluster(patient)
+    cluster = StreamCluster(KafkaCluster(kafka), topics) if topics else None
     if cluster is None:
         yield unknown("stream", "the job was never started")
         return

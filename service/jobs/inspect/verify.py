@@ -151,7 +151,7 @@ def _followed(layout: JobLayout, dimension: Dimension) -> SourceState | DeltaFee
             return state
     raise VerificationError(
         f'table "{dimension.name}" is being copied, so there is nothing to compare yet',
-        hint="Verify it when the copy is complete: sluice wait JOB join.",
+        hint=f"Verify it when the copy is complete: sluice wait {layout.job_dir.name} join.",
     )
 
 
@@ -185,5 +185,5 @@ def _not_comparable(dimension: Dimension) -> VerificationError:
         )
     return VerificationError(
         f"{name} is a copy of a {source.kind} table, which is not compared",
-        hint="Compare the rows of sluice tables rows with the source by a query of your own.",
+        hint="Compare what sluice table shows with the source by a query of your own.",
     )

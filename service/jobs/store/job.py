@@ -128,36 +128,25 @@ class JobError:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A stored job.
-
-    Attributes:
-        plan: bytes of `service.jobs.store.plan_codec`.
-        sql: the script with inline secrets replaced by references.
-        reason: one sentence on why the job is in its state.
-        crashes: crashed runners since the last healthy minute.
-        restarts: runners started after the first one.
-        events_offset: bytes of `events.jsonl` that are already in the store.
-        shared_table: the table that the job maintains for other jobs.
-        since_ms: when the newest transition was made; None if it was not read.
-    """
+    """A stored job."""
 
     id: str
     name: str
     state: JobState
     desired_state: DesiredState
-    plan: bytes
-    sql: str
+    plan: bytes  # bytes of `service.jobs.store.plan_codec`
+    sql: str  # the script with inline secrets replaced by references
     warnings: tuple[str, ...]
-    reason: str
+    reason: str  # one sentence on why the job is in its state
     error: JobError | None
-    crashes: int
-    restarts: int
-    events_offset: int
+    crashes: int  # crashed runners since the last healthy minute
+    restarts: int  # runners started after the first one
+    events_offset: int  # bytes of `events.jsonl` that are already in the store
     remove_output: bool
     created_at_ms: int
     updated_at_ms: int
-    shared_table: str | None = None
-    since_ms: int | None = None
+    shared_table: str | None = None  # the table that the job maintains for other jobs
+    since_ms: int | None = None  # when the newest transition was made; None if it was not read
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
@@ -216,14 +205,7 @@ def new_job_id(now_ms: int | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A submission before it is stored.
-
-    Attributes:
-        request_digest: SHA-256 of the request, to detect another request under the same key.
-        attached: the jobs whose shared tables it reads.
-        secrets: inline secrets; None without any, or if the job's directory suffices.
-        has_own_name: its name must be unique among jobs that can run; False for a preview.
-    """
+    """A submission before it is stored."""
 
     id: str
     name: str
@@ -231,26 +213,23 @@ class NewJob:
     sql: str
     warnings: tuple[str, ...]
     idempotency_key: str | None
-    request_digest: str
+    request_digest: str  # SHA-256 of the request, to detect another request under the same key
     shared_table: str | None = None
-    attached: tuple[str, ...] = ()
+    attached: tuple[str, ...] = ()  # the jobs whose shared tables it reads
+    # inline secrets; None without any, or if the job's directory suffices
     secrets: bytes | None = field(default=None, repr=False)
+    # its name must be unique among jobs that can run; False for a preview
     has_own_name: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """A transition to make, or a note that leaves the state.
-
-    Attributes:
-        reason: the job's new reason; None takes the cause.
-        error: stored with the job; None clears it.
-    """
+    """A transition to make, or a note that leaves the state."""
 
     target: JobState
     cause: str
-    reason: str | None = None
-    error: JobError | None = None
+    reason: str | None = None  # the job's new reason; None takes the cause
+    error: JobError | None = None  # stored with the job; None clears it
     desired: DesiredState | None = None
     at_ms: int | None = None
     is_note: bool = False

@@ -319,16 +319,12 @@ def record_event(
     )
     sequence = done.inserted_primary_key
     if sequence is None or sequence[0] % _FORGET_EVERY == 0:
-        _forget_old_events(connection, job_id)
-
-
-def _forget_old_events(connection: sa.Connection, job_id: str) -> None:
-    kept = sa.select(EVENTS.c.sequence).where(EVENTS.c.job_id == job_id)
-    kept = kept.order_by(EVENTS.c.sequence.desc()).offset(_EVENTS_KEPT).limit(1)
-    last = connection.execute(kept).scalar()
-    if last is not None:
-        old = sa.and_(EVENTS.c.job_id == job_id, EVENTS.c.sequence <= last)
-        connection.execute(sa.delete(EVENTS).where(old))
+        kept = sa.select(EVENTS.c.sequence).where(EVENTS.c.job_id == job_id)
+        kept = kept.order_by(EVENTS.c.sequence.desc()).offset(_EVENTS_KEPT).limit(1)
+        last = connection.execute(kept).scalar()
+        if last is not None:
+            old = sa.and_(EVENTS.c.job_id == job_id, EVENTS.c.sequence <= last)
+            connection.execute(sa.delete(EVENTS).where(old))
 
 
 def update_job(connection: sa.Connection, job_id: str, values: Mapping[str, Any]) -> None:

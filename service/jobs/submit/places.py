@@ -90,18 +90,12 @@ Table = tuple[str, DeltaSink | DeltaTableSource | FileSource]
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """A Delta table, or files, that a script names.
-
-    Attributes:
-        written: the path as in the script.
-        real: the path without links; None in an object store.
-        parts: the path for comparisons.
-    """
+    """A Delta table, or files, that a script names."""
 
     role: str
-    written: str
-    real: Path | None
-    parts: Parts
+    written: str  # the path as in the script
+    real: Path | None  # the path without links; None in an object store
+    parts: Parts  # the path for comparisons
     owner: str
 
     @classmethod

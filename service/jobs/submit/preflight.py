@@ -72,7 +72,11 @@ def preflight(
 
     `pool` lends the connections to Kafka. Raises SluiceError for what is missing or refused.
     """
-    _check_named(plan, settings)
+    check_allowed(plan, settings)
+    check_places(plan, settings)
+    check_nodes(plan, settings, in_store=settings.warehouse is not None)
+    if settings.warehouse is not None:
+        prove_conditional_puts(own_tables(settings.warehouse))
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
         with told_where(plan.sql, *(insert.probe.table for insert in plan.inserts)):
@@ -91,14 +95,6 @@ def preflight(
                 cluster_ids.append(_check_sink(insert, settings, clusters))
         _check_late_records(resolved, settings)
         return _with_clusters(planned, cluster_ids)
-
-
-def _check_named(plan: JoinPlan, settings: Settings) -> None:
-    check_allowed(plan, settings)
-    check_places(plan, settings)
-    check_nodes(plan, settings, in_store=settings.warehouse is not None)
-    if settings.warehouse is not None:
-        prove_conditional_puts(own_tables(settings.warehouse))
 
 
 def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) -> JoinPlan:

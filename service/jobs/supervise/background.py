@@ -37,18 +37,12 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class WorkKind:
-    """A kind of background work.
-
-    Attributes:
-        failed: prefix of the reason that a job shows.
-        at_once: jobs at the same time.
-        doubled: how often the first wait is doubled already.
-    """
+    """A kind of background work."""
 
     name: str
-    failed: str
-    at_once: int
-    doubled: int = 0
+    failed: str  # prefix of the reason that a job shows
+    at_once: int  # jobs at the same time
+    doubled: int = 0  # how often the first wait is doubled already
 
 
 class Attempts:

@@ -145,8 +145,18 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "FOR SYSTEM_TIME AS OF s.ts ON s.id = d.id;",
         "LATERAL TABLE(d(s.proctime))": "INSERT INTO o SELECT s.id FROM s, LATERAL TABLE(d(s.p)) "
         "AS d WHERE s.id = d.id;",
+        "LATERAL SNAPSHOT(input => TABLE d)": "INSERT INTO o SELECT s.id FROM s JOIN LATERAL "
+        "SNAPSHOT(input => TABLE d) AS x ON s.id = x.id;",
+        "LATERAL TABLE(SNAPSHOT(…, on_time => …, state_ttl => …))": "CREATE TABLE e (id BIGINT, at "
+        "TIMESTAMP(3), WATERMARK FOR at AS at) WITH ('connector' = 'kafka', 'topic' = 'e', "
+        "'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'); INSERT INTO o SELECT s.id "
+        "FROM s JOIN LATERAL TABLE(SNAPSHOT(input => TABLE e, on_time => DESCRIPTOR(at), "
+        "state_ttl => INTERVAL '1' DAY)) AS x ON s.id = x.id;",
         "a view as dimension": "CREATE VIEW v AS SELECT id FROM d WHERE name <> 'x'; INSERT INTO o "
         "SELECT s.id FROM s JOIN v FOR SYSTEM_TIME AS OF s.p ON s.id = v.id;",
+        "a view of the newest rows (ROW_NUMBER() … = 1)": "CREATE VIEW v AS SELECT id FROM (SELECT "
+        "id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY at DESC) AS n FROM d) WHERE n = 1; INSERT "
+        "INTO o SELECT s.id FROM s JOIN v FOR SYSTEM_TIME AS OF s.p ON s.id = v.id;",
         "CROSS JOIN UNNEST(array)": "INSERT INTO o SELECT s.id FROM s CROSS JOIN UNNEST(tags) AS t "
         "(tag) WHERE tag <> 'x';",
         "LEFT JOIN UNNEST(array) … ON TRUE": "INSERT INTO o SELECT s.id FROM s LEFT JOIN "

@@ -31,8 +31,10 @@ from service.sql.grammar.expression_nodes import (
     LiteralKind,
     Node,
     Reference,
+    RowNumberNode,
     TypeNode,
 )
+from service.sql.grammar.expression_parser import rank_refused
 from service.sql.grammar.type_rules import (
     BIGINT,
     BOOLEAN,
@@ -73,6 +75,8 @@ class ExpressionPlanner(TypedValues):
             return self._case(node)
         if isinstance(node, AggregateNode):
             return self.aggregate(node)
+        if isinstance(node, RowNumberNode):
+            raise rank_refused(self._script, "ROW_NUMBER", node.at)
         return self._operation(node)
 
     def _reference(self, node: Reference) -> Typed:

@@ -113,4 +113,14 @@ class AggregateNode:
     depth: int
 
 
-Node = Reference | Literal | FunctionCall | CastNode | CaseNode | AggregateNode
+@dataclass(frozen=True, slots=True)
+class RowNumberNode:
+    """`ROW_NUMBER() OVER (PARTITION BY … ORDER BY …)`; `order` has True for DESC."""
+
+    partition: tuple[Node, ...]
+    order: tuple[tuple[Node, bool], ...]
+    at: int
+    depth: int
+
+
+Node = Reference | Literal | FunctionCall | CastNode | CaseNode | AggregateNode | RowNumberNode

@@ -13,12 +13,13 @@ from service.sql.grammar.expression_nodes import (
     Name,
     Node,
     Reference,
+    RowNumberNode,
 )
 from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
 from service.sql.grammar.special_forms import SPECIAL_FORMS, SpecialForms, is_json
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH
 from service.sql.text.dialect import MAX_DEPTH, SqlTokenKind
-from service.sql.text.script import OUTSIDE
+from service.sql.text.script import OUTSIDE, Script, SqlError
 
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "LISTAGG", "FIRST_VALUE", "LAST_VALUE")
 _FORM = "Write COUNT(*), COUNT(DISTINCT x), SUM(x) FILTER (WHERE y > 0) or LISTAGG(x, ', ')."
@@ -79,19 +80,48 @@ def refuse_over(cursor: TokenCursor, name: str, at: int) -> None:
     if not cursor.at_words("OVER"):
         return
     if name in _RANKS:
-        raise cursor.script.error(
-            at,
-            f"{name}() OVER (…) keeps rows of every key, to number them",
-            hint=f"{OUTSIDE} "
-            "For the newest row of each key write to an upsert-kafka table with that PRIMARY "
-            "KEY; for the greatest value of a window take MAX(x) in FROM TABLE(TUMBLE(TABLE t, "
-            "DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end.",
-        )
+        raise rank_refused(cursor.script, name, at)
     raise cursor.script.error(
         at,
         f"{name[:100]}(…) OVER (…) keeps the rows before each one",
         hint=f"{OUTSIDE} {_OVER_FORM}",
     )
+
+
+def rank_refused(script: Script, name: str, at: int) -> SqlError:
+    return script.error(
+        at,
+        f"{name}() OVER (…) keeps rows of every key, to number them",
+        hint=f"{OUTSIDE} "
+        "For the newest row of each key write to an upsert-kafka table with that PRIMARY "
+        "KEY; for the greatest value of a window take MAX(x) in FROM TABLE(TUMBLE(TABLE t, "
+        "DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end.",
+    )
+
+
+def read_row_number(cursor: TokenCursor, parse: Callable[[], Node], at: int) -> RowNumberNode:
+    """Read `OVER (PARTITION BY … ORDER BY …)` behind ROW_NUMBER()."""
+    form = "Write ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts DESC)."
+    cursor.expect_words("OVER", hint=form)
+    cursor.expect_symbol("(", hint=form)
+    partition: list[Node] = []
+    if cursor.accept_words("PARTITION", "BY"):
+        partition.append(parse())
+        while cursor.accept_symbol(","):
+            partition.append(parse())
+    order: list[tuple[Node, bool]] = []
+    cursor.expect_words("ORDER", "BY", hint=form)
+    while not order or cursor.accept_symbol(","):
+        part = parse()
+        descending = cursor.accept_words("DESC")
+        if not descending:
+            cursor.accept_words("ASC")
+        if cursor.accept_words("NULLS") and not cursor.accept_words("FIRST"):
+            cursor.expect_words("LAST", hint="Write NULLS FIRST or NULLS LAST.")
+        order.append((part, descending))
+    cursor.expect_symbol(")", hint=form)
+    depth = depth_over(cursor, (*partition, *(part for part, _ in order)), at)
+    return RowNumberNode(tuple(partition), tuple(order), at, depth)
 
 
 _PATTERNS = {
@@ -363,6 +393,8 @@ class ExpressionParser:
             depth = depth_over(cursor, used, at)
             return AggregateNode(word, parts.arguments, parts.distinct, parts.where, at, depth)
         if cursor.accept_symbol(")"):
+            if word == "ROW_NUMBER":
+                return read_row_number(cursor, self.parse, at)
             refuse_over(cursor, word, at)
             return self._operation(word, (), at)
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):

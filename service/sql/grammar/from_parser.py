@@ -1,6 +1,7 @@
 """FROM: the first table, its window function, and the joins."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from joins.plan.plan import JoinType
 from service.sql.grammar.cursor import TokenCursor
@@ -19,13 +20,14 @@ from service.sql.grammar.syntax import (
     OptionNode,
     Relation,
     Select,
+    SnapshotNode,
     Star,
     TemporalJoinClause,
     UnnestClause,
     WindowNode,
 )
 from service.sql.grammar.window_parser import WINDOWS, read_window
-from service.sql.text.script import OUTSIDE
+from service.sql.text.script import OUTSIDE, Edit, suggestion
 
 NO_ALIAS = (
     *("HAVING", "WINDOW", "ORDER", "OFFSET", "FETCH", "UNION", "INTERSECT", "EXCEPT", "MINUS"),
@@ -39,6 +41,12 @@ NAMELESS = ""
 """The alias of what has none: nothing can name it."""
 _QUERY_FORM = "Write FROM table, or FROM (SELECT … FROM table) AS name."
 _LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
+_SNAPSHOT_FORM = "Write JOIN LATERAL SNAPSHOT(input => TABLE dimension) AS d ON probe.k = d.k."
+_SNAPSHOT_ARGUMENTS = (
+    *("input", "on_time", "load_completed_time", "load_completed_idle_timeout", "state_ttl"),
+    "load_completed_condition",
+)
+"""Arguments of SNAPSHOT in Flink's order; the last is of its first versions, by name alone."""
 _UNNEST_FORM = "Write CROSS JOIN UNNEST(probe.items) AS item (name), with a column for each field."
 _OTHER_JOINS = {
     "RIGHT": "Put the stream first and write LEFT JOIN; rows of a table alone have no record.",
@@ -60,6 +68,7 @@ class FromParser:
 
     def first(self) -> tuple[Relation, WindowNode | None]:
         cursor = self._cursor
+        self._refuse_bare_snapshot("FROM")
         is_window = cursor.token.text.upper() in WINDOWS and cursor.ahead(1).text == "("
         if cursor.at_words("TABLE") or is_window:
             return self._window()
@@ -187,19 +196,19 @@ class FromParser:
                 "a comma join keeps the rows of both sides, except LATERAL TABLE(…) and UNNEST(…)",
                 hint=f"{OUTSIDE} {JOIN_FORM}",
             )
-        relation, time = self._lateral()
-        return TemporalJoinClause(relation, JoinType.INNER, time, None, at)
+        return self._lateral(JoinType.INNER, at)
 
     def _join(self, join_type: JoinType, at: int) -> JoinNode:
         cursor = self._cursor
         if cursor.at_words("UNNEST"):
             return self._unnest(join_type, at)
         if cursor.at_words("LATERAL"):
-            relation, time = self._lateral()
+            clause = self._lateral(join_type, at)
             condition = self._condition()
             if join_type is JoinType.INNER and _is_true(condition):
-                return TemporalJoinClause(relation, join_type, time, None, at)
-            return TemporalJoinClause(relation, join_type, time, condition, at)
+                return clause
+            return replace(clause, condition=condition)
+        self._refuse_bare_snapshot("JOIN")
         self._refuse_join_of_streams()
         table = cursor.table_name("a table name")
         options = cursor.hint()
@@ -259,8 +268,8 @@ class FromParser:
             raise cursor.unexpected("ON TRUE", hint="Write LEFT JOIN UNNEST(…) AS t (c) ON TRUE.")
         return UnnestClause(value, alias, columns, join_type, at)
 
-    def _lateral(self) -> tuple[Relation, Reference | None]:
-        """LATERAL TABLE(dimension(time)) [AS alias]: a temporal table function."""
+    def _lateral(self, join_type: JoinType, at: int) -> TemporalJoinClause:
+        """LATERAL TABLE(dimension(time)) or LATERAL SNAPSHOT(…) with its alias, without ON."""
         cursor = self._cursor
         cursor.advance()
         if cursor.at_symbol("("):
@@ -270,15 +279,107 @@ class FromParser:
                 hint=f"{OUTSIDE} Join a table with a PRIMARY KEY: "
                 + _LATERAL_FORM.removeprefix("Write "),
             )
+        if cursor.at_words("SNAPSHOT"):
+            snapshot_of, snapshot = self._snapshot()
+            return TemporalJoinClause(
+                self._aliased(snapshot_of), join_type, None, None, at, snapshot
+            )
         cursor.expect_words("TABLE", hint=_LATERAL_FORM)
         cursor.expect_symbol("(", hint=_LATERAL_FORM)
+        if cursor.at_words("SNAPSHOT"):
+            snapshot_of, snapshot = self._snapshot()
+            cursor.expect_symbol(")", hint="Close TABLE( with a second parenthesis.")
+            return TemporalJoinClause(
+                self._aliased(snapshot_of), join_type, None, None, at, snapshot
+            )
         table = cursor.table_name("a table name", hint=_LATERAL_FORM)
         options = cursor.hint()
         cursor.expect_symbol("(", hint=_LATERAL_FORM)
         time = self._time(f"{table.text}(…)")
         cursor.expect_symbol(")", hint=_LATERAL_FORM)
         cursor.expect_symbol(")", hint=_LATERAL_FORM)
-        return self._relation(table, options), time
+        return TemporalJoinClause(self._relation(table, options), join_type, time, None, at)
+
+    def _aliased(self, relation: Relation) -> Relation:
+        relation = replace(relation, alias=self._alias(relation.alias))
+        return self._with_columns(relation) if self._cursor.at_symbol("(") else relation
+
+    def _snapshot(self) -> tuple[Relation, SnapshotNode]:
+        """`SNAPSHOT(input => TABLE t, on_time => DESCRIPTOR(c), name => constant, …)`."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        cursor.expect_symbol("(", hint=_SNAPSHOT_FORM)
+        relation: Relation | None = None
+        on_time: Name | None = None
+        arguments: dict[str, Node] = {}
+        names: list[str] = []
+        named = False
+        while not names or cursor.accept_symbol(","):
+            named = named or cursor.ahead(1).text == "=>"
+            name_at, name = cursor.at, self._snapshot_argument(names, named=named)
+            if name in names:
+                raise cursor.script.error(
+                    name_at, f"argument {name} of SNAPSHOT is given twice", hint="Remove one."
+                )
+            names.append(name)
+            if name == "input":
+                relation = self._snapshot_input()
+            elif name == "on_time":
+                cursor.expect_words("DESCRIPTOR", hint="Write on_time => DESCRIPTOR(column).")
+                (on_time, *more) = cursor.names("on_time => DESCRIPTOR")
+                if more:
+                    raise cursor.script.error(
+                        more[0].at, "on_time names two columns", hint="Name the time column alone."
+                    )
+            else:
+                arguments[name] = self._expressions.parse()
+        cursor.expect_symbol(")", hint=_SNAPSHOT_FORM)
+        if relation is None:
+            raise cursor.script.error(at, "SNAPSHOT has no input", hint=_SNAPSHOT_FORM)
+        return relation, SnapshotNode(on_time, arguments, at)
+
+    def _snapshot_argument(self, before: list[str], *, named: bool) -> str:
+        """The name of the next argument, written in front of it or by its position."""
+        cursor = self._cursor
+        if cursor.ahead(1).text != "=>":
+            if not named and len(before) + 1 < len(_SNAPSHOT_ARGUMENTS):
+                return _SNAPSHOT_ARGUMENTS[len(before)]
+            what = "an argument without a name" if named else "too many arguments"
+            raise cursor.script.error(cursor.at, f"SNAPSHOT has {what}", hint=_SNAPSHOT_FORM)
+        name = cursor.token.text.lower()
+        if name not in _SNAPSHOT_ARGUMENTS:
+            otherwise = "Arguments are " + ", ".join(_SNAPSHOT_ARGUMENTS) + "."
+            raise cursor.script.error(
+                cursor.at,
+                f'SNAPSHOT has no argument "{name[:40]}"',
+                hint=suggestion(name[:40], _SNAPSHOT_ARGUMENTS, otherwise),
+            )
+        cursor.advance()
+        cursor.advance()
+        return name
+
+    def _snapshot_input(self) -> Relation:
+        cursor = self._cursor
+        if not cursor.at_symbol("("):
+            cursor.expect_words("TABLE", hint=_SNAPSHOT_FORM)
+        if cursor.at_symbol("("):
+            return self.subquery()
+        table = cursor.table_name("a table name", hint=_SNAPSHOT_FORM)
+        return Relation(table, table, cursor.hint())
+
+    def _refuse_bare_snapshot(self, behind: str) -> None:
+        cursor = self._cursor
+        wrapped = 2 if cursor.at_words("TABLE") and cursor.ahead(1).text == "(" else 0
+        word, then = cursor.ahead(wrapped), cursor.ahead(wrapped + 1)
+        if word.text.upper() == "SNAPSHOT" and then.text == "(":
+            raise cursor.script.error(
+                cursor.at,
+                "SNAPSHOT is a table function of a join and stands behind LATERAL",
+                hint=_SNAPSHOT_FORM,
+                edit=Edit(cursor.at, cursor.at, "LATERAL ", sure=False)
+                if behind == "JOIN"
+                else None,
+            )
 
     def _system_time(self, table: Name) -> Reference | None:
         cursor = self._cursor

@@ -36,6 +36,9 @@ _LISTS = ("TABLES", "VIEWS", "FUNCTIONS", "JOBS")
 _SHOWN = (*_LISTS, "CREATE TABLE name", "CREATE VIEW name")
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
+_BEGINNINGS = ("CREATE", "INSERT", "EXECUTE", "SET", "DROP")
+"""Words in front of which a missing ";" is put, because only a statement begins with them."""
+
 
 class QuestionParser:
     """Reads a question from a cursor; `job` reads what EXPLAIN explains."""
@@ -267,7 +270,10 @@ class _StatementParser:
                 continue
             statements.append(self._statement())
             if not cursor.at_end() and not cursor.at_symbol(";"):
-                raise cursor.unexpected('";" or the end', hint='Separate statements by ";".')
+                fault = cursor.unexpected('";" or the end', hint='Separate statements by ";".')
+                if any(map(cursor.at_words, _BEGINNINGS)):
+                    fault.edit = Edit(cursor.end_of_last, cursor.end_of_last, ";")
+                raise fault
         return tuple(statements)
 
     def _statement(self) -> Statement:

@@ -170,11 +170,23 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotNode:
+    """`LATERAL SNAPSHOT(input => TABLE t, …)` of Flink 2.4, without its table.
+
+    `arguments` has the constant arguments under their names in lower case.
+    """
+
+    on_time: Name | None
+    arguments: dict[str, Node]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
-    `time` is None for PROCTIME(). `condition` is None after a comma and with ON TRUE: it is in
-    WHERE.
+    `time` is None for PROCTIME() and for LATERAL SNAPSHOT. `condition` is None after a comma and
+    with ON TRUE: it is in WHERE.
     """
 
     relation: Relation
@@ -182,13 +194,14 @@ class TemporalJoinClause:
     time: Reference | None
     condition: Node | None
     at: int
+    snapshot: SnapshotNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UnnestClause:
     """`CROSS JOIN UNNEST(value) AS alias (columns)`, or LEFT JOIN … ON TRUE.
 
-    Without `columns`, the names are a ROW's fields, or EXPR$0.
+    Without `columns`, the names are a ROW's fields, or that of the alias, or EXPR$0.
     """
 
     value: Node

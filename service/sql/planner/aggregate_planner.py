@@ -125,7 +125,9 @@ class GroupedPlanner(ExpressionPlanner):
         raise self._script.error(
             node.at,
             f'column "{name}" is neither in GROUP BY nor in an aggregate',
-            hint=f"Add it to GROUP BY, or take MAX({name}) or COUNT({name}).",
+            hint=f"Leave {name} out: it is computed of a row and of the bounds of its window."
+            if is_of_window(typed.expression)
+            else f"Add it to GROUP BY, or take MAX({name}) or COUNT({name}).",
         )
 
     def _of_window(self, node: FunctionCall, part: str) -> Typed:

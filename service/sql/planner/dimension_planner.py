@@ -60,7 +60,7 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
 
     A table with WATERMARK then keeps versions. `name` is its position in the join.
     """
-    source = _source(context, table, name)
+    source = _source(context, table, name, is_versioned=is_versioned)
     fields = (*table.fields, *(Field(each.name, each.type) for each in table.metadata_fields))
     dimension = Dimension(
         table.name,
@@ -88,7 +88,7 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     return replace(dimension, watermark=watermark)
 
 
-def _source(context: Context, table: Table, name: Name) -> DimensionSource:
+def _source(context: Context, table: Table, name: Name, *, is_versioned: bool) -> DimensionSource:
     script = context.script
     if table.shared is not None:
         return table.shared  # checked when it was declared
@@ -110,11 +110,11 @@ def _source(context: Context, table: Table, name: Name) -> DimensionSource:
     )
     if home is Home.DELTA:
         _check_types_of_delta(script, table)
-    elif home is Home.FILES and table.watermark is not None:
+    elif home is Home.FILES and is_versioned and table.watermark is not None:
         raise script.error(
             name.at,
             f'table "{table.name}" has WATERMARK FOR, but files keep no versions of a row',
-            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time.",
+            hint="Remove WATERMARK FOR, or join with FOR SYSTEM_TIME AS OF a processing time.",
         )
     for column in table.metadata_fields:
         if column.key not in _TIMES:

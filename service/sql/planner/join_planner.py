@@ -4,7 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, Unnest
-from joins.plan.types import Column, Expression, Member, SqlType, TypeName, columns_of
+from joins.plan.types import (
+    Cast,
+    Column,
+    Expression,
+    Member,
+    ProcTime,
+    SqlType,
+    TypeName,
+    columns_of,
+    nodes,
+)
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
 from service.sql.expressions.scope import (
@@ -14,15 +24,18 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
+from service.sql.expressions.time_arithmetic import interval_of
 from service.sql.grammar.expression_nodes import (
     AggregateNode,
     CaseNode,
     CastNode,
     FunctionCall,
+    Literal,
+    LiteralKind,
     Node,
     Reference,
 )
-from service.sql.grammar.syntax import TemporalJoinClause, UnnestClause
+from service.sql.grammar.syntax import SnapshotNode, TemporalJoinClause, UnnestClause
 from service.sql.grammar.type_rules import (
     APPROXIMATE,
     INSTANTS,
@@ -34,7 +47,7 @@ from service.sql.grammar.type_rules import (
     is_lossless,
     type_text,
 )
-from service.sql.text.script import Script, SqlError
+from service.sql.text.script import Script, SqlError, suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,7 @@ class UnnestPlanner:
         is_scalar = len(value.type.members) == 1 and members == value.type.members
         columns = []
         for at, member in enumerate(members):
-            name = f"EXPR${at}" if is_scalar else member.name
+            name = (node.alias.text or f"EXPR${at}") if is_scalar else member.name
             if node.columns is not None:
                 name = node.columns[at].text
             nullable = outer or member.nullable
@@ -136,6 +149,8 @@ class JoinPlanner:
             else:
                 rest.append(planner.condition(part, "an ON condition"))
         if not keys:
+            keys, rest = self._other_keys(planner, conditions, rest)
+        if not keys:
             raise self._no_key(node)
         rest += filters
         condition = planner.conjunction("AND", rest, node.at).expression if rest else None
@@ -157,7 +172,46 @@ class JoinPlanner:
             f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
         )
 
-    def _key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
+    def _other_keys(
+        self, planner: ExpressionPlanner, conditions: Sequence[Node], rest: list[Typed]
+    ) -> tuple[list[KeyPair], list[Typed]]:
+        """Keys of a join without a bare equality, and the conditions that each match must meet.
+
+        A constant is the key of every record. A CAST of an integer column is a condition, and the
+        only value of the column that can meet it is the key.
+        """
+        keys = [self._key(planner, part, constant=True) for part in conditions]
+        if any(keys):
+            pairs = zip(keys, rest, strict=True)
+            return [k for k in keys if k is not None], [c for k, c in pairs if k is None]
+        casts = (self._uncast_key(planner, part) for part in conditions)
+        return [key for key in casts if key is not None], rest
+
+    def _uncast_key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
+        if not isinstance(node, FunctionCall) or node.name != "=":
+            return None
+        for own, other in (node.arguments, node.arguments[::-1]):
+            cast, probe = planner.plan(own).expression, planner.plan(other)
+            if not isinstance(cast, Cast) or not isinstance(cast.operand, Column):
+                continue
+            of_own = cast.operand.relation == self.dimension.source
+            used = set(relations_of(probe.expression))
+            if not of_own or cast.operand.type.name not in INTEGERS:
+                continue
+            if not used or self.dimension.source in used:
+                continue
+            column = ScopeColumn(cast.operand.name, cast.operand.type, nullable=True)
+            if cast.type == STRING and probe.type == STRING:
+                value = planner.cast(probe, column.type, safe=True)
+                return KeyPair(value.expression, column.name)
+            if is_lossless(column.type, cast.type) and _is_exact(probe.type):
+                return self._pair(planner, probe, column, null_safe=False)
+        return None
+
+    def _key(
+        self, planner: ExpressionPlanner, node: Node, *, constant: bool = False
+    ) -> KeyPair | None:
+        """The key of an equality with earlier relations, or with a `constant`."""
         if not isinstance(node, FunctionCall) or node.name not in _KEY_OPERATORS:
             return None
         for own, other in (node.arguments, node.arguments[::-1]):
@@ -166,8 +220,9 @@ class JoinPlanner:
                 continue
             probe = planner.plan(other)
             used = set(relations_of(probe.expression))
-            if used and self.dimension.source not in used:
-                return self._pair(planner, probe, column, null_safe=node.name == _NULL_SAFE)
+            if probe.is_bare_null or bool(used) == constant or self.dimension.source in used:
+                continue
+            return self._pair(planner, probe, column, null_safe=node.name == _NULL_SAFE)
         return None
 
     def _own_column(self, node: Node) -> ScopeColumn | None:
@@ -242,6 +297,103 @@ def system_time(scope: NameScope, node: TemporalJoinClause) -> Column | None:
         hint=f"Declare in the probe WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND, or "
         f"proctime AS PROCTIME() for the newest rows, and write {probe.alias}.column.",
     )
+
+
+SNAPSHOT_ARGUMENTS = {
+    "on_time": "a change counts once it is committed, in the order of its source",
+    "load_completed_condition": "the join begins when the source has proved its table complete",
+    "load_completed_time": "the join begins when the source has proved its table complete",
+    "load_completed_idle_timeout": "a source that is silent or slow does not begin the join, only "
+    "the proof that its table is complete does",
+    "state_ttl": "no row of a dimension is removed by its age",
+}
+"""Arguments of Flink's SNAPSHOT: what is there instead."""
+_LOAD_CONDITIONS = {
+    "compile_time": False,
+    "on_compile_time": False,
+    "user_time": True,
+    "on_time": True,
+}
+"""Values of load_completed_condition: whether load_completed_time stands beside it."""
+
+
+def snapshot_warnings(
+    script: Script, dimension: ScopeRelation, node: SnapshotNode
+) -> tuple[str, ...]:
+    """One warning for each argument; what Flink refuses is refused."""
+    if node.on_time is not None:
+        _check_on_time(script, dimension, node)
+    for name, value in node.arguments.items():
+        if name in ("load_completed_idle_timeout", "state_ttl"):
+            _check_interval(script, name, value)
+        elif name == "load_completed_time":
+            _check_load_time(script, value)
+        else:
+            _check_load_condition(script, node, value)
+    names = (*(["on_time"] if node.on_time is not None else []), *node.arguments)
+    return tuple(
+        f'Argument {name} of SNAPSHOT over "{dimension.table}" has no effect: '
+        f"{SNAPSHOT_ARGUMENTS[name]}."
+        for name in names
+    )
+
+
+def _check_on_time(script: Script, dimension: ScopeRelation, node: SnapshotNode) -> None:
+    assert node.on_time is not None, "the argument is there"
+    name, known = node.on_time.text, [column.name for column in dimension.columns]
+    column = dimension.column(name)
+    if column is None:
+        raise script.error(
+            node.on_time.at,
+            f'on_time of SNAPSHOT names "{name}", which is no column of "{dimension.table}"',
+            hint=suggestion(name, known, "Columns are " + ", ".join(known[:30]) + "."),
+        )
+    if column.time is not TimeAttribute.EVENT:
+        raise script.error(
+            node.on_time.at,
+            f'on_time of SNAPSHOT names "{name}", which is not the rowtime of "{dimension.table}"',
+            hint=f"Declare WATERMARK FOR {name} in its CREATE TABLE, or leave on_time out.",
+        )
+
+
+def _check_interval(script: Script, name: str, value: Node) -> None:
+    interval = interval_of(value)
+    if interval is None or interval.kind is LiteralKind.INTERVAL_MONTHS or interval.size < 0:
+        raise script.error(
+            value.at,
+            f"{name} of SNAPSHOT is not a constant INTERVAL of days, hours, minutes or seconds "
+            "from zero on",
+            hint=f"Write {name} => INTERVAL '10' MINUTE, or leave it out.",
+        )
+
+
+def _check_load_time(script: Script, value: Node) -> None:
+    hint = "Write load_completed_time => CAST(TIMESTAMP '2026-07-01 00:00:00' AS TIMESTAMP_LTZ(3))."
+    fault = "load_completed_time of SNAPSHOT is not a constant TIMESTAMP_LTZ(3)"
+    if next(_references(value), None) is not None:
+        raise script.error(value.at, fault, hint=hint)
+    typed = ExpressionPlanner(NameScope(script, ())).plan(value)
+    is_moving = any(isinstance(part, ProcTime) for part in nodes(typed.expression))
+    if typed.type.name not in INSTANTS or typed.is_bare_null or is_moving:
+        raise script.error(value.at, fault, hint=hint)
+
+
+def _check_load_condition(script: Script, node: SnapshotNode, value: Node) -> None:
+    known = isinstance(value, Literal) and value.kind is LiteralKind.STRING
+    needs_time = _LOAD_CONDITIONS.get(value.text) if isinstance(value, Literal) and known else None
+    if needs_time is None:
+        raise script.error(
+            value.at,
+            "load_completed_condition of SNAPSHOT is neither 'compile_time' nor 'user_time'",
+            hint="Leave it out.",
+        )
+    if needs_time != ("load_completed_time" in node.arguments):
+        raise script.error(
+            value.at,
+            "load_completed_condition of SNAPSHOT does not go with "
+            f"{'no ' * needs_time}load_completed_time",
+            hint="Leave load_completed_condition out.",
+        )
 
 
 def is_key(scope: NameScope, node: Node) -> bool:

@@ -19,7 +19,7 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.session import OpenScript, ScriptSession, open_script
 from service.sql.stored import CatalogEntry
-from service.sql.text.script import Script, SqlError, not_too_deep
+from service.sql.text.script import OUTSIDE, Script, SqlError, not_too_deep
 
 _AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
 """Statements that leave alone what an INSERT before them means."""
@@ -116,7 +116,7 @@ def _unanswered(session: ScriptSession, statement: Question | StopJob) -> str:
         raise script.error(
             statement.at,
             "STOP JOB is not allowed in the script of a job",
-            hint="Send it to POST /v1/statements, or use `sluice jobs stop`.",
+            hint=f"{OUTSIDE} Send it to POST /v1/statements, or use `sluice jobs stop`.",
         )
     if isinstance(statement, Explain):
         JobPlanner(session).plan(statement.statement)

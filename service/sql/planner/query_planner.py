@@ -14,7 +14,8 @@ from service.sql.expressions.scope import (
     ScopeRelation,
     Typed,
 )
-from service.sql.grammar.expression_nodes import Name, Node, Reference
+from service.sql.grammar.expression_nodes import Name, Node, Reference, RowNumberNode
+from service.sql.grammar.expression_parser import rank_refused
 from service.sql.grammar.query_parser import QUERY_HINTS
 from service.sql.grammar.syntax import (
     CreateView,
@@ -41,7 +42,17 @@ from service.sql.planner.join_planner import (
     conjuncts,
     is_key,
     is_own_clock,
+    snapshot_warnings,
     system_time,
+)
+from service.sql.planner.newest_rows import (
+    KeyedView,
+    Rank,
+    check_time,
+    newest_rows,
+    newest_rows_text,
+    number_of_a_row,
+    rank_of,
 )
 from service.sql.planner.relations import (
     MAX_DIMENSIONS,
@@ -114,6 +125,7 @@ class _DimensionSide:
     table: Table
     relation: ScopeRelation
     filters: tuple[Typed, ...] = ()
+    newest: KeyedView | None = None
 
 
 @dataclass(slots=True)
@@ -137,6 +149,7 @@ class QueryPlanner:
     joins: list[DimensionJoin] = field(default_factory=list)
     unnests: list[Unnest] = field(default_factory=list)
     filters: list[Typed] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     windows: WindowStage = field(init=False)
     unions: Unions = field(default_factory=Unions)
@@ -209,8 +222,14 @@ class QueryPlanner:
         self.filters += [condition for condition in conditions if not self.windows.takes(condition)]
         self.warnings += [_hint_text(node) for node in select.hints]
 
+        def number(node: RowNumberNode) -> Typed:
+            if self.of_job or select.group_by is not None or self.windows.is_used:
+                raise rank_refused(self.script, "ROW_NUMBER", node.at)
+            self.ranks.append(rank_of(scope, node, self.filters))
+            return number_of_a_row(node)
+
         def selected(planner: ExpressionPlanner) -> list[ScopeColumn]:
-            return list(selected_columns(scope, planner, select))
+            return list(selected_columns(scope, planner, select, number))
 
         if select.group_by is None:
             columns = selected(planner)
@@ -305,7 +324,11 @@ class QueryPlanner:
         self.windows.refuse_join(node.at)
         self._check_alias(scope, node.relation.alias)
         side = self._dimension_side(node.relation)
+        if node.snapshot is not None:
+            self.warnings += snapshot_warnings(self.script, side.relation, node.snapshot)
         time = None if is_own_clock(scope, side.relation, node) else system_time(scope, node)
+        if side.newest is not None:
+            check_time(self.script, node, side.newest, time)
         side = replace(side, relation=_without_time(side.relation))
         joined = NameScope(self.script, (*scope.relations, side.relation))
         if node.condition is not None:
@@ -380,9 +403,19 @@ class QueryPlanner:
                 hint=f"{OUTSIDE} "
                 "Join the tables of the view one after the other, or make the view the probe.",
             )
-        base = inner.base
+        base, table, filters = inner.base, inner.base.table, tuple(inner.filters)
+        newest = None
+        if len(inner.ranks) > 1:
+            raise rank_refused(self.script, "ROW_NUMBER", inner.ranks[1].at)
+        if inner.ranks:
+            newest = newest_rows(
+                self.script, view.name, inner.ranks[0], table, columns, inner.filters
+            )
+            table, filters, columns = newest.table, newest.filters, list(newest.columns)
+            if newest.time is not None:
+                self.warnings.append(newest_rows_text(view.name, newest))
         relation = ScopeRelation(node.alias.text, view.name.text, tuple(columns), base.alias)
-        return _DimensionSide(base.table, relation, tuple(inner.filters))
+        return _DimensionSide(table, relation, filters, newest)
 
     def _with_key(self, table: Table, join: DimensionJoin) -> Table:
         keyed = with_compared_key(table, join)
@@ -405,7 +438,14 @@ class QueryPlanner:
                 "a statement joins by event time or by processing time, not by both",
                 hint="Use one time in every FOR SYSTEM_TIME AS OF, or split the job in two.",
             )
-        if self.dimensions.setdefault(table.name, dimension) != dimension:
+        before = self.dimensions.setdefault(table.name, dimension)
+        if before.primary_key != dimension.primary_key:
+            raise self.script.error(
+                name.at,
+                f'table "{table.name}" is joined twice with different keys',
+                hint="Declare the table twice, under two names, and join each once.",
+            )
+        if before != dimension:
             raise self.script.error(
                 name.at,
                 f'table "{table.name}" is joined twice with different OPTIONS',

@@ -1,6 +1,6 @@
 """Relations of a query: tables, views and unions, and their columns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -9,7 +9,13 @@ from joins.plan.types import TypeName
 from service.sql.catalog.catalog import Table
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute, Typed
-from service.sql.grammar.expression_nodes import FunctionCall, Name, Node, Reference
+from service.sql.grammar.expression_nodes import (
+    FunctionCall,
+    Name,
+    Node,
+    Reference,
+    RowNumberNode,
+)
 from service.sql.grammar.syntax import CreateView, OptionNode, Select, Star
 from service.sql.grammar.type_rules import TEMPORAL
 from service.sql.text.script import Script
@@ -34,7 +40,10 @@ def named_columns(
 
 
 def selected_columns(
-    scope: NameScope, planner: ExpressionPlanner, select: Select
+    scope: NameScope,
+    planner: ExpressionPlanner,
+    select: Select,
+    number: Callable[[RowNumberNode], Typed],
 ) -> Iterator[ScopeColumn]:
     """The columns of a select list; a column without a name has an empty one."""
     for item in select.items:
@@ -44,7 +53,10 @@ def selected_columns(
                 for column in relation.columns:
                     yield replace(column, value=scope.typed(relation, column, item.at))
             continue
-        typed = planner.plan(item.expression)
+        if isinstance(item.expression, RowNumberNode):
+            typed = number(item.expression)
+        else:
+            typed = planner.plan(item.expression)
         name, time = _name_and_time(scope, item.expression)
         if item.alias is not None:
             name = item.alias.text

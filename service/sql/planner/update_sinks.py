@@ -140,7 +140,7 @@ def _check_key(
             table.at,
             f'the primary key of table "{table.name}" does not identify the updated rows: it lacks '
             f"{what}",
-            hint="Use all keys of GROUP BY and a bound of the window: PRIMARY KEY ({bounds[0]}, "
+            hint=f"Use all keys of GROUP BY and a bound of the window: PRIMARY KEY ({bounds[0]}, "
             "…) NOT ENFORCED.",
         )
     aggregates = {item.name for item in window.aggregates}

@@ -1,9 +1,9 @@
 """What an older version has left on disk goes on under this one, from each phase.
 
-The archive was made by the last version whose modules lay flat (`tests/support/recorded.py`): names
-in plans, checkpoints, stored faults and tables are its names. It lies at another place now, so the
-database is another server to its jobs: a copy that was going on begins again, and a job that has
-joined copies again while it joins.
+The archive was made by the version of 27 November 2026 (`tests/support/recorded.py`), the oldest
+one whose data is read: names in plans, checkpoints, stored faults and tables are its names. It lies
+at another place now, so the database is another server to its jobs: a copy that was going on begins
+again, and a job that has joined copies again while it joins.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ from tests.support.sql import run_sql
 from tests.support.topics import produce
 
 pytestmark = pytest.mark.experiment
-ARCHIVE = Path(__file__).parent / "recorded" / "before_packages.tar.xz"
+ARCHIVE = Path(__file__).parent / "recorded" / "stopped.tar.xz"
 
 
 def of(name: str) -> pytest.MarkDecorator:

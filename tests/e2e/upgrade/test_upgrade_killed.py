@@ -1,8 +1,7 @@
 """Jobs whose runner was killed go on under this version, from each point of a batch.
 
-The archive was made by the last version whose streams were Spark's own, which has kept logs of
-offsets and of commits (`tests/support/recorded_kills.py`). It lies at another place now, so each
-job copies its table again while it joins, as in `test_upgrade_data`.
+The archive was made by the version of 27 November 2026 (`tests/support/recorded_kills.py`). It lies
+at another place now, so each job copies its table again while it joins, as in `test_upgrade_data`.
 """
 
 from pathlib import Path
@@ -39,7 +38,7 @@ from tests.support.sql import run_sql
 from tests.support.topics import produce
 
 pytestmark = pytest.mark.experiment
-ARCHIVE = Path(__file__).parent / "recorded" / "structured_streaming.tar.xz"
+ARCHIVE = Path(__file__).parent / "recorded" / "killed.tar.xz"
 WITH_PIN = (PINNED, UNCOMMITTED, LETTERS, COMMITTED)
 JOINED_BEFORE = {1: "user 1", 2: "changed", 3: "user 3"}
 

@@ -143,7 +143,7 @@ def test_tls_is_spoken_from_the_least_version_on(tmp_path, certificate):
         with socket.create_connection((host, port), 60) as plain, pytest.raises(ssl.SSLError):
             old.wrap_socket(plain, server_hostname=host)
         trusting = ssl.create_default_context(cafile=cert)
-        with httpx.Client(base_url=plane.url, verify=trusting, trust_env=False) as http:
+        with httpx.Client(base_url=plane.url, verify=trusting, trust_env=False, timeout=60) as http:
             assert "max-age" in http.get("/livez").headers["strict-transport-security"]
         with Documents(f"http://{host}:{port}") as client, pytest.raises(ControlPlaneError):
             client.jobs()

@@ -22,7 +22,7 @@ def plane(processes, tmp_path_factory):
 
 @pytest.fixture
 def http(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False) as client:
+    with httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as client:
         yield client
 
 

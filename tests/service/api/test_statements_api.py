@@ -10,7 +10,7 @@ from tests.support.wait import wait_until
 
 @pytest.fixture
 def post(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False) as client:
+    with httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as client:
         yield lambda sql: client.post("/v1/statements", json={"sql": sql})
 
 

@@ -228,6 +228,21 @@ CREATE TABLE s (payload ROW<id BIGINT, ts TIMESTAMP(3)>, tags ARRAY<STRING>, ts 
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
+-- probe_and_build
+CREATE TABLE probe (pk STRING, pv INT, pts TIMESTAMP(3), WATERMARK FOR pts AS pts) WITH (
+    'connector' = 'kafka', 'topic' = 'probe', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE b (bk STRING, bv INT, bts TIMESTAMP(3), WATERMARK FOR bts AS bts) WITH (
+    'connector' = 'kafka', 'topic' = 'b', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json'
+);
+CREATE TABLE sink (pk STRING, pv INT, bk STRING, bv INT) WITH ('connector' = 'blackhole');
+-- rates_history
+CREATE TABLE rates_history (currency STRING, conversion_rate DECIMAL(32, 2), update_time TIMESTAMP(3), came AS PROCTIME(), WATERMARK FOR update_time AS update_time) WITH (
+    'connector' = 'kafka', 'topic' = 'rates', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json'
+);
+CREATE TABLE priced (id BIGINT, rate DECIMAL(32, 2)) WITH ('connector' = 'blackhole');
 -- out_bigint
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
 -- out_bigint_string

@@ -199,3 +199,53 @@ def test_a_value_that_the_column_cannot_have_does_not_meet_its_nulls(tmp_path, p
     found = joined(tmp_path, pair, on, values, (None, None))
     last = len(pair.values)
     assert found == [*((at, None) for at in range(last)), (last, 0), (last, 1)]
+
+
+# ON without a bare equality, a type of the probe and of the column, and what matches
+OTHER_KEYS = {
+    "constant": ("d.x = 3", "BIGINT", "INT", lambda value, row: row == 3),
+    "constant_first": (
+        "3 = d.x AND s.v > 1",
+        "BIGINT",
+        "INT",
+        lambda v, r: r == 3 and (v or 0) > 1,
+    ),
+    "two_constants": ("d.x = 3 AND d.x = 4", "BIGINT", "INT", lambda value, row: False),
+    "constant_text": ("d.x = 'a'", "BIGINT", "STRING", lambda value, row: row == "a"),
+    "text_of_an_integer": (
+        "CAST(d.x AS STRING) = s.v",
+        "STRING",
+        "INT",
+        lambda value, row: row is not None and str(row) == value,
+    ),
+    "wider_integer": (
+        "s.v = CAST(d.x AS BIGINT)",
+        "BIGINT",
+        "INT",
+        lambda v, r: v == r is not None,
+    ),
+    "decimal_of_an_integer": (
+        "s.v = CAST(d.x AS DECIMAL(10, 0))",
+        "DECIMAL(8, 3)",
+        "INT",
+        lambda value, row: row is not None and value == row,
+    ),
+}
+PROBES = {
+    "BIGINT": (3, -1, 2**40, None, 4),
+    "STRING": ("3", " 3", "03", "+3", "3.0", "-1", "", None, "99999999999", "x"),
+    "DECIMAL(8, 3)": (Decimal("3.000"), Decimal("3.500"), Decimal("-1.000"), None),
+}
+ROWS = {"INT": (3, -1, None, 3, 0, 4), "STRING": ("a", "A", None, "a")}
+
+
+@pytest.mark.parametrize(("on", "probe", "column", "matches"), OTHER_KEYS.values(), ids=OTHER_KEYS)
+def test_a_constant_or_a_cast_of_the_column_matches_as_its_condition_does(
+    tmp_path, on, probe, column, matches
+):
+    values, rows = PROBES[probe], ROWS[column]
+    wanted = []
+    for at, value in enumerate(values):
+        mine = [(at, id_) for id_, row in enumerate(rows) if matches(value, row)]
+        wanted += mine or [(at, None)]
+    assert joined(tmp_path, Pair(probe, column, values, rows), on, values, rows) == wanted

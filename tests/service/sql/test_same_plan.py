@@ -38,6 +38,19 @@ SAME = {
         "LEFT JOIN LATERAL TABLE(d(s.p)) AS b ON a.name = b.name AND b.id > s.k "
         "WHERE s.ok AND s.k = a.id AND a.price > 1",
     ),
+    "snapshot": (INNER, INNER.replace(f"d {TIMED}", "LATERAL SNAPSHOT(input => TABLE d) AS d")),
+    "snapshot_in_table": (
+        LEFT,
+        LEFT.replace(f"d {TIMED}", "LATERAL TABLE(SNAPSHOT(INPUT => TABLE d)) AS d"),
+    ),
+    "snapshot_after_a_comma": (
+        INNER,
+        "INSERT INTO o SELECT d.name, s.k FROM s, LATERAL SNAPSHOT(TABLE d) AS d WHERE s.k = d.id",
+    ),
+    "snapshots_in_a_chain": (
+        CHAIN,
+        CHAIN.replace(f"d {TIMED} AS", "LATERAL SNAPSHOT(input => TABLE d) AS"),
+    ),
     "view_of_the_stream": (
         f"{INNER} WHERE s.ok",
         "CREATE VIEW v AS SELECT * FROM s WHERE ok; " + INNER.replace("FROM s", "FROM v AS s"),

@@ -59,21 +59,16 @@ from watermark.reference.windows.triggers import (
 @checked
 @dataclass(frozen=True, slots=True)
 class WindowOperatorSpec:
-    """A window operator without its function.
-
-    Attributes:
-        trigger: None for the assigner's default; must be able to merge with sessions.
-        allowed_lateness_ms: how long after its end a window takes late records; no effect on
-            windows that follow the clock.
-        late_tag: destination of too late records, None to drop and count them.
-        uid: stable id of the operator.
-    """
+    """A window operator without its function."""
 
     assigner: WindowAssigner
+    # None for the assigner's default; must be able to merge with sessions
     trigger: Trigger | None = None
+    # how long after its end a window takes late records; no effect on windows that follow the clock
     allowed_lateness_ms: int = 0
+    # destination of too late records, None to drop and count them
     late_tag: OutputTag | None = None
-    uid: str = "window"
+    uid: str = "window"  # stable id of the operator
 
     def __post_init__(self) -> None:
         require_not_negative(

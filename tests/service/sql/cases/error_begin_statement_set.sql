@@ -1,4 +1,6 @@
 -- error: expected INSERT INTO or END
+-- fixed: BEGIN STATEMENT SET; => 
+-- fixed: INSERT INTO o => BEGIN STATEMENT SET; INSERT INTO o
 BEGIN STATEMENT SET;
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',

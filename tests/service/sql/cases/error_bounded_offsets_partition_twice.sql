@@ -1,4 +1,5 @@
 -- error: partition 0 is given twice
+-- fixed: partition:0,offset:1; => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

@@ -1,4 +1,5 @@
 -- error: datagen cannot make column "r.at" of DATE
+-- fixed: r ROW<`at` DATE> => r ROW<`at` STRING>
 -- with: d_by_shop out_string
 CREATE TABLE s (k BIGINT, r ROW<`at` DATE>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'rows-per-second' = '10'

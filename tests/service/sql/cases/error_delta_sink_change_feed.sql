@@ -1,4 +1,5 @@
 -- error: column name "_change_type" is reserved for the change data feed
+-- fixed: _change_type BIGINT => change_type BIGINT
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,4 +1,5 @@
 -- error: column name "_Topic" is reserved for the row metadata
+-- fixed: _Topic BIGINT => topic BIGINT
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

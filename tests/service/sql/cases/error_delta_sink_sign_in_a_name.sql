@@ -1,4 +1,5 @@
 -- error: column "a b" has ' ' in its name, which Delta does not allow
+-- fixed: `a b` => ab
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,4 +1,5 @@
 -- error: columns "n" and "N" differ only in case, which Delta ignores
+-- fixed: N STRING) => m STRING)
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, n STRING, N STRING) WITH (
     'connector' = 'upsert-kafka', 'topic' = 'd', 'properties.bootstrap.servers' = 'broker:9092',
     'key.format' = 'json', 'value.format' = 'json'

@@ -1,4 +1,5 @@
 -- error: unexpected "@"
+-- fixed: @x => s.k
 -- with: d_priced s_all_types out_bigint
 INSERT INTO o SELECT @x
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

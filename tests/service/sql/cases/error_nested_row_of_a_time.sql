@@ -1,4 +1,5 @@
 -- error: expected ROW<`x` INT>
+-- fixed: ROW(CAST(d.name AS TIME)) => ROW(CAST(d.name AS INT))
 -- with: d_named s_nested
 CREATE TABLE o (x ROW<x INT>) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT ROW(CAST(d.name AS TIME))

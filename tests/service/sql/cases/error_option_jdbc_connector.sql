@@ -1,3 +1,4 @@
--- error: table "s" is not of MySQL or MariaDB
--- with: d_small … out_bigint join_k
-CREATE TABLE s (k BIGINT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://db/shop');
+-- error: is not of MySQL or MariaDB
+-- fixed: 'jdbc', 'url' = 'jdbc:postgresql://db/shop' => 'kafka', 'topic' = 'd', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-json'
+-- with: s_key … out_bigint join_k
+CREATE TABLE d (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'jdbc', 'url' = 'jdbc:postgresql://db/shop');

@@ -1,2 +1,3 @@
 -- error: expected a key in single quotes
+-- fixed: connector = => 'connector' =
 CREATE TABLE t (a INT) WITH (connector = 'print');

@@ -1,2 +1,3 @@
 -- error: table "o" is declared twice
+-- fixed: CREATE TABLE o ( => CREATE TABLE o2 (
 -- with: d_small s_key out_bigint … out_bigint join_k

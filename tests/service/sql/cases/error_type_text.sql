@@ -1,2 +1,3 @@
 -- error: expected a type, found "TEXT"
+-- fixed: TEXT => STRING
 CREATE TABLE t (a TEXT) WITH ('connector' = 'print');

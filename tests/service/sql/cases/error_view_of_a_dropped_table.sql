@@ -1,4 +1,5 @@
 -- error: unknown table "s"
+-- fixed: DROP TABLE s; => 
 -- with: d_price s_plain out_bigint_string
 CREATE VIEW v AS SELECT k, p FROM s;
 DROP TABLE s;

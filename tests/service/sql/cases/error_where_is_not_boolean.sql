@@ -1,3 +1,4 @@
 -- error: the WHERE condition is INT, expected BOOLEAN
+-- fixed: WHERE n => WHERE n = 1
 -- with: d_priced s_all_types out_bigint
 INSERT INTO o SELECT k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id WHERE n;

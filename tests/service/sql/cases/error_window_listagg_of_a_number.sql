@@ -1,4 +1,5 @@
 -- error: LISTAGG takes STRING, not INT
+-- fixed: LISTAGG(n) => LISTAGG(CAST(n AS STRING))
 -- with: s_event_time
 CREATE TABLE o (at TIMESTAMP(3), x STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT window_start, LISTAGG(n)

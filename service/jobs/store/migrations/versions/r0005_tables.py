@@ -1,7 +1,4 @@
-"""The tables of the job store.
-
-Revision ID: r0005
-"""
+"""The tables of the job store."""
 
 import sqlalchemy as sa
 from alembic import op

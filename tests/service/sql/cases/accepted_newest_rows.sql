@@ -1,0 +1,4 @@
+-- warning: View "newest" has the newest row of each (currency): table "rates_history" is joined as if it had PRIMARY KEY (currency), so that a later row replaces an earlier one.
+-- with: orders rates_history
+CREATE VIEW newest AS SELECT currency, conversion_rate, update_time FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY currency ORDER BY came DESC) AS rownum FROM rates_history) WHERE rownum = 1;
+INSERT INTO priced SELECT o.id, r.conversion_rate FROM orders AS o LEFT JOIN newest FOR SYSTEM_TIME AS OF o.proc_time AS r ON o.currency = r.currency;

@@ -1,3 +1,0 @@
--- error: ON has no equality between
--- with: d_priced s_all_types out_bigint
-INSERT INTO o SELECT k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON d.id = 1;

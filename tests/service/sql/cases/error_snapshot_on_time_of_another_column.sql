@@ -1,0 +1,4 @@
+-- error: which is not the rowtime of "b"
+-- fixed: , on_time=>DESCRIPTOR(bv) => 
+-- with: probe_and_build
+INSERT INTO sink SELECT probe.pk, probe.pv, s.bk, s.bv FROM probe JOIN LATERAL SNAPSHOT(input=>TABLE b, on_time=>DESCRIPTOR(bv)) AS s ON probe.pk = s.bk;

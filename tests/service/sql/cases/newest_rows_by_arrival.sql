@@ -1,0 +1,4 @@
+-- plan: LEFT JOIN rates_history AS rates_history json(rates @ broker:9092) [currency STRING NOT NULL, conversion_rate DECIMAL(32, 2), update_time TIMESTAMP(3); key currency] ON o.currency = rates_history.currency
+-- with: orders rates_history
+CREATE VIEW newest AS SELECT currency, conversion_rate, update_time FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY currency ORDER BY came DESC) AS rownum FROM rates_history) WHERE rownum = 1;
+INSERT INTO priced SELECT o.id, r.conversion_rate FROM orders AS o LEFT JOIN newest FOR SYSTEM_TIME AS OF o.proc_time AS r ON o.currency = r.currency;

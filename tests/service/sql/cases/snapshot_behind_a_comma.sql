@@ -1,0 +1,3 @@
+-- plan: INNER JOIN b AS s json(b @ broker:9092) [bk STRING, bv INT, bts TIMESTAMP(3); no key] ON probe.pk = s.bk
+-- with: probe_and_build
+INSERT INTO sink SELECT probe.pk, probe.pv, s.bk, s.bv FROM probe , LATERAL TABLE(SNAPSHOT(input => TABLE b)) AS s WHERE probe.pk = s.bk;

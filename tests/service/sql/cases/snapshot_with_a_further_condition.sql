@@ -1,0 +1,3 @@
+-- plan: INNER JOIN b AS s json(b @ broker:9092) [bk STRING, bv INT, bts TIMESTAMP(3); no key] ON probe.pk = s.bk AND ((probe.pv > s.bv) AND (probe.pts >= s.bts))
+-- with: probe_and_build
+INSERT INTO sink SELECT probe.pk, probe.pv, s.bk, s.bv FROM probe JOIN LATERAL SNAPSHOT(input => TABLE b) AS s ON probe.pk = s.bk AND probe.pv > s.bv AND probe.pts >= s.bts;
