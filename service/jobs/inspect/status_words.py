@@ -28,7 +28,7 @@ class Tone(StrEnum):
     REST = "rest"
 
 
-class Action(StrEnum):
+class RemedyAction(StrEnum):
     """What a button beside the remedy does."""
 
     START = "start"
@@ -51,7 +51,7 @@ class StatusWords:
     tone: Tone
     sentence: str
     remedy: str | None = None
-    action: Action | None = None
+    action: RemedyAction | None = None
     since_ms: int | None = None
 
 
@@ -92,14 +92,14 @@ def _ended(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | Non
     if state == "FAILED":
         error = job["error"] or {"message": job["reason"], "hint": f"Read its log. {resume}"}
         return StatusWords(
-            "Failed", Tone.BAD, sentence(error["message"]), error["hint"], Action.START
+            "Failed", Tone.BAD, sentence(error["message"]), error["hint"], RemedyAction.START
         )
     if state == "STOPPED" and job["desired_state"] == "STOPPED":
         text = f"It was stopped by request and keeps its position{_waiting_text(job)}."
-        return StatusWords("Stopped", Tone.REST, text, resume, Action.START)
+        return StatusWords("Stopped", Tone.REST, text, resume, RemedyAction.START)
     if state == "PAUSED" and job["desired_state"] == "PAUSED":
         text = f"It was paused by request and keeps its position{_waiting_text(job)}."
-        return StatusWords("Paused", Tone.REST, text, resume, Action.RESUME)
+        return StatusWords("Paused", Tone.REST, text, resume, RemedyAction.RESUME)
     return None
 
 
@@ -143,7 +143,7 @@ def _stalled(job: Document, explained: WaitExplanation, leading: _Leading) -> St
     parts = [stall["part"] for stall in job["stalls"]]
     if parts and goes_on(job) and all(part.startswith(SOURCE) for part in parts):
         text = f"{text} {_MEANWHILE}."
-    action = Action.DECIDE if first.get("choices") else None
+    action = RemedyAction.DECIDE if first.get("choices") else None
     return StatusWords("Stalled", Tone.WARN, text, first["hint"], action)
 
 
@@ -267,7 +267,7 @@ def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWord
         if letters:
             remedy = f"Read their reasons: sluice dlq ls {job['id']}"
             text = sentence(leading.evidence)
-            return StatusWords("Running", Tone.WARN, text, remedy, Action.DEAD_LETTERS)
+            return StatusWords("Running", Tone.WARN, text, remedy, RemedyAction.DEAD_LETTERS)
         return StatusWords("Running", Tone.GOOD, sentence(leading.evidence), leading.hint)
     copied = [table["name"] for table in job["dimensions"] if table["evidence"] is None]
     again = ", ".join(f'"{name}"' for name in copied[:_TOLD])
