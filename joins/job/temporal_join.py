@@ -367,17 +367,20 @@ class TemporalJoin:
         self._look_at_fence()
         for dimension in self.parts.dimensions:
             dimension.end_offsets = None
+        cluster = "kafka"
         try:
             self.control.look(
                 holding=not self.parts.opening.is_open, running=self._loops.is_active(_PROBE)
             )
+            self.parts.stalls.clear("kafka")
+            cluster = "changelog"
             for dimension in self.parts.dimensions:
                 dimension.look_at_topic(self._changelog_cluster)
-            self.parts.stalls.clear("kafka")
+            self.parts.stalls.clear("changelog")
         except (FencedError, CheckpointError):
             raise
         except SluiceError as exc:
-            self.parts.stalls.note("kafka", exc)
+            self.parts.stalls.note(cluster, exc)
 
     def _look_for_topics(self) -> None:
         if self._discovery is None or self.control.lives.current.end_offsets is not None:

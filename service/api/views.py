@@ -8,11 +8,11 @@ import orjson
 from pydantic import ValidationError
 
 from service.jobs.inspect.facts import shown
-from service.jobs.inspect.status_words import status_words
+from service.jobs.inspect.status_words import place_of, status_words
 from service.jobs.store.job import Job, JobError, JobState
 from service.jobs.store.runner_files import Status
 from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
-from service.schemas.inspection import WarningView
+from service.schemas.inspection import StallView, WarningView
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,
@@ -90,7 +90,24 @@ def job_detail(
     except (ValidationError, TypeError) as exc:
         warnings.append(_warning("report", f"The runner's report cannot be read{_place(exc)}."))
         detail = JobDetail.model_validate(own)
-    return detail.model_copy(update={"status": _status(job, detail)})
+    return detail.model_copy(
+        update={
+            "status": _status(job, detail),
+            "error": _placed_error(detail),
+            "stalls": [
+                StallView(**{**stall.model_dump(), "place": place_of(stall.part, stall.type)})
+                for stall in detail.stalls
+            ],
+        }
+    )
+
+
+def _placed_error(detail: JobDetail) -> ErrorView | None:
+    error = detail.error
+    if error is None:
+        return None
+    part = detail.stalls[0].part if detail.stalls else ""
+    return ErrorView(**{**error.model_dump(), "place": place_of(part, error.type)})
 
 
 def _status(job: Job, detail: JobDetail) -> StatusView:

@@ -5,11 +5,12 @@ import { rate } from "./numbers.js";
 import { joinsNothing } from "./progress.js";
 
 /**
- * Parts and edges of a job as its runner has told them; `pulse` are its newest rates by series.
+ * Parts and edges of a job as its runner has reported them; `rates` are its newest ones by series.
  * A part has `id`, `kind`, `title`, `lines`, `tone`, `to` (the panel behind it) and its place:
  * `lane` (the stream's is the last) and `step` (0 source to 3 sink).
  */
-export function flowParts(job, pulse, { tables: most }) {
+export function flowParts(job, rates, { tables: most }) {
+  const pulse = isLive(job) ? rates : {};
   const dimensions = job.dimensions ?? [];
   const isAlone = joinsNothing(job) || !dimensions.length;
   const lanes = isAlone ? [] : laneGroups(dimensions, most);
@@ -47,19 +48,19 @@ function tableParts(tables, lane, job, pulse) {
         kind: "table",
         title: isOne ? plain(first.name) : `${tables.length} tables`,
         lines: [isOne ? plain(first.source ?? "table") : tables.map((each) => plain(each.name)).join(", ")],
-        tone: tables.some(({ name }) => faultOf(job, `source ${name}`)) ? "warn" : "rest",
+        tone: isBroken(job, "table", tables) ? "warn" : "rest",
       }),
       part("channels", 1, {
         kind: "changelog",
         title: isWhole ? "Copy complete" : `Copy ${Math.min(share, isWhole ? 100 : 99)} %`,
         lines: [channels.length ? `${complete} of ${many(channels.length, "partition")}` : "no partition yet"],
-        tone: isWhole ? "good" : "busy",
+        tone: isBroken(job, "changelog", tables) ? "warn" : !isLive(job) ? "rest" : isWhole ? "good" : "busy",
       }),
       part("index", 2, {
         kind: "index",
         title: "Lookup index",
         lines: [Number.isFinite(version) ? `version ${count(version)}` : isBuilt ? "built" : "not built yet"],
-        tone: isBuilt ? "good" : "rest",
+        tone: isBuilt && isLive(job) ? "good" : "rest",
       }),
     ],
     edges: [
@@ -78,19 +79,20 @@ function streamParts(job, pulse, lane, isAlone) {
   const size = Number.isFinite(probe?.held_bytes) && held > 0 ? `, ${bytes(probe.held_bytes)}` : "";
   const stages = Object.values(probe?.batch_stages_ms ?? {});
   const took = stages.length ? `, took ${duration(stages.reduce((sum, ms) => sum + ms, 0))}` : "";
-  const broken = brokenPart(job);
+  const broken = brokenPlaces(job);
+  const isRunning = isLive(job);
   const letters = probe?.dead_letters;
   const isHolding = job.holding?.state === "HOLDING";
   const hasWindows = Number.isFinite(job.event_time?.window_watermark_ms) || job.event_time?.window_rows > 0;
   const name = hasWindows ? (isAlone ? "Windows" : "Join, windows") : isAlone ? "Batches" : "Join";
   const part = (id, step, more) => ({ id, lane, step, to: "stream", ...more });
   const parts = [
-    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: broken.source ?? "rest" }),
+    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: broken.stream ?? "rest" }),
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
-      title: isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
-      lines: [isHolding ? "a table is too old" : isOpen ? "records pass" : `${count(held)} wait${size}`],
-      tone: isHolding ? "warn" : isOpen ? "good" : "busy",
+      title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
+      lines: [!isRunning ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : `${count(held)} wait${size}`],
+      tone: !isRunning ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),
     part("batches", 2, {
@@ -98,10 +100,10 @@ function streamParts(job, pulse, lane, isAlone) {
       title: name,
       badge: letters ? many(letters, "dead letter") : null,
       lines: [Number.isFinite(probe?.batch) ? `batch ${count(probe.batch)}${took}` : "no batch yet"],
-      tone: broken.batches ?? (Number.isFinite(probe?.batch) ? "good" : "rest"),
+      tone: broken.batches ?? (Number.isFinite(probe?.batch) && isRunning ? "good" : "rest"),
       to: "batches",
     }),
-    ...sinkParts(job, lane, broken.sink),
+    ...sinkParts(job, lane, broken.output),
   ].filter(Boolean);
   const read = edge("source", isAlone ? "batches" : "valve", isOpen ? pulse.records_per_s : 0, "records");
   if (!isAlone && !isOpen) read.label = "waits";
@@ -126,24 +128,22 @@ function sinkParts(job, lane, tone) {
   }];
 }
 
-function faultOf(job, part) {
-  return (job.stalls ?? []).find((stall) => stall.part === part);
+/** Whether a fault at `place` concerns one of `tables`; a fault of all tables names none. */
+function isBroken(job, place, tables) {
+  const named = tables.flatMap(({ name }) => [`source ${name}`, `build ${name}`]);
+  return (job.stalls ?? []).some((stall) => stall.place === place && (named.includes(stall.part) || !stall.part.includes(" ")));
 }
 
-const OF_STREAM = ["kafka", "topics", "probe"]; // parts of a job that read its stream
-
-/** Where a job is broken: the tone of the stream, the batches or the output. */
-function brokenPart(job) {
-  const faults = (job.stalls ?? []).filter((stall) => !stall.part.startsWith("source "));
+/** The tone of each place that the control plane names for a fault. */
+function brokenPlaces(job) {
   const isFailed = job.state === "FAILED";
-  if (isFailed && job.error && !faults.length) faults.push({ part: "", type: job.error.type });
-  const tone = isFailed ? "bad" : "warn";
-  return Object.fromEntries(faults.map(({ part, type }) => [placeOf(part, type), tone]));
+  const faults = isFailed && !job.stalls?.length ? [job.error] : job.stalls ?? [];
+  return Object.fromEntries(faults.filter((fault) => fault?.place).map(({ place }) => [place, isFailed ? "bad" : "warn"]));
 }
 
-function placeOf(part, type) {
-  if (/output|sink/.test(type)) return "sink";
-  return OF_STREAM.includes(part) || /kafka|records|topic|transaction/.test(type) ? "source" : "batches";
+/** Whether the numbers of the moment are those of a runner that reports. */
+function isLive({ report }) {
+  return report?.is_live !== false;
 }
 
 function lag(probe, isOpen) {
@@ -155,7 +155,7 @@ function lag(probe, isOpen) {
 
 function age(job, { name, binlog_delay_ms: delay }) {
   const ms = job.probe?.freshness_ms?.[name] ?? delay;
-  return Number.isFinite(ms) ? `${duration(ms)} old` : null;
+  return Number.isFinite(ms) && isLive(job) ? `${duration(ms)} old` : null;
 }
 
 function edge(from, to, perSecond, noun, label = null) {

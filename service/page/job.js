@@ -100,7 +100,7 @@ function answer(watch) {
     job.report && !job.report.is_live && h(
       "p",
       { class: "quiet", "data-key": "as-of" },
-      "Numbers as of ", time(job.report.at_ms), " (runner not responding).",
+      "Numbers as of ", time(job.report.at_ms), job.runner?.alive ? " (runner not responding)." : ", the runner's last report.",
     ),
   );
 }
@@ -135,11 +135,38 @@ function next({ job, wait }) {
 /** Faults and warnings besides the one of the answer. */
 function problems({ job, orders }) {
   const others = (job.stalls ?? []).slice(1);
+  const warnings = (job.warnings ?? []).filter(({ message }) => !isSaid(job.status, message));
+  const hints = new Set([job.status?.remedy]);
   const found = [
-    ...others.map((stall) => fault("warn", "Stalled", stall, decision(job, stall, orders))),
-    ...(job.warnings ?? []).filter(({ hint }) => hint !== job.status?.remedy).map((warning) => fault("note", "Warning", warning)),
+    ...others.map((stall) => fault("warn", "Stalled", once(stall, hints), decision(job, stall, orders))),
+    ...byHint(warnings).map((warning) => fault("note", "Warning", once(warning, hints))),
   ];
   return found.length > 0 && panel("problems", "Errors and warnings", found);
+}
+
+/** Whether the answer above says the message already. */
+function isSaid(status, message) {
+  return status?.sentence.toLowerCase().startsWith(message.toLowerCase()) ?? false;
+}
+
+/** The fault without its hint if that is in `hints`; adds it. */
+function once(found, hints) {
+  const { hint } = found;
+  if (hints.has(hint)) return { ...found, hint: null };
+  hints.add(hint);
+  return found;
+}
+
+/** Warnings with one hint as one warning with several messages. */
+export function byHint(warnings) {
+  const groups = new Map();
+  for (const { type, message, hint } of warnings) {
+    const group = groups.get(hint) ?? { types: new Set(), message: [], hint };
+    group.types.add(type);
+    group.message.push(message);
+    groups.set(hint, group);
+  }
+  return [...groups.values()].map(({ types, ...more }) => ({ type: [...types].join(", "), ...more }));
 }
 
 /** What only an operator can decide, here or by the command. */

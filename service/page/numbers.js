@@ -11,6 +11,8 @@ export const RANGES = {
   hour: { label: "1 h", lengthMs: 3_600_000, step: 10, refreshMs: 10_000 },
   day: { label: "24 h", lengthMs: 86_400_000, step: 300, refreshMs: 60_000 },
 };
+const PHONE = window.matchMedia("(max-width: 45rem)");
+const FIRST = 2; // charts of a phone that are not folded
 const aSecond = (value) => `${rate(value)}/s`;
 const CHARTS = [
   {
@@ -67,14 +69,23 @@ export function numbers(watch) {
   const { numbers: known, numbersError, range, cursorMs } = watch;
   if (!known && !numbersError) return null;
   const drawn = known ? CHARTS.map((one) => drawing(one, known, cursorMs)).filter(Boolean) : [];
+  const marks = drawn.length > 0 && marksInWords(known.transitions);
+  const first = PHONE.matches ? FIRST : drawn.length;
   return panel(
     "numbers",
     "Over time",
     h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
     numbersError && refusal("The numbers cannot be shown", numbersError),
-    drawn.length > 0 && h("div", { class: "charts" }, drawn),
+    drawn.length > 0 && h("div", { class: "charts" }, drawn.slice(0, first)),
+    drawn.length > first && h(
+      "details",
+      { "data-key": "more" },
+      h("summary", {}, "More charts"),
+      h("div", { class: "charts" }, drawn.slice(first)),
+      marks,
+    ),
     known && !drawn.length && h("p", { class: "quiet" }, "Nothing has been seen in this time; a point comes every ten seconds."),
-    drawn.length > 0 && marksInWords(known.transitions),
+    drawn.length <= first && marks,
   );
 }
 

@@ -84,7 +84,7 @@ export function fault(tone, title, { type, message, hint, part, detail }, ...mor
     "div",
     { class: `fault ${tone}` },
     h("p", { class: "fault-title" }, shape(sign), title, kind(type), part && [" · ", said(part)]),
-    h("p", { class: "fault-message" }, said(message)),
+    [message].flat().map((text) => h("p", { class: "fault-message" }, said(text))),
     hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(hint)),
     detail && h("details", { "data-key": `detail-${part ?? type}` }, h("summary", {}, "Details"), h("pre", {}, said(detail))),
     more,

@@ -7,7 +7,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
 from service.schemas.freshness import FreshnessView, HoldingView
-from service.schemas.inspection import AcknowledgementView, StallView, WarningView
+from service.schemas.inspection import (
+    AcknowledgementView,
+    FaultPlaceName,
+    StallView,
+    WarningView,
+)
 from service.schemas.verification import RepairedView, VerifiedView
 
 SQL_LIMIT_BYTES = 64 * 1024
@@ -40,6 +45,7 @@ class Submission(Body):
 class ErrorView(Document):
     """Why a job is STALLED or FAILED, or why it cannot be removed."""
 
+    place: FaultPlaceName = None
     type: str
     message: str
     hint: str

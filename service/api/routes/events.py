@@ -26,8 +26,7 @@ from service.api.http.access import VIEWER
 from service.api.http.checks import EVENT_STREAM, wants
 from service.api.services import Injected, JobId
 from service.errors import BusyError, JobNotFoundError
-from service.jobs.inspect.status_words import STATE_WORDS
-from service.jobs.store.job import JobEvent
+from service.jobs.store.job import STATE_WORDS, JobEvent
 from service.jobs.store.store import JobStore
 from service.schemas.jobs import JobDetail
 from service.schemas.progress import EventPage, Transition

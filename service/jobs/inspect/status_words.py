@@ -9,6 +9,19 @@ from enum import StrEnum
 from typing import Any
 
 from joins.durable.requests import SOURCE
+from joins.plan.errors import (
+    ConstraintViolatedError,
+    OffsetsWentBackError,
+    OutputTopicChangedError,
+    PartitionsMissingError,
+    RecordsLostError,
+    SinkError,
+    SourceError,
+    SourceUnavailableError,
+    StoreUnavailableError,
+    TopicIdentityChangedError,
+    TopicMissingError,
+)
 from service.jobs.inspect.event_waiting import Condition, shown_time
 from service.jobs.inspect.waiting import WaitExplanation, explain_wait, goes_on
 
@@ -37,6 +50,16 @@ class RemedyAction(StrEnum):
     DEAD_LETTERS = "dead-letters"
 
 
+class FaultPlace(StrEnum):
+    """The part of a job that a fault is in."""
+
+    TABLE = "table"
+    CHANGELOG = "changelog"
+    STREAM = "stream"
+    BATCHES = "batches"
+    OUTPUT = "output"
+
+
 @dataclass(frozen=True, slots=True)
 class StatusWords:
     """A job's state for people.
@@ -55,19 +78,41 @@ class StatusWords:
     since_ms: int | None = None
 
 
-STATE_WORDS = {
-    "CREATED": "Created",
-    "STARTING": "Starting",
-    "SNAPSHOT": "Copying",
-    "CATCHING_UP": "Catching up",
-    "JOINING": "Running",
-    "PAUSED": "Paused",
-    "STALLED": "Stalled",
-    "FAILED": "Failed",
-    "STOPPED": "Stopped",
-    "FINISHED": "Finished",
+_OF_OUTPUT = frozenset(
+    each.fault for each in (SinkError, ConstraintViolatedError, OutputTopicChangedError)
+)
+_OF_STREAM = frozenset(
+    each.fault
+    for each in (
+        TopicIdentityChangedError,
+        TopicMissingError,
+        PartitionsMissingError,
+        OffsetsWentBackError,
+        RecordsLostError,
+    )
+)
+_OUTSIDE = frozenset(
+    each.fault for each in (SourceError, SourceUnavailableError, StoreUnavailableError)
+)
+_PLACES = {
+    "kafka": FaultPlace.STREAM,
+    "topics": FaultPlace.STREAM,
+    "changelog": FaultPlace.CHANGELOG,
+    "source": FaultPlace.TABLE,
+    "build": FaultPlace.CHANGELOG,
 }
-"""The words of stored states, for transitions."""
+
+
+def place_of(part: str, fault: str) -> FaultPlace | None:
+    """Where a fault of type `fault` is that stalls `part`; None if neither says so."""
+    known = _PLACES.get(part.partition(" ")[0])
+    if known is not None:
+        return known
+    if fault in _OF_OUTPUT:
+        return FaultPlace.OUTPUT
+    if fault in _OF_STREAM:
+        return FaultPlace.STREAM
+    return FaultPlace.BATCHES if part == "probe" and fault not in _OUTSIDE else None
 
 
 def status_words(job: Document) -> StatusWords:

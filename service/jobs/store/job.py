@@ -26,6 +26,21 @@ class JobState(StrEnum):
     FINISHED = "FINISHED"
 
 
+STATE_WORDS = {
+    JobState.CREATED: "Created",
+    JobState.STARTING: "Starting",
+    JobState.SNAPSHOT: "Copying",
+    JobState.CATCHING_UP: "Catching up",
+    JobState.JOINING: "Running",
+    JobState.PAUSED: "Paused",
+    JobState.STALLED: "Stalled",
+    JobState.FAILED: "Failed",
+    JobState.STOPPED: "Stopped",
+    JobState.FINISHED: "Finished",
+}
+"""The words of stored states for people; `status_words` knows more of a living job."""
+
+
 class DesiredState(StrEnum):
     """What the operator wants of a job."""
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from service.jobs.inspect.status_words import STATE_WORDS, status_words
-from service.jobs.store.job import JobState
+from service.jobs.inspect.status_words import place_of, status_words
+from service.jobs.store.job import STATE_WORDS, JobState
 from tests.service.jobs.test_waiting import (
     GONE,
     LOST,
@@ -263,3 +263,27 @@ def test_a_state_that_is_not_a_transition_has_its_own_beginning():
 def test_each_stored_state_has_a_word_for_its_transitions():
     assert set(STATE_WORDS) == set(JobState)
     assert all(VOCABULARY.fullmatch(word) or word == "Created" for word in STATE_WORDS.values())
+
+
+PLACES = {
+    "source": ("source users", "source-unavailable", "table"),
+    "source_with_a_type_of_the_stream": ("source users", "topic-missing", "table"),
+    "build": ("build users", "join", "changelog"),
+    "changelog_cluster": ("changelog", "source-unavailable", "changelog"),
+    "kafka": ("kafka", "source-unavailable", "stream"),
+    "new_topics": ("topics", "source", "stream"),
+    "guard_of_the_stream": ("stream", "records-lost", "stream"),
+    "guard_of_the_output": ("stream", "output-topic-changed", "output"),
+    "output": ("probe", "sink", "output"),
+    "constraint": ("probe", "constraint-violated", "output"),
+    "batches": ("probe", "index-build", "batches"),
+    "batches_by_something_outside": ("probe", "source-unavailable", None),
+    "opening": ("opening", "join", None),
+    "failed_by_its_output": ("", "sink", "output"),
+    "failed": ("", "checkpoint", None),
+}
+
+
+@pytest.mark.parametrize(("part", "fault", "place"), PLACES.values(), ids=PLACES)
+def test_a_fault_has_a_place_only_if_its_part_or_type_says_so(part, fault, place):
+    assert place_of(part, fault) == place

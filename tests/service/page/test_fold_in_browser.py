@@ -7,7 +7,7 @@ import pytest
 from service.jobs.store.job import JobError, JobState
 from tests.support.control_plane import script
 from tests.support.page_jobs import copying, joining
-from tests.support.page_plane import job_url
+from tests.support.page_plane import job_url, remember
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.matrix
@@ -30,6 +30,12 @@ AWAY = fault("kafka", 'kafka "broker-1:9092" does not answer', "Check that the b
 DOWN = fault("source-unavailable", 'database "db-1:3306" does not answer', "Start the database.")
 LOST = fault("records-lost", 'topic "clicks" has lost 5 records', "Decide.", choices=["continue"])
 OUTPUT = fault("output-topic-changed", 'topic "enriched" was created again', "Look at it.")
+TWO_FAULTS = stalled("stream", LOST)
+TWO_FAULTS["stalls"].append({"part": "source user_info", **DOWN})
+TWO_FAULTS["warnings"] = [
+    {"type": "retention", "message": f'topic "{name}" removes records in 2 h', "hint": "Hurry."}
+    for name in ("clicks", "views")
+]
 FULL = fault("disk-full", 'the disk of data directory "/data" is full', "Free space on that disk.")
 HELD = {
     "partition": 0,
@@ -69,6 +75,7 @@ STATES = {
     "kafka": (stalled("kafka", AWAY), "Stalled", "broker-1:9092", "the broker runs"),
     "source": (stalled("source items", DOWN), "Stalled", "db-1:3306", "Start the database."),
     "decision": (stalled("probe", LOST), "Stalled", '"clicks" has lost 5', "Decide."),
+    "two_faults": (TWO_FAULTS, "Stalled", "and 1 more fault", "Decide."),
     "output": (stalled("batches", OUTPUT), "Stalled", '"enriched" was created', "Look at it."),
 }
 FAILED = JobError("source", 'table "shop.users" has no column "name"', "Add the column.")
@@ -115,12 +122,16 @@ def test_state_cause_object_and_remedy_are_above_the_fold(plane, browser, ids, n
     assert state.endswith(word)
     assert cause in sentence
     assert (hint == "") if remedy is None else (remedy in hint)
-    assert browser.text("main").count(remedy or "\0") <= 1  # a hint is shown once
+    text = browser.text("main")
+    assert text.count(remedy or "\0") <= 1
+    assert text.count("Hurry.") == text.count("removes records") // 2  # each hint once
 
 
 def test_a_job_is_at_most_three_screens_on_a_phone(plane, browser, ids):
     browser.screen(390, 844)
-    for name in ("running", "copying", "source"):
+    for name in ("running", "copying", "source", "two_faults"):
+        known = dict.fromkeys(("records_per_s", "table_lag_records", "join_ms", "freshness_ms"), 9)
+        remember(plane.settings.jobs_dir / ids[name], **known)
         browser.open(job_url(plane, ids[name]))
-        browser.until("Over time", "main")
+        browser.until("More charts", "main")
         assert browser.run("return document.documentElement.scrollHeight") <= 3 * 844
