@@ -118,7 +118,9 @@ def _event_lines(client: "Sluice", job_id: str) -> Callable[["JobDetail"], None]
         while events := client.transitions(job_id=job_id, after=last):
             for event in events:
                 last, cause = event.sequence, event.cause
-                typer.echo(f"{instant(event.at_ms)}  {event.target}: {one_line(cause)}")
+                typer.echo(
+                    f"{instant(event.at_ms)}  {event.word or event.target}: {one_line(cause)}"
+                )
         if reason(job) != cause:
             cause = reason(job)
             typer.echo(f"{instant(time.time_ns() // 1_000_000)}  {state(job)}: {one_line(cause)}")

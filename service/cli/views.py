@@ -207,7 +207,8 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
         if dimension.verified is not None:
             yield "verified", _verified(dimension.name, dimension.verified)
     if job.report and not job.report.is_live:
-        yield "as of", f"{instant(job.report.at_ms)} (runner not responding)"
+        why = "runner not responding" if runner.alive else "the runner's last report"
+        yield "as of", f"{instant(job.report.at_ms)} ({why})"
     if job.event_time:
         yield "event time", _event_time(job.event_time)
     for warning in job.warnings:

@@ -65,7 +65,7 @@ def test_a_job_is_driven_from_the_command_line(plane, process, tmp_path):
     job_id = submitted.stdout.strip()
     assert len(job_id) == 36
     shown = process("jobs", "get", "driven")
-    assert "JOINING" in shown.stdout
+    assert "Running" in shown.stdout
     assert "MIN + processing time" in shown.stdout
     assert "\x1b" not in shown.stdout
     log = process("jobs", "logs", "driven")
@@ -327,7 +327,7 @@ def test_who_waits_for_a_job_that_is_removed_is_told_so(plane, sluice, waiting):
         if waiting == "submit":
             waiter.stdin.write(script())
         waiter.stdin.close()
-        assert any("JOINING" in line for line in iter(waiter.stderr.readline, ""))
+        assert any("Running" in line for line in iter(waiter.stderr.readline, ""))
         assert sluice("jobs", "rm", "goes").returncode == 0
         told = waiter.stderr.read().splitlines()[-2:]
     assert waiter.returncode == 1

@@ -375,7 +375,7 @@ def test_an_interrupt_ends_with_130_and_sigterm_with_143(plane):
             env=environment,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as in a terminal
         ) as waiting:
-            assert waiting.stderr.readline().startswith("STALLED: ")
+            assert waiting.stderr.readline().startswith("Stalled: ")
             waiting.send_signal(number)
             assert waiting.wait(timeout=60) == code
             assert "Traceback" not in waiting.stderr.read()
@@ -391,8 +391,8 @@ def test_watching_in_a_pipe_tells_each_transition(plane, sluice, client):
     code, out, _ = sluice("jobs", "watch", job_id)
     assert code == 0
     states = [line.split("  ")[1].split(":")[0] for line in out.splitlines()]
-    assert list(dict.fromkeys(states))[-1] == "FINISHED"
-    assert [e["to"] for e in client.events(job_id)] == list(dict.fromkeys(states))
+    assert list(dict.fromkeys(states))[-1] == "Finished"
+    assert [e["word"] for e in client.events(job_id)] == list(dict.fromkeys(states))
     documents = sluice("jobs", "watch", job_id, "-o", "json")[1].splitlines()
     assert [json.loads(line)["state"] for line in documents] == ["FINISHED"]
 
