@@ -26,6 +26,7 @@ from joins.batch.inserts import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.staleness import StalenessGate
 from joins.dimension.build_side import BuildPace, BuildSettings
+from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin
 from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
@@ -101,6 +102,7 @@ class TemporalJoin:
             None if parts.event is None else EventSide(parts.event, parts.dimensions, first)
         )
         self.progress = self.control.progress
+        self.letter_replays = LetterReplays.of(parts.checkpoint)
         self._probe: Loop | None = None
         self._last_versions: Mapping[str, int] = {}  # of the pin before; empty after a start
         self._requests = Requests(

@@ -78,7 +78,7 @@ def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
         cells: list[Text | str] = [job_id, one_line(job.name), state(job), since(job)]
         if has_rates:
             numbers = (brief(job.records_per_s), brief(waiting(job)))
-            cells += (*numbers, as_of(job.as_of_ms), brief(job.dead_letters))
+            cells += (*numbers, as_of(job.as_of_ms), brief(open_letters(job)))
         cells += (one_line(sinks(job)),) if has_output else ()
         made.add_row(*cells, one_line(reason(job), _WHOLE))
     for column in made.columns:
@@ -93,7 +93,7 @@ def by_trouble(jobs: Iterable["ListedJob"]) -> list["ListedJob"]:
 
     def rank(job: "ListedJob") -> int:
         tone = "good" if job.status is None else job.status.tone
-        return _TROUBLE.index("letters" if tone == "good" and job.dead_letters else tone)
+        return _TROUBLE.index("letters" if tone == "good" and open_letters(job) else tone)
 
     return sorted(jobs, key=rank)
 
@@ -101,6 +101,11 @@ def by_trouble(jobs: Iterable["ListedJob"]) -> list["ListedJob"]:
 def waiting(job: "ListedJob") -> int | None:
     """Records that are not joined yet."""
     return job.held_records if job.lag_records is None else job.lag_records
+
+
+def open_letters(job: "ListedJob | ProbeView") -> int | None:
+    """Dead letters that need an operator; an older runner reports only all of them."""
+    return job.dead_letters if job.open_dead_letters is None else job.open_dead_letters
 
 
 def reason(job: "JobSummary") -> str:
@@ -271,7 +276,13 @@ def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
     if matched is not None:  # a table is joined
         joined += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
     yield "joined", joined
-    yield "dead letters", number(probe.dead_letters)
+    yield "dead letters", _letters(probe)
+
+
+def _letters(probe: "ProbeView") -> str:
+    settled = {"replayed": probe.replayed_dead_letters, "discarded": probe.discarded_dead_letters}
+    more = "".join(f", {number(count)} {name}" for name, count in settled.items() if count)
+    return f"{number(open_letters(probe))} open{more}"
 
 
 def _at_most(probe: "ProbeView", count: int | None) -> str:

@@ -82,7 +82,8 @@ def _facts(detail: "JobDetail") -> Facts:
         )
         rate = _known(probe.records_per_s, "{:.1f}")
         yield "joined", f"{probe.joined_records:,}, {rate} records/s"
-        yield "dead letters", f"{probe.dead_letters:,}"
+        letters = probe.open_dead_letters
+        yield "dead letters", f"{probe.dead_letters if letters is None else letters:,}"
     for sink in detail.sinks:
         yield "sink", f"{sink.table} ({sink.connector})"
 

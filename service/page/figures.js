@@ -2,7 +2,7 @@
 
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
-import { count, duration } from "./format.js";
+import { count, duration, openLetters } from "./format.js";
 import { newest } from "./flow.js";
 import { rate } from "./numbers.js";
 
@@ -19,7 +19,7 @@ export function known(job, numbers, nowMs) {
   const series = numbers?.series ?? {};
   const pulse = numbers ? newest(numbers) : {};
   const waiting = probe?.lag_records ?? probe?.held_records;
-  const letters = probe?.dead_letters;
+  const letters = openLetters(probe);
   const isLive = job.report?.is_live !== false;
   return [
     ["Rate in", isLive ? perSecond(probe?.records_per_s) : "–", series.records_per_s],

@@ -1,6 +1,6 @@
 // What the picture of a job is made of: parts with a few words each, and edges with what passes.
 
-import { bytes, count, duration, isComplete, many, percent, plain } from "./format.js";
+import { bytes, count, duration, isComplete, many, openLetters, percent, plain } from "./format.js";
 import { rate } from "./numbers.js";
 import { joinsNothing } from "./progress.js";
 
@@ -81,7 +81,7 @@ function streamParts(job, pulse, lane, isAlone) {
   const took = stages.length ? `, took ${duration(stages.reduce((sum, ms) => sum + ms, 0))}` : "";
   const broken = brokenPlaces(job);
   const isRunning = isLive(job);
-  const letters = probe?.dead_letters;
+  const letters = openLetters(probe);
   const isHolding = job.holding?.state === "HOLDING";
   const hasWindows = Number.isFinite(job.event_time?.window_watermark_ms) || job.event_time?.window_rows > 0;
   const name = hasWindows ? (isAlone ? "Windows" : "Join, windows") : isAlone ? "Batches" : "Join";

@@ -100,3 +100,8 @@ function timestamp(at) {
 function two(value) {
   return String(value).padStart(2, "0");
 }
+
+/** Dead letters that need an operator; an older runner reports only all of them. */
+export function openLetters(counts) {
+  return counts?.open_dead_letters ?? counts?.dead_letters;
+}

@@ -1,7 +1,7 @@
 // The view of one job: its state, cause and remedy first, then its numbers, then all the rest in tabs.
 
 import { h } from "./dom.js";
-import { count, duration, many, plain } from "./format.js";
+import { count, duration, many, openLetters, plain } from "./format.js";
 import { batches } from "./batches.js";
 import { conditions, details } from "./details.js";
 import { figures } from "./figures.js";
@@ -196,7 +196,7 @@ function decision(job, stall, orders) {
 
 function tabs(watch) {
   const [, shown] = TABS[watch.tab];
-  const letters = watch.job.probe?.dead_letters;
+  const letters = openLetters(watch.job.probe);
   const button = ([name, [label]]) =>
     h(
       "button",
@@ -243,24 +243,31 @@ function output({ job }) {
 /** Name, number and meaning of each count, so that they add up. */
 export function counts(probe, eventTime) {
   const { joined_records: rows, matched, unmatched, dead_letters: letters } = probe;
+  const { replayed_dead_letters: replayed, discarded_dead_letters: discarded } = probe;
   const joins = Number.isFinite(matched);
   return [
     ["rows out", rows, joins ? "Rows that the join has written: matched and unmatched ones." : "Rows that batches have written."],
     joins && ["matched", matched, "Rows out whose record met a row of a table."],
     joins && ["unmatched", unmatched, "Rows out of LEFT JOIN whose record met none."],
-    ["dead letters", letters, "Records that could not be joined; they are kept and can be replayed."],
+    ["dead letters", letters, "Records that could not be joined; they are kept."],
+    letters > 0 && ["open dead letters", openLetters(probe), "Dead letters that need a replay or a discard."],
+    replayed > 0 && ["replayed dead letters", replayed, "Dead letters whose rows a replay has added to the output."],
+    discarded > 0 && ["discarded dead letters", discarded, "Dead letters that were given up, with a recorded reason."],
     eventTime && ["late records", eventTime.late_records, "Records whose time was over; they are not in the output."],
     eventTime?.fired_rows > 0 && ["rows out of windows", eventTime.fired_rows, "Results of windows that have ended."],
   ].filter(Boolean);
 }
 
 function letters({ job }) {
-  const open = job.probe?.dead_letters;
+  const open = openLetters(job.probe);
+  const { replayed_dead_letters: replayed = 0, discarded_dead_letters: discarded = 0 } = job.probe ?? {};
+  const settled = replayed + discarded > 0 && `${count(replayed)} were replayed, ${count(discarded)} discarded.`;
   return panel(
     "letters",
     "Dead letters",
-    h("p", {}, open > 0 ? `${many(open, "record")} could not be joined.` : "Every record so far could be joined."),
-    open > 0 && h("p", {}, h("a", { class: "button", href: `#/jobs/${job.id}/dead-letters` }, "Reasons, replay, discard")),
+    h("p", {}, open > 0 ? `${many(open, "record")} could not be joined.` : settled ? "No dead letter is open." : "Every record so far could be joined."),
+    settled && h("p", { class: "quiet" }, settled),
+    (open > 0 || settled) && h("p", {}, h("a", { class: "button", href: `#/jobs/${job.id}/dead-letters` }, "Reasons, replay, discard")),
   );
 }
 

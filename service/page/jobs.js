@@ -2,7 +2,7 @@
 
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
-import { count, duration, many, plain } from "./format.js";
+import { count, duration, many, openLetters, plain } from "./format.js";
 import { rate } from "./numbers.js";
 import { TONES, refusal, said, state, wordOf } from "./parts.js";
 
@@ -30,9 +30,10 @@ export function chosen({ jobs, filter }) {
 }
 
 /** Failed jobs, those that wait, those with dead letters, then the others. */
-function rank({ status, dead_letters: letters }) {
-  const at = TONES.indexOf(status?.tone ?? "busy");
-  return at > 1 && letters ? 1.5 : at;
+function rank(job) {
+  const tone = job.status?.tone ?? "busy";
+  const at = TONES.indexOf(tone);
+  return tone === "good" && openLetters(job) ? TONES.indexOf("busy") - 0.5 : at;
 }
 
 function controls({ filter, jobs }) {
@@ -85,7 +86,7 @@ function row(job, nowMs) {
     passes(job),
     waits(job),
     job.as_of_ms === null ? null : duration(nowMs - job.as_of_ms),
-    job.dead_letters > 0 ? h("strong", { class: "warn" }, count(job.dead_letters)) : job.dead_letters === 0 ? "0" : null,
+    openLetters(job) > 0 ? h("strong", { class: "warn" }, count(openLetters(job))) : openLetters(job) === 0 ? "0" : null,
     output(job.sinks),
     h("span", { class: "reason", title: plain(full) }, said(reason)),
   ];

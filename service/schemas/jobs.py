@@ -22,6 +22,10 @@ RecordRate = Annotated[
 BatchTime = Annotated[
     int | None, Field(description="From the pin of the newest batch to its commit.")
 ]
+OpenLetters = Annotated[
+    int | None,
+    Field(description="Dead letters that were neither replayed nor discarded; null if unknown."),
+]
 
 
 class Submission(Body):
@@ -223,7 +227,16 @@ class ProbeView(Document):
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
-    dead_letters: int = 0
+    dead_letters: Annotated[
+        int, Field(description="Entries that batches have made; several INSERTs make one each.")
+    ] = 0
+    open_dead_letters: OpenLetters = None
+    replayed_dead_letters: Annotated[
+        int, Field(description="Those whose rows a replay has added.")
+    ] = 0
+    discarded_dead_letters: Annotated[
+        int, Field(description="Those that were discarded with a reason.")
+    ] = 0
     freshness_ms: Annotated[
         dict[str, int | None],
         Field(description="Age of each table's newest change as the newest batch saw it."),
@@ -483,6 +496,7 @@ class ListedJob(JobSummary):
     ] = None
     joined_records: int | None = None
     dead_letters: int | None = None
+    open_dead_letters: OpenLetters = None
     recent: Annotated[
         list[float | None] | None,
         Field(description="Records a second in the last 30 minutes, the oldest first; if wanted."),

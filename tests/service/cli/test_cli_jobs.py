@@ -120,6 +120,7 @@ def test_a_terminal_gets_ids_that_are_just_long_enough():
 def listed(name="clicks", tone="busy", word="Catching up", **values):
     """A job as the list has it."""
     usual = {"id": f"01a204d1-{name}", "state": "CATCHING_UP", "dead_letters": 0, "sinks": ()}
+    usual["open_dead_letters"] = None
     usual |= {"records_per_s": 12.0, "lag_records": 34_000, "held_records": 0, "as_of_ms": None}
     status = SimpleNamespace(word=word, tone=tone, since_ms=0, sentence="it waits " * 90)
     return SimpleNamespace(**{"name": name, "status": status, **usual, **values})
@@ -150,13 +151,14 @@ def test_jobs_are_sorted_by_trouble():
     jobs = [
         listed("rests", "rest"),
         listed("well", "good"),
-        listed("letters", "good", dead_letters=1),
+        listed("letters", "good", dead_letters=1, open_dead_letters=1),
+        listed("settled", "good", dead_letters=1, open_dead_letters=0),
         listed("copies", "busy"),
         listed("failed", "bad"),
         listed("waits", "warn"),
     ]
     names = [job.name for job in by_trouble(jobs)]
-    assert names == ["failed", "waits", "letters", "copies", "well", "rests"]
+    assert names == ["failed", "waits", "letters", "copies", "well", "settled", "rests"]
 
 
 COUNTS = {

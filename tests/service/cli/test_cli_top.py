@@ -22,17 +22,18 @@ def job(name, **values):
     usual = {"id": f"id-{name}", "state": "JOINING", "desired_state": "RUNNING", "phase": "JOIN"}
     usual |= {"created_at_ms": 0, "sinks": ()}
     numbers = ("records_per_s", "held_records", "lag_records", "as_of_ms", "batch_ms")
-    usual |= dict.fromkeys((*numbers, "dead_letters"))
+    usual |= dict.fromkeys((*numbers, "dead_letters", "open_dead_letters"))
     told = {"word": "Running", "tone": "good", "sentence": "records are joined", "since_ms": 0}
     status = SimpleNamespace(**{**told, **values.pop("status", {})})
     return SimpleNamespace(name=name, status=status, **{**usual, **values})
 
 
 ENRICHED = SimpleNamespace(table="enriched", connector="delta")
+SETTLED = {"dead_letters": 9, "open_dead_letters": 0}
 COPYING = {"word": "Copying (41 %)", "tone": "busy", "sentence": "waiting for \x1b[2J"}
 JOBS = [
     job("fast", records_per_s=45_200.0, lag_records=12, batch_ms=180, as_of_ms=0, dead_letters=0),
-    job("slow", records_per_s=0.4, lag_records=3_400_000, sinks=(ENRICHED, ENRICHED)),
+    job("slow", records_per_s=0.4, lag_records=3_400_000, sinks=(ENRICHED, ENRICHED), **SETTLED),
     job("copies", status=COPYING, held_records=7),
 ]
 LOOK = Look("http://127.0.0.1:8326", JOBS, 1_700_000_000_000)
@@ -48,7 +49,7 @@ ORDERS = {
     "the_other_way_round": (Order.RATE, True, "slow fast copies"),
     "by_what_waits": (Order.WAITING, False, "slow fast copies"),
     "by_the_oldest_table": (Order.FRESHNESS, False, "fast slow copies"),
-    "by_dead_letters": (Order.DEAD, False, "fast slow copies"),
+    "by_open_dead_letters": (Order.DEAD, False, "fast slow copies"),
     "by_name": (Order.NAME, False, "copies fast slow"),
 }
 

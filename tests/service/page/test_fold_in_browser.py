@@ -70,7 +70,12 @@ STATES = {
         'opic "clicks" partition 0',
         "commits or aborts",
     ),
-    "stale": (joining(NOW_MS) | {"holding": STALE}, "Holding (stale)", '"items" is 12 s', "stale"),
+    "stale": (
+        joining(NOW_MS) | {"holding": STALE},
+        "Holding (stale)",
+        '"items" is 12 s',
+        "Let records",
+    ),
     "disk": (joining(NOW_MS) | {"warnings": [FULL]}, "Waiting for disk space", "/data", "Free"),
     "kafka": (stalled("kafka", AWAY), "Stalled", "broker-1:9092", "the broker runs"),
     "source": (stalled("source items", DOWN), "Stalled", "db-1:3306", "Start the database."),

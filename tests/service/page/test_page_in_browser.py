@@ -539,6 +539,16 @@ def test_counts_add_up_and_each_has_its_meaning(plane, browser):
     found = browser.call("job.js", "return m.counts(a[0], null)", told)
     numbers = {name: number for name, number, _ in found}
     assert numbers == {"rows out": 9, "matched": 7, "unmatched": 2, "dead letters": 0}
+    told |= {"dead_letters": 6, "open_dead_letters": 3}
+    told |= {"replayed_dead_letters": 2, "discarded_dead_letters": 1}
+    found = browser.call("job.js", "return m.counts(a[0], null)", told)
+    letters = {name: number for name, number, _ in found if "letters" in name}
+    assert letters == {
+        "dead letters": 6,
+        "open dead letters": 3,
+        "replayed dead letters": 2,
+        "discarded dead letters": 1,
+    }
     assert all(meaning.endswith(".") for _, _, meaning in found)
 
 
@@ -574,6 +584,10 @@ BROKEN = {
     "failed": ({"state": "FAILED", "error": {"place": "output"}}, {"sink": "bad"}),
     "failed_somewhere": ({"state": "FAILED", "error": {"type": "kafka"}}, {}),
     "dead_letters_are_a_badge": ({"probe": {"topic": "t", "dead_letters": 2}}, {}),
+    "settled_dead_letters_are_none": (
+        {"probe": {"topic": "t", "dead_letters": 2, "open_dead_letters": 0}},
+        {},
+    ),
 }
 
 
@@ -585,7 +599,7 @@ def test_the_broken_part_of_the_picture_has_the_colour(plane, browser, told, ton
     job = {"phase": "JOIN", "probe": {"topic": "t"}, "dimensions": [table], **told}
     parts = browser.call("flow_parts.js", body, job)
     assert {name: tone for name, tone, _ in parts if tone in ("warn", "bad")} == tones
-    letters = job["probe"].get("dead_letters")
+    letters = job["probe"].get("open_dead_letters", job["probe"].get("dead_letters"))
     badges = [badge for _, _, badge in parts if badge]
     assert badges == ([f"{letters} dead letters"] if letters else [])
 
