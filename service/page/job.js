@@ -227,17 +227,36 @@ function tabs(watch) {
 }
 
 /** Where the rows go, and how their counts add up. */
-function output({ job }) {
+function output({ job, rows, rowsError }) {
   const { probe, event_time: time_, sinks } = job;
   const row = ({ insert, table: name, connector, place }) => [count(insert), said(name), plain(connector), place ? said(place) : "–"];
   return [
     panel("output", "Output", sinks?.length > 0 && table("Output", ["INSERT", "Table", "Connector", "Path or topic"], sinks.map(row))),
+    (rows || rowsError) && panel(
+      "sample",
+      "Newest rows",
+      rowsError ? refusal("The rows cannot be shown", rowsError) : sample(rows),
+      h("div", { class: "buttons" }, h("button", { type: "button", "data-action": "rows" }, "Read them again")),
+    ),
     probe && panel(
       "counts",
       "Counts",
       table("Counts", ["Count", "Number", "Meaning"], counts(probe, time_).map(([name, value, meaning]) => [name, count(value), meaning])),
     ),
   ];
+}
+
+/** Sample rows of the output with the batch that wrote each. */
+function sample({ table: name, items, columns }) {
+  const heads = columns.map((column) => column.name).filter((head) => !head.startsWith("_"));
+  const row = ({ batch, values }) => [count(batch), ...heads.map((head) => shown(values[head]))];
+  return items.length
+    ? table(`Newest rows of ${plain(name)}`, ["Batch", ...heads.map(plain)], items.map(row))
+    : h("p", { class: "quiet" }, "No row is committed yet.");
+}
+
+function shown(value) {
+  return value === null || value === undefined ? "NULL" : said(typeof value === "object" ? JSON.stringify(value) : String(value));
 }
 
 /** Name, number and meaning of each count, so that they add up. */

@@ -12,6 +12,7 @@ const WAIT_REFRESH_MS = 5_000;
 const LEAST_DRAWN_MS = 120_000;
 const BATCHES = 10;
 const LOG_LINES = 200;
+const ROWS = 10;
 const BATCHES_REFRESH_MS = 30_000; // a process of its own looks them up
 
 /** What is known from `sinceMs` on; the span begins with the first point, so that a young job fills it. */
@@ -44,6 +45,8 @@ export class JobWatch {
   tab = "overview";
   log = null;
   logError = null;
+  rows = null; // the newest of the output
+  rowsError = null;
   cursorMs = null; // the instant that somebody points at in a chart
   isRemoved = false;
   error = null;
@@ -86,6 +89,7 @@ export class JobWatch {
   open(tab) {
     this.tab = tab;
     if (tab === "log") this.askLog();
+    if (tab === "output") this.askRows();
     this.#changed();
   }
 
@@ -96,6 +100,18 @@ export class JobWatch {
       Object.assign(this, { log: text.split("\n").slice(-LOG_LINES).join("\n"), logError: null });
     } catch (error) {
       this.#failed(error, () => (this.logError = error));
+    }
+    this.#changed();
+  }
+
+  /** The newest rows of the first output that is a Delta table. */
+  async askRows() {
+    const sink = this.job?.sinks?.find(({ connector }) => connector === "delta");
+    if (!sink) return;
+    try {
+      Object.assign(this, { rows: await get(`${this.#path}/preview?limit=${ROWS}&sink=${sink.insert}`), rowsError: null });
+    } catch (error) {
+      this.#failed(error, () => (this.rowsError = error));
     }
     this.#changed();
   }

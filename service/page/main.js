@@ -7,7 +7,7 @@ import { instantAt } from "./chart.js";
 import { h, show } from "./dom.js";
 import { editorView } from "./editor.js";
 import { EXAMPLES, Editor, rangeOf } from "./editor_data.js";
-import { clock, duration, plain } from "./format.js";
+import { clock, duration, isInUtc, plain, showUtc } from "./format.js";
 import { jobView, tabOf } from "./job.js";
 import { JobWatch } from "./job_data.js";
 import { jobsView } from "./jobs.js";
@@ -208,9 +208,10 @@ function tokenForm() {
 }
 
 function footer() {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zone = isInUtc() ? "UTC" : `local (${plain(Intl.DateTimeFormat().resolvedOptions().timeZone)})`;
   return [
-    h("span", {}, `Times are those of this browser (${plain(zone)}); point at one to see UTC.`),
+    h("span", {}, `Times are ${zone}.`),
+    h("button", { type: "button", "data-action": "zone" }, isInUtc() ? "Show local times" : "Show UTC"),
     hasToken() && h("button", { type: "button", "data-action": "forget" }, "Forget the token"),
   ];
 }
@@ -248,8 +249,10 @@ const ACTIONS = {
     focusNext = `#tab-${tab}`;
   },
   log: () => shown.source.askLog(),
+  rows: () => shown.source.askRows(),
   range: ({ range }) => shown.source.choose(range),
   hurry: () => shown.source.hurry(),
+  zone: () => showUtc(!isInUtc()),
   order({ order }) {
     shown.source.orders.ask(order);
     focusNext = "[data-action=order-no]";

@@ -233,7 +233,8 @@ def test_a_refused_script_shows_the_place_and_goes_there(plane, shaken):
     assert browser.find("#script-text").get_property("value").endswith("DROPP TABLE b;")
 
 
-def test_a_script_of_flink_is_migrated_in_its_place(plane, browser):
+def test_a_script_of_flink_is_migrated_in_its_place(plane, shaken):
+    browser = shaken  # what completion asks of an unknown connector is refused
     browser.open(f"{plane.url}/#/new")
     browser.until("Script (Flink SQL)", "main")
     sql = script().replace("'blackhole'", "'elasticsearch-7'")
@@ -335,6 +336,18 @@ def test_rows_of_a_table_are_looked_up_by_key_and_versions_compared(plane, brows
     assert "Before version 1 nothing is kept" in text
 
 
+def test_the_output_has_sample_rows(plane, browser):
+    sql = script().replace("'connector'='blackhole'", "'connector'='delta', 'path'='sampled'")
+    job_id = plane.submit(sql, "sampled")
+    plane.tell(job_id, **joining(1))
+    browser.open(job_url(plane, job_id))
+    browser.until("Data flow", "main")
+    browser.find("#tab-output").click()
+    text = browser.until("Read them again", "#sample")
+    assert text.count("evil second line") == 2  # a column and its value
+    assert "\x1b" not in text
+
+
 def test_dead_letters_are_shown_by_reason_and_joined_after_a_question(plane, browser):
     job_id = plane.submit(script(), "letters")
     plane.tell(job_id, **joining(1, dead_letters=7))
@@ -413,6 +426,20 @@ def test_nobody_is_kept_out_of_a_view(browser, views, axe, view):
     browser.open(address)
     browser.until(whole, "main")
     for scheme, width in (("light", PHONE), ("light", 1280), ("dark", 1280)):
+        browser.scheme(scheme)
+        browser.screen(width)
+        assert violations(browser, axe) == [], (scheme, width)
+
+
+TABS = ("tables", "batches", "output", "letters", "history", "log", "script", "details")
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_nobody_is_kept_out_of_a_tab(browser, views, axe, tab):
+    browser.open(views["joining"][0])
+    browser.until("Over time", "main")
+    browser.find(f"#tab-{tab}").click()
+    for scheme, width in (("light", PHONE), ("dark", 1280)):
         browser.scheme(scheme)
         browser.screen(width)
         assert violations(browser, axe) == [], (scheme, width)

@@ -429,6 +429,26 @@ def test_values_are_shown_as_people_read_them(plane, browser):
             assert answer.endswith(expected) if is_part else answer == expected, (name, arguments)
 
 
+def test_times_are_local_or_in_utc(plane, browser):
+    zone = {"timezoneId": "Asia/Kolkata"}
+    browser.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", zone)
+    clock = "return [m.clock(0, 0), m.clock(0, 86400000), m.clock(8.64e15, 0)]"
+    try:
+        browser.open(plane.url)
+        browser.until("Times are local (Asia", "#foot")
+        local = ["05:30:00", "1970-01-01 05:30:00", "+275760-09-13 00:00:00"]
+        assert browser.call("format.js", clock) == local
+        browser.find("[data-action=zone]").click()
+        browser.until("Times are UTC.", "#foot")
+        browser.open(plane.url)
+        browser.until("Times are UTC.", "#foot")
+        assert browser.call("format.js", clock)[:2] == ["00:00:00", "1970-01-01 00:00:00"]
+        browser.find("[data-action=zone]").click()
+        browser.until("Times are local", "#foot")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
 def test_a_patched_view_is_the_view_that_was_wanted(plane, browser):
     browser.open(plane.url)
     chosen = random.Random(7)
