@@ -403,7 +403,7 @@ def test_watching_a_job_that_fails_ends_with_1(sluice, client):
     job_id = client.submit(script(), "fail")["id"]
     code, out, _ = sluice("jobs", "watch", job_id)
     assert code == 1
-    assert "FAILED: table is gone" in out
+    assert "Failed: table is gone" in out
 
 
 def job(**values):
@@ -480,7 +480,7 @@ def test_only_a_terminal_gets_colours(sluice, monkeypatch, stream, environment, 
     assert colours or "\x1b" not in out.getvalue()
     moves = stream is Screen and environment["TERM"] != "dumb"
     assert ("\x1b" in err.getvalue()) == moves
-    assert ("\x1b[33mSTALLED" in err.getvalue()) == colours
+    assert ("\x1b[33mStalled" in err.getvalue()) == colours
 
 
 def test_waiting_on_a_real_terminal_gives_the_cursor_back(plane):
@@ -535,7 +535,9 @@ def test_jobs_of_the_control_plane_are_offered(plane, client, monkeypatch):
     monkeypatch.setenv("SLUICE_SERVER", NOWHERE)
     context = SimpleNamespace(params={"server": plane.url})
     jobs = client.jobs()
-    assert complete_job(context, "") == [(j["id"], f"{j['name']} {j['state']}") for j in jobs]
+    assert complete_job(context, "") == [
+        (j["id"], f"{j['name']} {j['status']['word']}") for j in jobs
+    ]
     assert [offered for offered, _ in complete_job(context, "cal")] == ["calm"]
     assert complete_job(context, "done t") == []  # a shell would take it for two words
 
