@@ -7,12 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
 from service.schemas.freshness import FreshnessView, HoldingView
-from service.schemas.inspection import (
-    AcknowledgementView,
-    FaultPlaceName,
-    StallView,
-    WarningView,
-)
+from service.schemas.inspection import AcknowledgementView, FaultPlaceName, StallView, WarningView
 from service.schemas.verification import RepairedView, VerifiedView
 
 SQL_LIMIT_BYTES = 64 * 1024
@@ -227,16 +222,10 @@ class ProbeView(Document):
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
-    dead_letters: Annotated[
-        int, Field(description="Entries that batches have made; several INSERTs make one each.")
-    ] = 0
+    dead_letters: Annotated[int, Field(description="Of all batches; each INSERT counts.")] = 0
     open_dead_letters: OpenLetters = None
-    replayed_dead_letters: Annotated[
-        int, Field(description="Those whose rows a replay has added.")
-    ] = 0
-    discarded_dead_letters: Annotated[
-        int, Field(description="Those that were discarded with a reason.")
-    ] = 0
+    replayed_dead_letters: Annotated[int, Field(description="A replay added the rows.")] = 0
+    discarded_dead_letters: Annotated[int, Field(description="With a recorded reason.")] = 0
     freshness_ms: Annotated[
         dict[str, int | None],
         Field(description="Age of each table's newest change as the newest batch saw it."),
