@@ -26,17 +26,10 @@ from joins.adapters.mysql.sender import (
 )
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
-from joins.adapters.mysql.stream import (
-    Begin,
-    BinlogStream,
-    Boundary,
-    Event,
-    FileOpened,
-    RowImages,
-    StreamStart,
-)
+from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
 from joins.adapters.mysql.tokens import Effect, Statement, Target
+from joins.adapters.mysql.transactions import Begin, Boundary, Event, FileOpened, RowImages
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import RepairError, SnapshotNeededError, SourceError, SourceUnavailableError

@@ -34,11 +34,7 @@ _REQUIRED = (
     ("binlog_row_metadata", "FULL", "MySQL 8.0.1 and MariaDB 10.5"),
 )
 # Not every server has these; each hides changes in events that Sluice cannot read.
-_REFUSED_OTHERWISE = (
-    ("log_bin_compress", "OFF"),
-    ("binlog_transaction_compression", "OFF"),
-    ("binlog_row_value_options", ""),
-)
+_REFUSED_OTHERWISE = (("binlog_row_value_options", ""),)
 _FILTERS = ("Binlog_Do_DB", "Binlog_Ignore_DB")
 _LOGS_WHAT_IT_REPLICATES = ("log_slave_updates", "log_replica_updates")
 _OF_REPLICAS = (*_LOGS_WHAT_IT_REPLICATES, "wsrep_on", "gtid_slave_pos")

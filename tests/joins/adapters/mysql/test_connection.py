@@ -28,8 +28,9 @@ from joins.adapters.mysql.position import (
     take_low,
 )
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
-from joins.adapters.mysql.stream import BinlogStream, FileOpened, StreamStart
+from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.text import result_columns
+from joins.adapters.mysql.transactions import FileOpened
 from joins.adapters.network import within
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field, MysqlTls, TlsMode
