@@ -86,9 +86,9 @@ def payload_events(body: bytes) -> Iterator[bytes]:
     """
     algorithm, size, payload = _payload(body)
     if algorithm == _NONE:
-        parts = _Parts(iter([payload]))
+        parts = _Uncompressed(iter([payload]))
     elif algorithm == _ZSTD:
-        parts = _Parts(_zstd_parts(payload))
+        parts = _Uncompressed(_zstd_parts(payload))
     else:
         raise ValueError(f"a transaction is compressed by algorithm {algorithm}")
     while not parts.have_ended:
@@ -133,7 +133,7 @@ def _zstd_parts(payload: bytes) -> Iterator[bytes]:
         raise ValueError(f"a transaction cannot be uncompressed: {exc}") from exc
 
 
-class _Parts:
+class _Uncompressed:
     """Bytes that come in parts; `taken` of them were read."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
