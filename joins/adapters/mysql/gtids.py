@@ -246,11 +246,10 @@ class NewTransactions:
     """
 
     def __init__(self, takeover: Takeover, *, is_mariadb: bool, checked: bool) -> None:
-        self._is_mariadb = is_mariadb
         self.applied = gtids_of(takeover.applied, is_mariadb=is_mariadb)
         self.executed = gtids_of(takeover.executed, is_mariadb=is_mariadb)
         self._before = gtids_of(takeover.before, is_mariadb=is_mariadb)
-        self._checked = checked
+        self.checked = checked
         self._met = set[str]()
         if isinstance(self.applied, GtidPosition):
             self._met = {
@@ -263,7 +262,7 @@ class NewTransactions:
     def is_new(self, gtid: Gtid) -> bool:
         """ValueError if the server's history is not the one that was applied."""
         applied = gtid in self.applied
-        if self._checked and isinstance(self.applied, GtidPosition):
+        if self.checked and isinstance(self.applied, GtidPosition):
             self._check(gtid, self.applied.last.get(gtid.source, (0, 0)))
         return not applied
 

@@ -24,7 +24,13 @@ from joins.adapters.mysql.connection import (
     variables,
 )
 from joins.adapters.mysql.position import STATUS_OF_BINLOG, binlog_status
-from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError, suggestion
+from joins.plan.errors import (
+    ServerChangedError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+    suggestion,
+)
 from joins.plan.types import quoted
 
 # Setting, required value, versions that have it; MySQL has partial JSON as an option.
@@ -87,7 +93,7 @@ def check_logged(config: MysqlConnectionConfig) -> None:
     try:
         with connected(config) as connection:
             require_logged(connection, config)
-    except (SourceUnavailableError, SnapshotNeededError):
+    except (SourceUnavailableError, ServerChangedError):
         raise
     except SourceError as exc:
         raise SnapshotNeededError(

@@ -17,6 +17,7 @@ from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     open_connection,
 )
+from joins.adapters.mysql.gtids import Gtids, NewTransactions
 from joins.adapters.mysql.packets import EVENTS, Reader
 from joins.adapters.mysql.replication import lost, stream_error
 from joins.adapters.mysql.table import CapturedTable
@@ -31,11 +32,16 @@ _READ_TIMEOUT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """Start of a stream: a transaction boundary in the binlog file `<prefix>.<digits>`."""
+    """Start of a stream: a transaction boundary in the binlog file `<prefix>.<digits>`.
+
+    `gtids` were applied there, None if they are not known; what `new` does not call new is skipped.
+    """
 
     server_id: int
     file_name: str
     pos: int
+    gtids: Gtids | None = None
+    new: NewTransactions | None = None
 
 
 class BinlogStream:
@@ -46,7 +52,11 @@ class BinlogStream:
     ) -> None:
         self._config = config
         self._transactions = Transactions(
-            table, server_charsets(config), file_number(start.file_name)
+            table,
+            server_charsets(config),
+            file_number(start.file_name),
+            start.gtids,
+            start.new,
         )
         self._connections: list[_Foreign] = []
         self._reader = Reader(

@@ -5,8 +5,9 @@ Header positions of row events are not used.
 
 import contextlib
 import struct
+import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pymysqlreplication import event as binlog_event
@@ -20,6 +21,7 @@ from joins.adapters.mysql.compressed import (
     statement_event,
     type_of,
 )
+from joins.adapters.mysql.gtids import Gtid, Gtids, NewTransactions
 from joins.adapters.mysql.packets import GTIDS, OUTSIDE, BodyEvent, require_known
 from joins.adapters.mysql.row_events import (
     COMPRESSED_ROWS,
@@ -55,10 +57,14 @@ _FIXED_BYTES = 8  # before table maps and row events; newer row events have two 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Between two transactions: everything before (file, pos) has been delivered."""
+    """Between two transactions: everything before (file, pos) has been delivered.
+
+    `gtids` are those of what was applied here, None if they are not known.
+    """
 
     file: int
     pos: int
+    gtids: Gtids | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,7 @@ class Begin:
 
     file: int
     pos: int
+    gtid: Gtid | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +123,24 @@ Event = Boundary | FileOpened | Begin | RowImages | Statement
 
 
 class Transactions:
-    """What the events of a binlog, in order from a boundary in `file`, do to one table."""
+    """What the events of a binlog, in order from a boundary in `file`, do to one table.
 
-    def __init__(self, table: CapturedTable, charsets: Charsets, file: int) -> None:
+    `gtids` are those of what was applied at the boundary. Of transactions that `new` does not call
+    new only the boundaries are told.
+    """
+
+    def __init__(
+        self,
+        table: CapturedTable,
+        charsets: Charsets,
+        file: int,
+        gtids: Gtids | None = None,
+        new: NewTransactions | None = None,
+    ) -> None:
+        self._gtids = gtids
+        self._new = new
+        self._gtid: Gtid | None = None
+        self._is_new = True
         self._table = table
         self._file = file
         self._charsets = charsets
@@ -168,7 +190,8 @@ class Transactions:
         name = file_name.decode() if isinstance(file_name, bytes) else file_name
         self._file = file_number(name)
         self._in_transaction = False
-        return Boundary(self._file, position)
+        self._gtid, self._is_new = None, True
+        return Boundary(self._file, position, self._gtids)
 
     def _control(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
         if packet.event_type in GTIDS:
@@ -176,17 +199,31 @@ class Transactions:
             self._in_transaction, self._xa = True, bool(flags & _PREPARED_XA)
             self._is_ours = self._xa_is_ours = False
             self._standalone = bool(flags & _STANDALONE) or not self._mariadb(event)
-            yield Begin(self._file, packet.log_pos - packet.event_size)
+            self._gtid = _gtid_of(event)
+            self._is_new = self._new is None or self._is_new_by(self._new, self._gtid)
+            if self._is_new:
+                yield Begin(self._file, packet.log_pos - packet.event_size, self._gtid)
         elif isinstance(event, QueryEvent):
             yield from self._query(event, packet)
         elif isinstance(event, binlog_event.ExecuteLoadQueryEvent):
-            yield load_statement(event)
+            if self._is_new:
+                yield load_statement(event)
         elif isinstance(event, binlog_event.XidEvent | binlog_event.XAPrepareEvent):
-            if getattr(event, "one_phase", False) and self._xa_is_ours:
+            if getattr(event, "one_phase", False) and self._xa_is_ours and self._is_new:
                 raise self._changed_by_xa("one phase")
             yield from self._ended(packet)
         elif not self._in_transaction and packet.log_pos:
-            yield Boundary(self._file, packet.log_pos)
+            yield Boundary(self._file, packet.log_pos, self._gtids)
+
+    def _is_new_by(self, new: NewTransactions, gtid: Gtid | None) -> bool:
+        if gtid is None:
+            if not new.checked:
+                return True
+            raise _other_history("it has a transaction without a GTID that can be read")
+        try:
+            return new.is_new(gtid)
+        except ValueError as exc:
+            raise _other_history(str(exc)) from exc
 
     @staticmethod
     def _mariadb(event: _Foreign) -> bool:
@@ -207,7 +244,8 @@ class Transactions:
         elif word == "COMMIT":
             yield from self._ended(packet)
         elif not word.startswith("SAVEPOINT"):
-            yield statement
+            if self._is_new:
+                yield statement
             if self._standalone:
                 yield from self._ended(packet)
 
@@ -230,7 +268,7 @@ class Transactions:
             self._prepared[xid] = self._xa_is_ours
         else:
             is_ours = self._prepared.pop(xid, True)
-            if verb == "COMMIT" and is_ours:
+            if verb == "COMMIT" and is_ours and self._is_new:
                 raise self._changed_by_xa(xid)
             yield from self._ended(packet)
 
@@ -244,8 +282,11 @@ class Transactions:
 
     def _ended(self, packet: _Foreign) -> Iterator[Event]:
         self._in_transaction = self._standalone = self._xa = False
+        if self._gtids is not None and self._is_new:
+            self._gtids = _with(self._gtids, self._gtid)
+        self._gtid, self._is_new = None, True
         if packet.log_pos:
-            yield Boundary(self._file, packet.log_pos)
+            yield Boundary(self._file, packet.log_pos, self._gtids)
 
     def _body(self, event: BodyEvent) -> Iterator[RowImages]:
         number, body = event.packet.event_type, event.body
@@ -291,8 +332,37 @@ class Transactions:
         if self._xa:
             self._xa_is_ours = True
             return
+        if not self._is_new:
+            return
         self._is_ours = True
         yield RowImages(decoder, rows, at_s)
+
+
+def _gtid_of(event: _Foreign) -> Gtid | None:
+    """None for a transaction without one, and for MySQL's with a tag."""
+    if isinstance(event, binlog_event.MariadbGtidEvent):
+        return Gtid(str(event.domain_id), event.gtid_seq_no, event.packet.server_id)
+    if isinstance(event, binlog_event.GtidEvent):
+        return Gtid(str(uuid.UUID(bytes=bytes(event.sid))), event.gno)
+    return None
+
+
+def _with(gtids: Gtids, gtid: Gtid | None) -> Gtids | None:
+    """None if they are no longer known: another server cannot be gone on with, this one can."""
+    if gtid is None:
+        return None
+    try:
+        return gtids.plus(gtid)
+    except ValueError:
+        return None
+
+
+def _other_history(why: str) -> SnapshotNeededError:
+    return SnapshotNeededError(
+        f"the server that answers now has another history than the one before: {why}",
+        hint="Nothing is to be done: the table is copied again by itself. With gtid_strict_mode=ON "
+        "on all servers of MariaDB, or gtid_mode=ON of MySQL, a failover needs no copy.",
+    )
 
 
 def file_number(file_name: str) -> int:
