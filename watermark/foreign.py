@@ -336,6 +336,9 @@ class ForeignSnapshot:
             return Evidence.TABLE_TRUNCATED
         if self._own(NoticeKind.ABORTED) is not None:
             return Waiting(Missing.ABORTED, "the connector has given up its snapshot")
+        if self._is_cut_short():
+            text = "the connector was started again and has skipped the rest of its snapshot"
+            return Waiting(Missing.ABORTED, text)
         evidence = None if self._rules.replaces and self._announced() else self._proof()
         if evidence is None:
             return self._no_evidence()
@@ -390,6 +393,21 @@ class ForeignSnapshot:
             return False
         skipped = self._runs.newest(NoticeKind.SKIPPED)
         return skipped is not None or self._facts.changes is not None
+
+    def _is_cut_short(self) -> bool:
+        """True if a snapshot began, and a restart skipped it before any sign of its end.
+
+        Debezium 3.5 does so when a snapshot in chunks is killed: it commits an offset of no
+        snapshot while the chunks are read, and streams changes after the restart.
+        """
+        run = self._run()
+        has_end = (
+            self._facts.last_ms is not None
+            or self._scan() is not None
+            or self._runs.of(run, NoticeKind.COMPLETED) is not None
+        )
+        is_begun = self._runs.began_at_ms(run) is not None
+        return is_begun and not has_end and self._own(NoticeKind.SKIPPED) is not None
 
     def _has_ended(self) -> bool:
         """True if each partition has a record that only comes after all rows of the snapshot.

@@ -141,6 +141,12 @@ class History:
         else:
             self._end_snapshot(rows, source)
 
+    def skip_the_rest(self) -> None:
+        """After a restart it believes that its snapshot is over, and says so."""
+        self.now_ms += self.rng.randint(1_000, 3_000)
+        self.notices.append((self.now_ms, Notice(NoticeKind.SKIPPED, self.now_ms)))
+        self.stream(self.rng.choice([0, 4, 20]))
+
     def _move_first(self, sent: list[Mark], kinds: list[Mark]) -> None:
         at = self.rng.randrange(max(1, min(len(sent), len(kinds) - 1)))
         kinds[0], kinds[at] = kinds[at], kinds[0]
@@ -226,6 +232,8 @@ def _copy(made: History, lives: int, *, is_newest: bool) -> bool:
     if made.records and rng.random() < 0.2:
         made.send_again()
     if aborted and is_newest and rng.random() < 0.5:
+        if made.has_started and rng.random() < 0.5:
+            made.skip_the_rest()
         return False
     if aborted:
         made.change_table(rng.randint(0, 6))
@@ -248,7 +256,8 @@ def history(seed: int) -> History:
         commits=rng.random() < 0.3,
         is_chunked=rng.random() < 0.3,
     )
-    made.has_started = made.is_compacted  # compaction may take the marks away
+    # compaction may take the marks away
+    made.has_started = made.is_compacted or rng.random() < 0.3
     made.change_table(rng.choice([0, 0, 1, 5, 30]))
     for life in range(lives):
         is_newest = life == lives - 1

@@ -59,6 +59,16 @@ WAITS = {
     "more_rows_than_were_scanned": (PLAIN, [FIRST, SCANNED, ("counted", 3)], "3 of 2 snapshot"),
     "changes_without_a_snapshot": (PLAIN, STREAMED, "has copied no rows of the table"),
     "a_skipped_snapshot": (PLAIN, [heard(NoticeKind.SKIPPED)], "has copied no rows of the table"),
+    "a_snapshot_that_was_skipped_in_its_midst": (
+        PLAIN,
+        [("notify", [STARTED]), FIRST, ROW, heard(NoticeKind.SKIPPED), *STREAMED],
+        "has skipped the rest of its snapshot",
+    ),
+    "a_snapshot_that_was_skipped_before_its_first_row": (
+        OPENS_SKIPPED,
+        [("notify", [STARTED]), heard(NoticeKind.SKIPPED)],
+        "has skipped the rest of its snapshot",
+    ),
     "an_aborted_snapshot": (PLAIN, [FIRST, LAST, heard(NoticeKind.ABORTED)], "has given up its"),
     "a_table_that_was_not_read": (
         PLAIN,
