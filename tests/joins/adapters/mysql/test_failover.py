@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.failover import applied_at, take_over
 from joins.adapters.mysql.gtids import gtid_position
 from joins.adapters.mysql.position import server_identity, take_high, take_low
 from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
-from joins.adapters.mysql.transactions import Boundary, RowImages
 from joins.plan.errors import SnapshotNeededError
 from joins.plan.plan import KafkaOptions
 from tests.support.cdc import FIELDS, TABLE
