@@ -234,7 +234,7 @@ class BinlogSession:
 
     def _settle(self, sender: ChangelogSender) -> None:
         """Note what was sent, as another server may answer next; without Kafka it is not known."""
-        if not self._is_verified:
+        if not self._is_verified or sender.has_lost:
             return
         try:
             self._flush(sender)
