@@ -597,7 +597,7 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class TopN:
     """`ROW_NUMBER() OVER (PARTITION BY window_start, window_end, … ORDER BY …)` and its limits.
 
     All expressions are over the relation `WINDOW`, which it gives the column `ROW_NUMBER`.
@@ -632,7 +632,7 @@ class Windowing:
     offset_ms: int = 0  # windows begin at multiples of the size (HOP: of the slide) plus this
     having: Expression | None = None  # over the relation `WINDOW`
     lateness_ms: int = 0  # `table.exec.emit.allow-lateness`
-    rank: Rank | None = None  # of the rows that pass `having`
+    rank: TopN | None = None  # of the rows that pass `having`
 
     @property
     def rows(self) -> Aggregate | None:

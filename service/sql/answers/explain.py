@@ -25,12 +25,12 @@ from joins.plan.plan import (
     KeyPair,
     PrintSink,
     ProbeSource,
-    Rank,
     SharedSource,
     Sink,
     SinkWriter,
     SortKey,
     TopicSource,
+    TopN,
     Unnest,
     WatermarkSpec,
     Windowing,
@@ -115,7 +115,7 @@ def _kept_columns(rows: Aggregate) -> Iterator[str]:
         yield f"{expression_text(value)} AS {member.name}"
 
 
-def _rank_lines(rank: Rank) -> Iterator[str]:
+def _rank_lines(rank: TopN) -> Iterator[str]:
     partition = ", ".join(["window_start", "window_end", *map(expression_text, rank.partition)])
     order = ", ".join(_sorted_by(key) for key in rank.order)
     text = f"ROW_NUMBER {rank.first} TO {rank.last} PARTITION BY {partition}"
