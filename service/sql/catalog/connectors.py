@@ -53,6 +53,12 @@ _EXPLAINED = (
 )
 _INSTEAD = (
     (
+        r"hybrid",
+        "Declare the topic ('upsert-kafka', or 'kafka' with 'format' = 'debezium-json'), and the "
+        "files before it by 'history.connector' = 'filesystem', 'history.path' and "
+        "'history.format'.",
+    ),
+    (
         r"tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
         "A table of MySQL or MariaDB is joined by 'mysql-cdc', with 'hostname', 'username', "
         "'password', 'database-name' and 'table-name'; another database's by a topic of Debezium, "
