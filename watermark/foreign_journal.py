@@ -105,7 +105,8 @@ class FeedPosition:
             dict(self.offsets if offsets is None else offsets),
         )
         begins = step in (FeedStep.BEGIN, FeedStep.SUPERSEDE)
-        if after.generation != self.generation + begins:
+        grown = after.generation - self.generation
+        if grown != begins and not (step is FeedStep.BEGIN and grown > 0):  # files may begin anew
             raise illegal_step(
                 _JOURNAL,
                 f'step "{step}" leads from generation {self.generation} to {after.generation}',

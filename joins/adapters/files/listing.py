@@ -13,7 +13,7 @@ import pyarrow as pa
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
-from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
+from joins.plan.plan import Field, FileSource, KafkaOptions
 from joins.plan.types import SqlType
 
 CORRECT = (
@@ -152,6 +152,8 @@ class FileFeedConfig:
     kafka: KafkaOptions
     partitions: int
     state_file: Path
+    # a TIMESTAMP_LTZ column whose maximum the state has; None without one
+    newest_of: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -162,16 +164,14 @@ class FileFeedConfig:
             "kafka": asdict(self.kafka),
             "partitions": self.partitions,
             "state_file": str(self.state_file),
+            "newest_of": self.newest_of,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        options = tuple((str(key), str(text)) for key, text in value["source"]["options"])
-        source = {**value["source"], "options": options}
-        source["format"] = FileFormat(source["format"])
         return cls(
             path=Path(value["path"]),
-            source=FileSource(**source),
+            source=FileSource.of_json(value["source"]),
             fields=tuple(
                 Field(name, SqlType.of_json(kind), nullable)
                 for name, kind, nullable in value["fields"]
@@ -180,6 +180,7 @@ class FileFeedConfig:
             kafka=KafkaOptions.of_json(value["kafka"]),
             partitions=value["partitions"],
             state_file=Path(value["state_file"]),
+            newest_of=value["newest_of"],
         )
 
 
@@ -191,6 +192,7 @@ class FileFeedState:
     files: tuple[FileStamp, ...]  # as listed, sorted by path
     files_done: int = 0  # number of files sent
     rows: int = 0  # number of their rows
+    newest_ms: int | None = None  # greatest value of the column `newest_of` in them
     # `message` and `hint` of a file that cannot be read, until the files change
     refused: Mapping[str, str] | None = None
     needed: str | None = None  # why the files must be read again

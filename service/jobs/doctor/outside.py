@@ -15,6 +15,7 @@ from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import advice
 from joins.adapters.topic.check import check_topic, replaced_nulls
+from joins.adapters.topic.feed_state import read_journal
 from joins.durable.checkpoint import read_json
 from joins.durable.probe_lives import known_topics, read_lives
 from joins.plan.errors import SourceError
@@ -72,6 +73,8 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
         nulls = replaced_nulls(source)
         if nulls is not None:
             yield unknown(f"NULLs of source {dimension.name}", nulls)
+        if source.history is not None:
+            yield _history(patient, dimension, source.history.files)
     elif isinstance(source, SharedSource):
         yield _shared(patient, dimension, source)
     else:
@@ -93,6 +96,16 @@ def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
         return good(title, f"all files were read, generation {kept.generation}")
     path = files_path(source, patient.settings)
     count = check_files(path, source, dimension.declared_fields)
+    return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
+
+
+def _history(patient: Patient, dimension: Dimension, files: FileSource) -> Check:
+    title = f"history of source {dimension.name}"
+    kept = read_journal(patient.checkpoint.source_file(dimension.name))
+    if not kept.begins:
+        return good(title, f"all files were read, generation {kept.generation}")
+    path = files_path(files, patient.settings)
+    count = check_files(path, files, dimension.declared_fields)
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 
 

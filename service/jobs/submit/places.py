@@ -23,6 +23,7 @@ from joins.plan.plan import (
     KafkaSink,
     PrintSink,
     SharedSource,
+    files_of,
 )
 from service.config import Settings, runs_on_cluster
 from service.errors import JobConflictError, SubmissionError
@@ -125,7 +126,7 @@ def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
     tables: list[Table] = [
         (DIMENSION, source) for source in dimensions if isinstance(source, DeltaTableSource)
     ]
-    tables += [(FILES, source) for source in dimensions if isinstance(source, FileSource)]
+    tables += [(FILES, files) for source in dimensions if (files := files_of(source)) is not None]
     sinks = [insert.sink for insert in plan.inserts]
     tables += [(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink)]
     if plan.probe.late_records is not None:

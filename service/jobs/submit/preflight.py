@@ -17,6 +17,7 @@ from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry import check_registries
 from joins.adapters.store_path import StorePath, prove_conditional_puts
 from joins.adapters.topic.check import check_topic, replaced_nulls
+from joins.adapters.topic.start import find_start
 from joins.kernels.local_files import nearest_existing
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
@@ -37,6 +38,7 @@ from joins.plan.plan import (
     SinkWriter,
     StartupMode,
     TopicSource,
+    files_of,
 )
 from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import TypeName
@@ -150,6 +152,9 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
         ends = resolve_bounds(source, stream.beginning_offsets(), stream) or ends
     if source.evidence is None:
         own = replace(own, end_offsets=tuple(sorted(ends.items())))
+    if source.history is not None and source.history.startup_column is None:
+        start = find_start(cluster, topic, source.history)
+        own = replace(own, history=source.history.starting_at(start))
     return replace(held, source=own)
 
 
@@ -159,9 +164,10 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         return  # checked when it was created
     if isinstance(source, TopicSource):
         check_topic(source, dimension.declared_fields, dimension.declared_key)
-        return
-    if isinstance(source, FileSource):
-        check_files(files_path(source, settings), source, dimension.declared_fields)
+    files = files_of(source)
+    if files is not None:
+        check_files(files_path(files, settings), files, dimension.declared_fields)
+    if isinstance(source, TopicSource | FileSource):
         return
     if isinstance(source, DeltaTableSource):
         path = output_path(source, settings)
