@@ -29,10 +29,10 @@ def find_start(
 ) -> dict[int, int]:
     """The start offset of each partition, as `start_of`."""
     at_ms = history.startup_timestamp_ms if history.startup_column is None else newest_ms
-    found = None if at_ms is None else cluster.offsets_at(topic, at_ms)
+    at_time = None if at_ms is None else cluster.offsets_at(topic, at_ms)
     ends = cluster.end_offsets(topic)
     begins = cluster.beginning_offsets(topic)  # last: what is there now stays for a while
-    return start_of(topic, history, begins, ends, found)
+    return start_of(topic, history, begins, ends, at_time)
 
 
 def start_of(
@@ -40,18 +40,18 @@ def start_of(
     history: TopicHistory,
     begins: Mapping[int, int],
     ends: Mapping[int, int],
-    found: Mapping[int, int] | None = None,
+    at_time: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
     """The start offset of each partition; SourceError for a gap behind the history.
 
-    `found` has the first offsets at the timestamp, None if the files have no time. A start by time
-    is certain only behind an older record: else Kafka may have removed records of that time.
+    `at_time` has the first offsets at the timestamp, None if the files have no time. A start by
+    time is certain only behind an older record: else Kafka may have removed records of that time.
     """
     if history.startup_mode is StartupMode.EARLIEST:
         return dict(begins)
     hint = _NEWER_FILES.format(_SUBMIT_AGAIN if history.startup_column is None else _READ_AGAIN)
-    if history.startup_mode is StartupMode.TIMESTAMP and found is not None:
-        start = dict(found)
+    if history.startup_mode is StartupMode.TIMESTAMP and at_time is not None:
+        start = dict(at_time)
         lost = {p: begin for p, begin in begins.items() if begin > 0 and start[p] <= begin}
         if lost:
             raise _gap(topic, lost, "up to ", "no record before the history's time is left", hint)
