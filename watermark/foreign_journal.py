@@ -38,7 +38,7 @@ class FeedStep(StrEnum):
     """One durable write of a journal.
 
     Attributes:
-        BEGIN: reads the topic from its beginning, in a new generation.
+        BEGIN: reads the topic from its beginning, or behind its history, in a new generation.
         ADVANCE: moves offsets up.
         SUPERSEDE: begins the generation of a later snapshot; offsets move back where its records
             were read already.
