@@ -354,6 +354,11 @@ class DeltaTableSource:
     store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
 
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> "DeltaTableSource":
+        store = tuple((str(key), str(text)) for key, text in value["store"])
+        return cls(**{**value, "store": store})
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvidence:
@@ -407,24 +412,33 @@ class TopicHistory:
     Submission resolves the mode to `specific-offsets`, unless a column of the files has the time.
     """
 
-    files: FileSource
+    files: FileSource | DeltaTableSource
     startup_mode: StartupMode = StartupMode.EARLIEST
     startup_timestamp_ms: int | None = None
     startup_offsets: tuple[tuple[int, int], ...] = ()
     startup_column: str | None = None  # its maximum in the files is the timestamp of the start
+    version: int | None = None  # of a Delta table; None for files, and before it is resolved
 
     def starting_at(self, offsets: Mapping[int, int]) -> "TopicHistory":
         pairs = tuple(sorted(offsets.items()))
-        return TopicHistory(self.files, StartupMode.SPECIFIC, startup_offsets=pairs)
+        return replace(
+            self,
+            startup_mode=StartupMode.SPECIFIC,
+            startup_timestamp_ms=None,
+            startup_offsets=pairs,
+        )
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> "TopicHistory":
+        is_delta = value["files"]["kind"] == "delta"
+        of_kind = DeltaTableSource.of_json if is_delta else FileSource.of_json
         return cls(
-            FileSource.of_json(value["files"]),
+            of_kind(value["files"]),
             StartupMode(value["startup_mode"]),
             value["startup_timestamp_ms"],
             tuple((int(p), int(offset)) for p, offset in value["startup_offsets"]),
             value["startup_column"],
+            value["version"],
         )
 
 
@@ -475,11 +489,11 @@ class SharedSource:
 DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource | SharedSource
 
 
-def files_of(source: DimensionSource) -> FileSource | None:
-    """The files that a source reads, alone or before its topic."""
+def files_of(source: DimensionSource) -> FileSource | DeltaTableSource | None:
+    """The files or the Delta table that a source reads, alone or before its topic."""
     if isinstance(source, TopicSource) and source.history is not None:
         return source.history.files
-    return source if isinstance(source, FileSource) else None
+    return source if isinstance(source, FileSource | DeltaTableSource) else None
 
 
 COORDINATES = (

@@ -41,6 +41,7 @@ from joins.worker.index_source import DimensionTables, on_this_node
 from service.security.resolution import (
     connection_of,
     files_path,
+    history_path,
     internal_kafka,
     output_path,
 )
@@ -148,8 +149,7 @@ def _coordinator(
         )
         if source.history is None:
             return TopicCoordinator(dimension.name, config, stalls, acknowledgements, topic)
-        path = files_path(source.history.files, job.settings)
-        config = replace(config, history_path=path)
+        config = replace(config, history_path=history_path(source.history, job.settings))
         return HistoryCoordinator(dimension.name, config, stalls, acknowledgements, topic)
     if isinstance(source, FileSource):
         return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls, topic)

@@ -16,12 +16,10 @@ from joins.adapters.files.listing import (
     FileFeedConfig,
     FileFeedState,
     FileStamp,
-    list_files,
     read_state,
-    stamp_of,
     write_state,
 )
-from joins.adapters.files.readers import read_file
+from joins.adapters.files.tables import TableFiles, table_files
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import encode_snapshot
@@ -45,6 +43,7 @@ class FileFeedSession:
         self._config = config
         self._protocol = protocol
         self._behind = behind
+        self._files: TableFiles | None = None
         self.state = self._begin(read_state(config.state_file))
         self._newest_ms: int | None = None
         self._sent = 0
@@ -75,7 +74,8 @@ class FileFeedSession:
         """The stored state if it is valid, else a new one; raises an earlier refusal again."""
         if kept is not None and kept.is_copied and self._behind is None:
             return kept
-        files, newest = list_files(self._config.path), self._behind or 0
+        self._files = table_files(self._config)
+        files, newest = self._files.listed(), self._behind or 0
         is_newer = kept is not None and kept.generation > newest
         if kept is not None and is_newer and kept.files == files and kept.needed is None:
             if kept.refused is not None:
@@ -87,11 +87,11 @@ class FileFeedSession:
         return state
 
     def _send(self, producer: RecordSink, file: FileStamp) -> int:
-        path = self._config.path / file.path
+        assert self._files is not None, "they were listed"
         rows = 0
         try:
             declared = declared_fields(self._config.fields)
-            for batch in read_file(path, self._config.source, declared):
+            for batch in self._files.rows(file.path):
                 if not batch.num_rows:
                     continue
                 encoded = encode_snapshot(
@@ -139,7 +139,8 @@ class FileFeedSession:
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _require_same(self, file: FileStamp) -> None:
-        if stamp_of(self._config.path, file.path) != file:
+        assert self._files is not None, "they were listed"
+        if self._files.stamp(file.path) != file:
             raise SnapshotNeededError(
                 f'file "{self._config.path / file.path}" was changed before the table was whole',
                 hint="Nothing to do: the table is read again. Rename finished "

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.adapters.files.listing import FileFeedConfig
+from joins.adapters.store_path import path_as_json, path_from_json
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.debezium.changes import ForeignTable
+from joins.kernels.table_path import TablePath
 from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
     Field,
+    FileSource,
     KafkaOptions,
     MetadataField,
     SnapshotEvidence,
@@ -44,7 +47,7 @@ class TopicFeedConfig:
     rowtime: str | None = None
     failpoints: str = ""
     freshness_s: float = 1.0
-    history_path: Path | None = None
+    history_path: TablePath | None = None
 
     @property
     def files(self) -> FileFeedConfig:
@@ -52,9 +55,11 @@ class TopicFeedConfig:
         history = self.source.history
         assert history is not None
         assert self.history_path is not None
+        files = history.files
         return FileFeedConfig(
             path=self.history_path,
-            source=history.files,
+            source=files if isinstance(files, FileSource) else None,
+            version=history.version,
             fields=self.fields,
             primary_key=self.primary_key,
             kafka=self.kafka,
@@ -79,7 +84,7 @@ class TopicFeedConfig:
             "rowtime": self.rowtime,
             "failpoints": self.failpoints,
             "freshness_s": self.freshness_s,
-            "history_path": None if self.history_path is None else str(self.history_path),
+            "history_path": None if self.history_path is None else path_as_json(self.history_path),
         }
 
     @classmethod
@@ -114,7 +119,7 @@ class TopicFeedConfig:
             rowtime=value["rowtime"],
             failpoints=value["failpoints"],
             freshness_s=value["freshness_s"],
-            history_path=None if path is None else Path(path),
+            history_path=None if path is None else path_from_json(path),
         )
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from joins.adapters.delta.source import check_source_table, read_state
 from joins.adapters.files.listing import read_state as read_files
@@ -27,13 +28,20 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     SharedSource,
+    TopicHistory,
     TopicSource,
 )
 from joins.plan.stream_topics import partition_of
 from joins.source.chunk_reader import SourceState
 from joins.stream.watches import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
-from service.security.resolution import connection_of, files_path, internal_kafka, output_path
+from service.security.resolution import (
+    connection_of,
+    files_path,
+    history_path,
+    internal_kafka,
+    output_path,
+)
 from service.wiring.context import look
 
 _CLOCK_S = 2.0
@@ -74,7 +82,7 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
         if nulls is not None:
             yield unknown(f"NULLs of source {dimension.name}", nulls)
         if source.history is not None:
-            yield _history(patient, dimension, source.history.files)
+            yield _history(patient, dimension, source.history)
     elif isinstance(source, SharedSource):
         yield _shared(patient, dimension, source)
     else:
@@ -99,13 +107,18 @@ def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 
 
-def _history(patient: Patient, dimension: Dimension, files: FileSource) -> Check:
+def _history(patient: Patient, dimension: Dimension, history: TopicHistory) -> Check:
     title = f"history of source {dimension.name}"
     kept = read_journal(patient.checkpoint.source_file(dimension.name))
     if not kept.begins:
         return good(title, f"all files were read, generation {kept.generation}")
-    path = files_path(files, patient.settings)
-    count = check_files(path, files, dimension.declared_fields)
+    path, fields = history_path(history, patient.settings), dimension.declared_fields
+    if isinstance(history.files, DeltaTableSource):
+        check_source_table(path, fields, dimension.declared_key, version=history.version)
+        what = f'version {history.version} of delta table "{path}" fits its declaration'
+        return good(title, what)
+    assert isinstance(path, Path), "files are in a directory"
+    count = check_files(path, history.files, fields)
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 
 

@@ -123,10 +123,10 @@ def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts
 
 def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
     dimensions = [d.source for d in plan.dimensions]
+    read = (files for source in dimensions if (files := files_of(source)) is not None)
     tables: list[Table] = [
-        (DIMENSION, source) for source in dimensions if isinstance(source, DeltaTableSource)
+        (FILES if isinstance(files, FileSource) else DIMENSION, files) for files in read
     ]
-    tables += [(FILES, files) for source in dimensions if (files := files_of(source)) is not None]
     sinks = [insert.sink for insert in plan.inserts]
     tables += [(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink)]
     if plan.probe.late_records is not None:

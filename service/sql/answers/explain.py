@@ -334,7 +334,11 @@ def _history(history: TopicHistory) -> str:
     if history.startup_timestamp_ms is not None:
         start.append(f"{history.startup_timestamp_ms} ms")
     start += [f"{partition}:{offset}" for partition, offset in history.startup_offsets]
-    return f"{_dimension_source(history.files)} until {' '.join(start)},"
+    files = _dimension_source(history.files)
+    if isinstance(history.files, DeltaTableSource):
+        version = "newest version" if history.version is None else f"version {history.version}"
+        files = f"delta({history.files.path}, {version})"
+    return f"{files} until {' '.join(start)},"
 
 
 def _key(alias: str, key: KeyPair) -> str:

@@ -1,22 +1,37 @@
-"""The history of a topic: options of files that are read before it, and where it starts."""
+"""The history of a topic: options of what is read before it, and where it starts."""
 
 from dataclasses import replace
 
-from joins.plan.plan import Field, StartupMode, TopicHistory, TopicSource
+from joins.plan.plan import DeltaTableSource, Field, StartupMode, TopicHistory, TopicSource
 from joins.plan.types import TypeName
-from service.sql.catalog.file_connectors import FILESYSTEM, file_source
+from service.sql.catalog.connector import Connector
+from service.sql.catalog.file_connectors import DELTA, FILESYSTEM, file_source
 from service.sql.catalog.kafka_tables import STARTUP, offsets, timestamp
 from service.sql.catalog.option import Option, OptionType, TableRole, only_of, with_prefix
-from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.watermarks import MAX_STALENESS
+from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues, check_option
+from service.sql.catalog.stores import STORE_OPTIONS, store_options
 from service.sql.text.script import suggestion
 
 HISTORY = "history."
 _CONNECTOR, STARTUP_COLUMN = f"{HISTORY}connector", f"{HISTORY}startup-column"
+_VERSION = f"{HISTORY}version"
 _STARTUP_OPTIONS = (STARTUP, "scan.startup.timestamp-millis", "scan.startup.specific-offsets")
 _STARTUP_MODES = (StartupMode.EARLIEST, StartupMode.TIMESTAMP, StartupMode.SPECIFIC)
-_OF_THE_TABLE = ("changelog.partitions", MAX_STALENESS)
 _OF_A_SNAPSHOT = ("snapshot.notifications.topic", "snapshot.on-skipped", "snapshot.on-repeated")
+_CONNECTORS = {connector.name: connector for connector in (FILESYSTEM, DELTA)}
+_READ_ONCE = frozenset((*(option.key for option in STORE_OPTIONS), "path", "format"))
+"""Options of the connectors that say what is read; those of formats are read, too."""
+
+
+def _taken(connector: Connector) -> dict[str, Option]:
+    """The connector's options that a history has, by their names there."""
+    return {
+        option.key: replace(option, required=False)
+        for option in connector.options
+        if option.key in _READ_ONCE or FORMAT_OPTION.match(option.key)
+    }
+
+
 HISTORY_OPTIONS = only_of(
     (
         Option(
@@ -24,7 +39,7 @@ HISTORY_OPTIONS = only_of(
             "Of a dimension: what has the rows of the table that are older than the topic's start. "
             "They are read first; then each record of the topic replaces the row of its key.",
             OptionType.CHOICE,
-            choices=(FILESYSTEM.name,),
+            choices=tuple(_CONNECTORS),
         ),
         Option(
             STARTUP_COLUMN,
@@ -33,14 +48,12 @@ HISTORY_OPTIONS = only_of(
             pattern=r"[^\x00-\x1f\x7f]{1,128}",
             form="one column name",
         ),
-        *with_prefix(
-            HISTORY,
-            *(
-                replace(option, required=False)
-                for option in FILESYSTEM.options
-                if option.key not in _OF_THE_TABLE
-            ),
+        Option(
+            _VERSION,
+            "Of `delta`: the version that is read; the newest one at submission when missing.",
+            OptionType.NUMBER,
         ),
+        *with_prefix(HISTORY, *(_taken(FILESYSTEM) | _taken(DELTA)).values()),
     ),
     TableRole.DIMENSION,
 )
@@ -78,8 +91,34 @@ def with_history(
                 "the connector's snapshot",
                 hint="Remove the option.",
             )
-    files = file_source(values.part(HISTORY, FILESYSTEM.options), fields)
-    return replace(source, history=_with_start(values, TopicHistory(files), fields))
+    return replace(source, history=_with_start(values, _history(values, fields), fields))
+
+
+def _history(values: OptionValues, fields: tuple[Field, ...]) -> TopicHistory:
+    connector = _CONNECTORS[values.required(_CONNECTOR)]
+    own = values.part(HISTORY, connector.options)
+    taken = _taken(connector)
+    for key, node in own.nodes.items():
+        option = taken.get(key)
+        if option is not None:
+            check_option(values.script, node, option)
+        elif node.key not in (_CONNECTOR, STARTUP_COLUMN, _VERSION):
+            raise values.error(
+                node.key,
+                f'option "{node.key}" has no effect on a history of {connector.name}',
+                hint="Remove the option, or correct 'history.connector'.",
+            )
+    if connector is FILESYSTEM:
+        if values.is_set(_VERSION):
+            raise values.error(
+                _VERSION,
+                f'option "{_VERSION}" has no effect on a history of {connector.name}',
+                hint="Remove the option: the files are read as they are when the job begins.",
+            )
+        return TopicHistory(file_source(own, fields))
+    path = own.required("path")
+    table = DeltaTableSource(path, store=store_options(values, path, HISTORY))
+    return TopicHistory(table, version=values.number(_VERSION))
 
 
 def _with_start(

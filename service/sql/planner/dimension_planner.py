@@ -10,7 +10,6 @@ from joins.plan.plan import (
     COORDINATES,
     BoundedMode,
     DeltaSink,
-    DeltaTableSource,
     Dimension,
     DimensionJoin,
     DimensionSource,
@@ -242,7 +241,7 @@ def check_not_written(script: Script, table: Table, written: Table, at: int) -> 
     sink, source = written.endpoints.sink, table.endpoints.dimension
     if not isinstance(sink, DeltaSink) or source is None:
         return
-    read = source if isinstance(source, DeltaTableSource) else files_of(source)
+    read = files_of(source)
     if read is not None and same_path(sink.path, read.path):
         raise script.error(
             at,

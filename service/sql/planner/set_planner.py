@@ -8,7 +8,6 @@ from joins.plan.plan import (
     SET_FORMAT_VERSION,
     TABLES_FORMAT_VERSION,
     DeltaSink,
-    DeltaTableSource,
     Dimension,
     FurtherInsert,
     JoinPlan,
@@ -301,7 +300,7 @@ def _check_not_joined(
         for name, source in sources:
             if not isinstance(each.plan.sink, DeltaSink):
                 continue
-            read = source if isinstance(source, DeltaTableSource) else files_of(source)
+            read = files_of(source)
             if read is not None and same_path(each.plan.sink.path, read.path):
                 raise script.error(
                     _written_at(each.node),

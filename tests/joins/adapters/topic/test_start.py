@@ -1,11 +1,17 @@
 """Where a topic starts behind its history: by offsets or a time, and never behind a gap."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
+from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.adapters.topic.start import require_topic, start_of
 from joins.plan.errors import SourceError
 from joins.plan.formats import JSON_FORMAT
 from joins.plan.plan import (
+    DeltaTableSource,
+    Field,
     FileFormat,
     FileSource,
     KafkaOptions,
@@ -13,7 +19,10 @@ from joins.plan.plan import (
     TopicHistory,
     TopicSource,
 )
+from joins.plan.types import SqlType, TypeName
 
+AT = Field("at", SqlType(TypeName.TIMESTAMP_LTZ, 3))
+KAFKA = KafkaOptions("b:1", "t")
 FILES = FileSource("users", FileFormat.PARQUET)
 EARLIEST = TopicHistory(FILES)
 AT_TIME = TopicHistory(FILES, StartupMode.TIMESTAMP, startup_timestamp_ms=5)
@@ -96,8 +105,34 @@ def test_a_gap_says_whether_newer_files_are_enough():
         assert expected in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "history",
+    [
+        replace(AT_MAXIMUM, files=FileSource("u", FileFormat.CSV, (("field-delimiter", ";"),))),
+        replace(at(5, 7), files=DeltaTableSource("s3://b/u", store=(("k", "v"),)), version=3),
+    ],
+)
+def test_a_process_gets_the_history_as_it_is_declared(history, tmp_path):
+    source = TopicSource(KAFKA, JSON_FORMAT, changelog_partitions=2, topic_id="a", history=history)
+    config = TopicFeedConfig(
+        source=source,
+        fields=(AT,),
+        primary_key=("at",),
+        kafka=KAFKA,
+        state_file=tmp_path / "source.json",
+        decisions_file=tmp_path / "decisions.json",
+        history_path=tmp_path / "users",
+    )
+    told_by_json = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
+    assert told_by_json == config
+    assert (config.files.version, config.files.newest_of) == (
+        history.version,
+        history.startup_column,
+    )
+
+
 def test_a_topic_that_was_created_again_has_no_history():
-    source = TopicSource(KafkaOptions("b:1", "t"), JSON_FORMAT, topic_id="a", history=EARLIEST)
+    source = TopicSource(KAFKA, JSON_FORMAT, topic_id="a", history=EARLIEST)
     require_topic(source, "a")
     with pytest.raises(SourceError, match='topic "t" has id b, expected a'):
         require_topic(source, "b")
