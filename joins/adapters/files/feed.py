@@ -19,7 +19,7 @@ from joins.adapters.files.listing import (
     read_state,
     write_state,
 )
-from joins.adapters.files.tables import TableFiles, table_files
+from joins.adapters.files.tables import SourceFiles, table_files
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import encode_snapshot
@@ -43,7 +43,7 @@ class FileFeedSession:
         self._config = config
         self._protocol = protocol
         self._behind = behind
-        self._files: TableFiles | None = None
+        self._files: SourceFiles | None = None
         self.state = self._begin(read_state(config.state_file))
         self._newest_ms: int | None = None
         self._sent = 0

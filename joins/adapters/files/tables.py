@@ -16,7 +16,7 @@ from joins.plan.errors import SnapshotNeededError, SourceError
 from joins.plan.plan import FileSource, declared_fields
 
 
-class TableFiles(Protocol):
+class SourceFiles(Protocol):
     """Files that are read once; errors as `list_files` and `read_file`."""
 
     def listed(self) -> tuple[FileStamp, ...]:
@@ -47,7 +47,7 @@ class DirectoryFiles:
         return read_file(self._root / path, self._source, self._fields)
 
 
-class DeltaFiles:
+class VersionFiles:
     """The data files of one version of a Delta table, which never change."""
 
     def __init__(self, path: TablePath, version: int, config: FileFeedConfig) -> None:
@@ -83,9 +83,9 @@ def _of_version(version: int) -> Iterator[None]:
         ) from exc
 
 
-def table_files(config: FileFeedConfig) -> TableFiles:
+def table_files(config: FileFeedConfig) -> SourceFiles:
     if config.source is None:
         assert config.version is not None, "submission has resolved it"
-        return DeltaFiles(config.path, config.version, config)
+        return VersionFiles(config.path, config.version, config)
     assert isinstance(config.path, Path), "files are in a directory"
     return DirectoryFiles(config.path, config.source, config)
