@@ -114,7 +114,8 @@ class InsertSink:
         return self.job.plan.inserts[self.number].sink
 
     def _appends(self, sink: DeltaSink) -> Appends:
-        return Appends.into(sink, self.job.kernel(self.number).output_schema)
+        rows = self.job.kernel(self.number).output_schema
+        return Appends.into(sink, rows, grows=self.job.has_updates)
 
     def prepare(self) -> None:
         """Check or create the output before a JVM starts. Raises SluiceError."""
@@ -125,7 +126,10 @@ class InsertSink:
             create_table(
                 path, appends.rows, creator=self.job.app_id, partition_by=appends.partition_by
             )
-            DeltaLog(path, self.job.app_id).choose_writer(appends)
+            log = DeltaLog(path, self.job.app_id)
+            if appends.grows:
+                log.grow(appends)
+            log.choose_writer(appends)
         if isinstance(sink, KafkaSink):
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
             RecordEncoding.of(sink, self.job.kernel(self.number).output)

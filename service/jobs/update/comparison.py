@@ -87,6 +87,11 @@ def _added_column(change: Change, column: OutputColumn, sink: Sink) -> Change:
             "rows of older batches have no value for it, and it is NOT NULL",
             f'Declare "{column.name}" in the sink without NOT NULL.',
         )
+    if isinstance(sink, DeltaSink) and sink.merge_key:
+        return change.refused(
+            "rows of the output replace others by key, in files of the columns that are there",
+            "Submit the script as another job, with another output.",
+        )
     if isinstance(sink, KafkaSink) and sink.value.name not in _GROWING:
         return change.refused(
             f'records of format "{sink.value.name}" have a fixed list of columns',
