@@ -98,7 +98,7 @@ class SecretResolver:
         return Secret(text, f"file {file}")
 
     def _value(self, name: str, servers: str) -> str:
-        inline = self._of_job(name)
+        inline = self.of_job(name)
         if inline is not None:
             return inline
         check_name(name)
@@ -122,7 +122,7 @@ class SecretResolver:
             return ""
         return f"; then run sluice jobs resume {self._job_dir.name}"
 
-    def _of_job(self, name: str) -> str | None:
+    def of_job(self, name: str) -> str | None:
         if self._job_dir is None:
             return None
         content = read_json(JobLayout(self._job_dir).secrets)

@@ -30,14 +30,20 @@ K = ChangeKind
 
 
 def compare(
-    old: JoinPlan, new: JoinPlan, *, used_names: Collection[str] = ()
+    old: JoinPlan, new: JoinPlan, *, used_names: Collection[str] = (), returns: bool = False
 ) -> tuple[Change, ...]:
     """What differs between plan `old` of a job and `new`, which has the values that `old` resolved.
 
-    `used_names` are names of tables in older plans of the job that `old` does not have.
+    `used_names` are names of tables in older plans of the job that `old` does not have. `returns`
+    if `new` is an older plan: nullable columns that came after it stay in the output, as NULL.
     """
     found = differences(old, new, Place(K.UNKNOWN, "the plan", 0))
-    return tuple(_in_context(each, old, new, used_names) for each in dict.fromkeys(found))
+    return tuple(
+        Change(each.kind, each.of)
+        if returns and each.kind is K.OUTPUT_REMOVED and each.part.nullable
+        else _in_context(each, old, new, used_names)
+        for each in dict.fromkeys(found)
+    )
 
 
 # Context
