@@ -34,7 +34,8 @@ from service.jobs.store.job import JobState
 
 if TYPE_CHECKING:
     from service.client import RemoteJob, Sluice
-    from service.schemas.jobs import JobDetail, UpdateView
+    from service.schemas.jobs import JobDetail
+    from service.schemas.updates import UpdateView
 
 app = typer.Typer(help="List, show and control jobs.", no_args_is_help=True)
 Wait = Annotated[
@@ -222,13 +223,13 @@ def _change(
         if output is OutputFormat.JSON:
             show_json(shown)
         raise typer.Exit(ExitCode.FAILED)
-    wanted = not preview and bool(shown.changes)
-    if wanted and not yes and not typer.confirm("Change the job?", default=False, err=True):
+    applies = not preview and bool(shown.changes)
+    if applies and not yes and not typer.confirm("Change the job?", default=False, err=True):
         raise typer.Exit(ExitCode.FAILED)
-    done = apply() if wanted else shown
+    done = apply() if applies else shown
     if output is OutputFormat.JSON:
         show_json(done)
-    elif wanted:
+    elif applies:
         say(f"job {done.job_id} has plan {done.plan}; its runner takes it after its batch")
 
 

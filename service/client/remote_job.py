@@ -28,9 +28,10 @@ from service.schemas.inspection import (
     RequestView,
     RowExplanation,
 )
-from service.schemas.jobs import JobDetail, JobSummary, RemovalView, UpdateView
+from service.schemas.jobs import JobDetail, JobSummary, RemovalView
 from service.schemas.progress import Transition, WaitReport, WatermarkReport
 from service.schemas.tables import DimensionList, DimensionVersions, Preview
+from service.schemas.updates import UpdateView
 from service.schemas.verification import VerificationReport
 
 _SHORTEST_S = 0.2

@@ -23,7 +23,6 @@ from joins.worker.staging import task_schemas
 from service.config import Settings, runs_on_cluster
 from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import Status, read_status
 from service.security.resolution import index_directory
 from watermark.errors import SluiceError
@@ -143,11 +142,6 @@ class JobContext:
     @property
     def job_id(self) -> str:
         return self.layout.job_dir.name
-
-    @property
-    def has_updates(self) -> bool:
-        """True if the job has had more than one plan."""
-        return JobPlans(self.layout).newest_number > 1
 
     @property
     def app_id(self) -> str:

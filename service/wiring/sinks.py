@@ -43,6 +43,7 @@ from joins.worker.event_task import (
 )
 from joins.worker.probe_task import ProbeTask
 from joins.worker.row_files import RowFiles
+from service.jobs.store.plans import JobPlans
 from service.jobs.submit.places import check_new_table
 from service.jobs.supervise.runner_process import RunnerLog
 from service.security.resolution import output_path
@@ -115,7 +116,8 @@ class InsertSink:
 
     def _appends(self, sink: DeltaSink) -> Appends:
         rows = self.job.kernel(self.number).output_schema
-        return Appends.into(sink, rows, grows=self.job.has_updates)
+        has_updates = JobPlans(self.job.layout).newest_number > 1
+        return Appends.into(sink, rows, grows=has_updates)
 
     def prepare(self) -> None:
         """Check or create the output before a JVM starts. Raises SluiceError."""
@@ -128,7 +130,7 @@ class InsertSink:
             )
             log = DeltaLog(path, self.job.app_id)
             if appends.grows:
-                log.grow(appends)
+                log.upkeep.grow(appends)
             log.choose_writer(appends)
         if isinstance(sink, KafkaSink):
             KafkaCluster(sink.kafka).require(sink.kafka.topic)

@@ -68,7 +68,9 @@ class PastJob:
         assert JobPlans(JobLayout(self.directory)).add(plan)
         known = {dimension.name for dimension in self.plan.dimensions}
         self.plan = plan
-        DeltaLog(self.output, APP_ID).grow(Appends(kernel_spec(plan).output_schema, grows=True))
+        DeltaLog(self.output, APP_ID).upkeep.grow(
+            Appends(kernel_spec(plan).output_schema, grows=True)
+        )
         for dimension in plan.dimensions:
             if dimension.name not in known:
                 create_table(self.log(dimension.name).path, self.schema(dimension.name))

@@ -81,16 +81,6 @@ class DeltaLog:
     def choose_writer(self, appends: Appends) -> WriterChoice:
         return appends.choose(self.path, self.versions.fresh().rules)
 
-    def grow(self, appends: Appends) -> None:
-        """Add the nullable columns of the rows that the table lacks; rows that are there have NULL.
-
-        Raises SinkError if the table does not take them.
-        """
-        with self.versions.lock:
-            missing = appends.missing_in(self.versions.fresh().rules)
-            if missing:
-                self.versions.add_columns(missing)
-
     # Commits
     # -----------------------------------------------------------------------------------------
 

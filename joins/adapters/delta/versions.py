@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, TableFeatures
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, TableFeatures
 from deltalake.exceptions import (
     CommitFailedError,
     DeltaError,
@@ -228,21 +228,6 @@ class TableVersions:
                 f'delta table "{self.path}" cannot be read: {exc}',
                 hint="Its log is damaged or of a newer protocol; repair it or use another path.",
             ) from exc
-
-    def add_columns(self, columns: pa.Schema) -> None:
-        """Add columns behind those of the newest version; SinkError if the table refuses them."""
-        try:
-            with store_faults(self.path):
-                self.load().alter.add_columns(
-                    list(Schema.from_arrow(columns).fields), post_commithook_properties=CHECKPOINTS
-                )
-        except DeltaError as exc:
-            names = ", ".join(columns.names)
-            raise SinkError(
-                f'delta table "{self.path}" cannot get the columns {names}: {exc}',
-                hint="Add them with Spark: ALTER TABLE … ADD COLUMNS; then resume the job.",
-            ) from exc
-        self.reload()
 
     def version(self) -> int:
         return self.fresh().at

@@ -19,15 +19,7 @@ from service.jobs.store.plans import JobPlans
 from service.jobs.store.rows import JobFilter
 from service.jobs.submit import submission
 from service.jobs.supervise.runner_process import tail_before
-from service.schemas.jobs import (
-    ChangeView,
-    JobDetail,
-    JobPage,
-    JobUpdate,
-    RemovalView,
-    Submission,
-    UpdateView,
-)
+from service.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
 from service.schemas.progress import (
     FindingView,
     Migratable,
@@ -36,6 +28,7 @@ from service.schemas.progress import (
     ScriptCheck,
     Validation,
 )
+from service.schemas.updates import ChangeView, JobUpdate, UpdateView
 from service.sql.answers.explain import explain
 
 _LOG_BLOCK_BYTES = 256 * 1024

@@ -58,7 +58,7 @@ class ChangeKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Effect(Enum):
+class RowEffect(Enum):
     """What an accepted change does to rows of later batches."""
 
     NONE = 0  # the same rows
@@ -70,7 +70,7 @@ class Effect(Enum):
 class Accepted:
     """An update may have it."""
 
-    effect: Effect = Effect.NONE
+    effect: RowEffect = RowEffect.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +95,21 @@ RULES: Mapping[ChangeKind, Accepted | Refused] = {
     ChangeKind.STREAM_OPTION: Accepted(),
     ChangeKind.DIMENSION_OPTION: Accepted(),
     ChangeKind.SINK_OPTION: Accepted(),
-    ChangeKind.PROJECTION: Accepted(Effect.VALUES),
-    ChangeKind.OUTPUT_ADDED: Accepted(Effect.VALUES),
-    ChangeKind.TIME_ZONE: Accepted(Effect.VALUES),
-    ChangeKind.COMPUTED_COLUMN: Accepted(Effect.ROWS),
-    ChangeKind.STREAM_COLUMNS: Accepted(Effect.ROWS),
-    ChangeKind.FILTER: Accepted(Effect.ROWS),
-    ChangeKind.UNNEST: Accepted(Effect.ROWS),
-    ChangeKind.JOIN_TYPE: Accepted(Effect.ROWS),
-    ChangeKind.JOIN_KEYS: Accepted(Effect.ROWS),
-    ChangeKind.JOIN_CONDITION: Accepted(Effect.ROWS),
-    ChangeKind.JOIN_ADDED: Accepted(Effect.ROWS),
-    ChangeKind.JOIN_REMOVED: Accepted(Effect.ROWS),
-    ChangeKind.JOIN_ORDER: Accepted(Effect.ROWS),
-    ChangeKind.DIMENSION_ADDED: Accepted(Effect.ROWS),
-    ChangeKind.DIMENSION_REMOVED: Accepted(Effect.ROWS),
+    ChangeKind.PROJECTION: Accepted(RowEffect.VALUES),
+    ChangeKind.OUTPUT_ADDED: Accepted(RowEffect.VALUES),
+    ChangeKind.TIME_ZONE: Accepted(RowEffect.VALUES),
+    ChangeKind.COMPUTED_COLUMN: Accepted(RowEffect.ROWS),
+    ChangeKind.STREAM_COLUMNS: Accepted(RowEffect.ROWS),
+    ChangeKind.FILTER: Accepted(RowEffect.ROWS),
+    ChangeKind.UNNEST: Accepted(RowEffect.ROWS),
+    ChangeKind.JOIN_TYPE: Accepted(RowEffect.ROWS),
+    ChangeKind.JOIN_KEYS: Accepted(RowEffect.ROWS),
+    ChangeKind.JOIN_CONDITION: Accepted(RowEffect.ROWS),
+    ChangeKind.JOIN_ADDED: Accepted(RowEffect.ROWS),
+    ChangeKind.JOIN_REMOVED: Accepted(RowEffect.ROWS),
+    ChangeKind.JOIN_ORDER: Accepted(RowEffect.ROWS),
+    ChangeKind.DIMENSION_ADDED: Accepted(RowEffect.ROWS),
+    ChangeKind.DIMENSION_REMOVED: Accepted(RowEffect.ROWS),
     ChangeKind.OUTPUT_REMOVED: Refused(
         "readers of the output expect the column",
         "Keep the column in INSERT INTO; SELECT may give it CAST(NULL AS its type).",
@@ -199,7 +199,7 @@ RULES: Mapping[ChangeKind, Accepted | Refused] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlanChange:
     """One difference; without a `reason` it is accepted."""
 
     kind: ChangeKind
@@ -211,17 +211,17 @@ class Change:
     def is_accepted(self) -> bool:
         return self.reason is None
 
-    def refused(self, reason: str, hint: str) -> "Change":
-        return Change(self.kind, self.of, reason, hint)
+    def refused(self, reason: str, hint: str) -> "PlanChange":
+        return PlanChange(self.kind, self.of, reason, hint)
 
 
-def judged(kind: ChangeKind, of: str) -> Change:
+def judged(kind: ChangeKind, of: str) -> PlanChange:
     rule = RULES[kind]
     if isinstance(rule, Refused):
-        return Change(kind, of, rule.reason, rule.hint)
-    return Change(kind, of)
+        return PlanChange(kind, of, rule.reason, rule.hint)
+    return PlanChange(kind, of)
 
 
-def effect_of(kind: ChangeKind) -> Effect:
+def effect_of(kind: ChangeKind) -> RowEffect:
     rule = RULES[kind]
-    return rule.effect if isinstance(rule, Accepted) else Effect.NONE
+    return rule.effect if isinstance(rule, Accepted) else RowEffect.NONE

@@ -17,32 +17,32 @@ from joins.plan.plan import (
 )
 from service.jobs.update.changes import (
     RULES,
-    Change,
     ChangeKind,
-    Effect,
+    PlanChange,
     Refused,
+    RowEffect,
     effect_of,
     judged,
 )
-from service.jobs.update.fields import Difference, Part, Place, differences
+from service.jobs.update.fields import FieldPlace, Part, PlanDifference, differences
 
 K = ChangeKind
 
 
 def compare(
     old: JoinPlan, new: JoinPlan, *, used_names: Collection[str] = (), returns: bool = False
-) -> tuple[Change, ...]:
+) -> tuple[PlanChange, ...]:
     """What differs between plan `old` of a job and `new`, which has the values that `old` resolved.
 
     `used_names` are names of tables in older plans of the job that `old` does not have. `returns`
     if `new` is an older plan: nullable columns that came after it stay in the output, as NULL.
     """
-    found = differences(old, new, Place(K.UNKNOWN, "the plan", 0))
+    all_differences = differences(old, new, FieldPlace(K.UNKNOWN, "the plan", 0))
     return tuple(
-        Change(each.kind, each.of)
+        PlanChange(each.kind, each.of)
         if returns and each.kind is K.OUTPUT_REMOVED and each.part.nullable
         else _in_context(each, old, new, used_names)
-        for each in dict.fromkeys(found)
+        for each in dict.fromkeys(all_differences)
     )
 
 
@@ -53,15 +53,15 @@ _GROWING = (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON)
 
 
 def _in_context(
-    difference: Difference, old: JoinPlan, new: JoinPlan, used_names: Collection[str]
-) -> Change:
+    difference: PlanDifference, old: JoinPlan, new: JoinPlan, used_names: Collection[str]
+) -> PlanChange:
     change = judged(difference.kind, difference.of)
     if not change.is_accepted:
         return change
     effect, part = effect_of(change.kind), difference.part
     if old.shared_table is not None:
         return _refused_as(change, K.SHARED_TABLE)
-    if effect is not Effect.NONE and (old.needs_event_batches or new.needs_event_batches):
+    if effect is not RowEffect.NONE and (old.needs_event_batches or new.needs_event_batches):
         return _refused_as(change, K.EVENT_TIME)
     if isinstance(part, Dimension) and change.kind in (K.DIMENSION_ADDED, K.DIMENSION_REMOVED):
         if isinstance(part.source, SharedSource):
@@ -72,7 +72,7 @@ def _in_context(
         return _added_column(change, part, sink)
     key = _replacing_key(sink)
     is_of_key = isinstance(part, OutputColumn) and part.name in key
-    if key and (effect is Effect.ROWS or (change.kind is K.PROJECTION and is_of_key)):
+    if key and (effect is RowEffect.ROWS or (change.kind is K.PROJECTION and is_of_key)):
         return change.refused(
             "rows of the output replace others by key, and rows that older batches wrote would "
             "stay although the new plan does not give them",
@@ -81,13 +81,13 @@ def _in_context(
     return change
 
 
-def _refused_as(change: Change, kind: ChangeKind) -> Change:
+def _refused_as(change: PlanChange, kind: ChangeKind) -> PlanChange:
     rule = RULES[kind]
     assert isinstance(rule, Refused), "such a kind is refused"
     return change.refused(rule.reason, rule.hint)
 
 
-def _added_column(change: Change, column: OutputColumn, sink: Sink) -> Change:
+def _added_column(change: PlanChange, column: OutputColumn, sink: Sink) -> PlanChange:
     if not column.nullable:
         return change.refused(
             "rows of older batches have no value for it, and it is NOT NULL",

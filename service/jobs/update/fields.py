@@ -38,7 +38,7 @@ Part = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PlanDifference:
     """One place where two plans differ."""
 
     kind: ChangeKind
@@ -49,7 +49,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldPlace:
     """Where two values are compared: a field of the part `of`; `owner` is the kind of that part."""
 
     owner: ChangeKind
@@ -58,47 +58,47 @@ class Place:
     field: str = ""
     part: Part = None
 
-    def differs(self, kind: ChangeKind) -> Difference:
-        return Difference(kind, f"{self.field} of {self.of}", self.insert, self.part)
+    def differs(self, kind: ChangeKind) -> PlanDifference:
+        return PlanDifference(kind, f"{self.field} of {self.of}", self.insert, self.part)
 
 
-class Rule:
+class FieldRule:
     """What a difference of a field is."""
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf(Rule):
+class Leaf(FieldRule):
     """A value that is compared as a whole; None stands for the kind of the part around."""
 
     kind: ChangeKind | None = None
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         yield place.differs(place.owner if self.kind is None else self.kind)
 
 
 @dataclass(frozen=True, slots=True)
-class ByType(Rule):
+class ByType(FieldRule):
     """An expression; another type is `retyped`."""
 
     kind: ChangeKind
     retyped: ChangeKind
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         yield place.differs(self.kind if old.type == new.type else self.retyped)
 
 
-class Nothing(Rule):
+class Nothing(FieldRule):
     """No part of what a plan means."""
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         return iter(())
 
 
 @dataclass(frozen=True, slots=True)
-class Inner(Rule):
+class Inner(FieldRule):
     """A part whose own fields are compared; another class, or an absent part, is a `kind`.
 
     None stands for the kind of the part around. `of` names the part, None as the part around.
@@ -107,16 +107,16 @@ class Inner(Rule):
     kind: ChangeKind | None = None
     of: str | None = None
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         kind = place.owner if self.kind is None else self.kind
         if type(old) is not type(new):
             yield place.differs(kind)
         else:
-            yield from differences(old, new, Place(kind, self.of or place.of, place.insert))
+            yield from differences(old, new, FieldPlace(kind, self.of or place.of, place.insert))
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Rule):
+class Named(FieldRule):
     """Parts that are matched by their field `by`; without `moved` their order is nothing."""
 
     by: str
@@ -125,52 +125,52 @@ class Named(Rule):
     removed: ChangeKind
     moved: ChangeKind | None = None
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         before = {getattr(part, self.by): part for part in old}
         after = {getattr(part, self.by): part for part in new}
         for name, part in after.items():
             of = f'{self.what} "{name}"'
             if name not in before:
-                yield Difference(self.added, of, place.insert, part)
+                yield PlanDifference(self.added, of, place.insert, part)
             else:
-                inner = Place(ChangeKind.UNKNOWN, of, place.insert)
+                inner = FieldPlace(ChangeKind.UNKNOWN, of, place.insert)
                 yield from differences(before[name], part, inner)
         for name in sorted(before.keys() - after.keys()):
-            yield Difference(self.removed, f'{self.what} "{name}"', place.insert, before[name])
+            yield PlanDifference(self.removed, f'{self.what} "{name}"', place.insert, before[name])
         kept = [n for n in before if n in after], [n for n in after if n in before]
         is_twice = len(before) < len(old) or len(after) < len(new)
         if self.moved is not None and (kept[0] != kept[1] or is_twice):
-            yield Difference(self.moved, f"the order of each {self.what}", place.insert)
+            yield PlanDifference(self.moved, f"the order of each {self.what}", place.insert)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed(Rule):
+class Listed(FieldRule):
     """The further INSERTs, matched by their position; another number of them is a `kind`."""
 
     kind: ChangeKind
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         if len(old) != len(new):
-            yield Difference(self.kind, "the number of INSERTs")
+            yield PlanDifference(self.kind, "the number of INSERTs")
         for number, (before, after) in enumerate(zip(old, new, strict=False), start=1):
-            inner = Place(self.kind, f"INSERT {number + 1}", number)
+            inner = FieldPlace(self.kind, f"INSERT {number + 1}", number)
             yield from differences(before, after, inner)
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs(Rule):
+class Pairs(FieldRule):
     """Texts by name; `kind_of` gives the kind of a name."""
 
     kind_of: Callable[[str], ChangeKind]
 
-    def differences(self, old: Part, new: Part, place: Place) -> Iterator[Difference]:
+    def differences(self, old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
         before, after = dict(old), dict(new)
         for name in sorted(before.keys() | after.keys()):
             if before.get(name) != after.get(name):
                 yield replace(place, field=f'"{name}"').differs(self.kind_of(name))
 
 
-def differences(old: Part, new: Part, place: Place) -> Iterator[Difference]:
+def differences(old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
     """The differences of two parts of one class."""
     rules = FIELDS.get(type(old), {})
     for field in dataclasses.fields(old):
@@ -201,7 +201,7 @@ _JOINS = Named("alias", "join", K.JOIN_ADDED, K.JOIN_REMOVED, K.JOIN_ORDER)
 _OUTPUT = Named("name", "output column", K.OUTPUT_ADDED, K.OUTPUT_REMOVED, K.OUTPUT_ORDER)
 _UNNESTS = Named("alias", "UNNEST", K.UNNEST, K.UNNEST, K.UNNEST)
 _DIMENSIONS = Named("name", "table", K.DIMENSION_ADDED, K.DIMENSION_REMOVED)
-_QUERY: Mapping[str, Rule] = {
+_QUERY: Mapping[str, FieldRule] = {
     "joins": _JOINS,
     "where": Leaf(K.FILTER),
     "output": _OUTPUT,
@@ -210,7 +210,7 @@ _QUERY: Mapping[str, Rule] = {
     "unnests": _UNNESTS,
 }
 
-FIELDS: Mapping[type[Any], Mapping[str, Rule]] = {
+FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
     JoinPlan: {
         **_QUERY,
         "name": Leaf(K.NAME),

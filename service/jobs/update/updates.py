@@ -16,7 +16,7 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
-from service.jobs.update.changes import Change
+from service.jobs.update.changes import PlanChange
 from service.jobs.update.comparison import compare, with_resolved
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
@@ -31,11 +31,11 @@ class UpdateDraft:
     """What an update changes, before it is stored."""
 
     plan: JoinPlan  # with the number that it gets
-    changes: tuple[Change, ...]  # none if the job has this plan already
+    changes: tuple[PlanChange, ...]  # none if the job has this plan already
     warnings: tuple[str, ...] = ()
 
     @property
-    def refused(self) -> tuple[Change, ...]:
+    def refused(self) -> tuple[PlanChange, ...]:
         return tuple(change for change in self.changes if not change.is_accepted)
 
 
@@ -75,14 +75,14 @@ class Updates:
         self._changeable(job_id)
         plans = JobPlans(self._layout(job_id))
         old = plans.newest()
-        wanted = old.number - 1 if number is None else number
-        if not 1 <= wanted <= old.number:
+        older = old.number - 1 if number is None else number
+        if not 1 <= older <= old.number:
             known = "only plan 1" if old.number == 1 else f"plans 1 to {old.number}"
             raise JobConflictError(
-                f'job "{job_id}" has {known}, and plan {wanted} was named',
+                f'job "{job_id}" has {known}, and plan {older} was named',
                 hint="Name an older plan of the job; sluice jobs update changes it to another one.",
             )
-        return self._compared(plans, old, plans.read(wanted), returns=True)
+        return self._compared(plans, old, plans.read(older), returns=True)
 
     def store(self, job_id: str, draft: UpdateDraft) -> Job:
         """Make the plan of `draft` the job's; durable when this returns. Nothing without changes.

@@ -42,7 +42,7 @@ def rows(path):
 def test_new_columns_are_added_once_and_older_rows_have_null(table):
     log = log_of(table, NEW)
     for _ in range(2):
-        log.grow(Appends(NEW, grows=True))
+        log.upkeep.grow(Appends(NEW, grows=True))
     assert log.version() == 2
     log.choose_writer(Appends(NEW, grows=True))
     committed(log, NEW, 1, id=2, name="b", extra="x", _batch=1)
@@ -54,9 +54,9 @@ def test_new_columns_are_added_once_and_older_rows_have_null(table):
 
 
 def test_a_table_that_has_grown_takes_the_rows_of_an_older_plan(table):
-    log_of(table, NEW).grow(Appends(NEW, grows=True))
+    log_of(table, NEW).upkeep.grow(Appends(NEW, grows=True))
     old = log_of(table, OLD)
-    old.grow(Appends(OLD, grows=True))
+    old.upkeep.grow(Appends(OLD, grows=True))
     assert not old.choose_writer(Appends(OLD, grows=True)).is_spark
     committed(old, OLD, 1, id=2, name="b", _batch=1)
     assert rows(table)[1] == {"id": 2, "name": "b", "_batch": 1, "extra": None}
@@ -65,7 +65,7 @@ def test_a_table_that_has_grown_takes_the_rows_of_an_older_plan(table):
 def test_a_writer_that_was_open_sees_the_columns(table):
     old = log_of(table, OLD)
     old.version()
-    log_of(table, NEW).grow(Appends(NEW, grows=True))
+    log_of(table, NEW).upkeep.grow(Appends(NEW, grows=True))
     committed(old, OLD, 1, id=2, name="b", _batch=1)
     assert rows(table)[1]["extra"] is None
 
@@ -81,13 +81,13 @@ def test_a_writer_that_was_open_sees_the_columns(table):
 )
 def test_other_columns_are_refused(table, schema):
     log = log_of(table, schema)
-    log.grow(Appends(schema, grows=True))
+    log.upkeep.grow(Appends(schema, grows=True))
     with pytest.raises(SinkError, match="has columns"):
         log.choose_writer(Appends(schema, grows=True))
 
 
 def test_a_job_that_was_never_changed_keeps_the_order_of_its_columns(table):
-    log_of(table, NEW).grow(Appends(NEW, grows=True))
+    log_of(table, NEW).upkeep.grow(Appends(NEW, grows=True))
     for schema in (OLD, NEW):
         with pytest.raises(SinkError, match="has columns"):
             log_of(table, schema).choose_writer(Appends(schema))

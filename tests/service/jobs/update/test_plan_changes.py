@@ -15,12 +15,12 @@ from service.jobs.update.changes import RULES, Accepted, ChangeKind, Refused
 from service.jobs.update.comparison import compare, with_resolved
 from service.jobs.update.fields import (
     FIELDS,
+    FieldPlace,
     Inner,
     Leaf,
     Listed,
     Named,
     Nothing,
-    Place,
     differences,
 )
 from service.sql.planner.planner import plan_script
@@ -436,7 +436,7 @@ def test_a_difference_of_any_field_is_accepted_by_a_rule_or_refused(part, name):
     for base, (one, other) in itertools.product((0, 1), ((0, 1), (1, 0))):
         old = replace(made(part, base), **{name: made(hint, one)})
         new = replace(old, **{name: made(hint, other)})
-        found = list(differences(old, new, Place(K.UNKNOWN, "it", 0)))
+        found = list(differences(old, new, FieldPlace(K.UNKNOWN, "it", 0)))
         rule = FIELDS[part][name]
         assert bool(found) is not (isinstance(rule, Nothing) or old == new)
         for each in found:
@@ -459,7 +459,7 @@ def test_a_field_without_a_rule_is_refused():
     class Newer:
         value: int
 
-    (difference,) = differences(Newer(1), Newer(2), Place(K.LABEL, "it", 0))
+    (difference,) = differences(Newer(1), Newer(2), FieldPlace(K.LABEL, "it", 0))
     assert isinstance(RULES[difference.kind], Refused)
 
 
@@ -476,5 +476,5 @@ def test_the_stream_never_changes():
     for name in ("startup_mode", "startup_offsets", "topic_ids", "more_topics", "topic_pattern"):
         old = made(KafkaSource, 0)
         new = replace(old, **{name: made(typing.get_type_hints(KafkaSource)[name], 1)})
-        for difference in differences(old, new, Place(K.STREAM_IDENTITY, "it", 0)):
+        for difference in differences(old, new, FieldPlace(K.STREAM_IDENTITY, "it", 0)):
             assert isinstance(RULES[difference.kind], Refused)
