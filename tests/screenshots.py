@@ -120,7 +120,7 @@ def main() -> None:
         take(browser, "job", height=1180)
         take(browser, "job-phone", width=390, height=1150)
         browser.open(up.url)
-        browser.until("records/s", "main table")
+        browser.until("/s", "main table")
         take(browser, "jobs", height=360)
         take_commands(browser, up, client, script)
         job.stop()

@@ -83,6 +83,7 @@ KEPT_FAULTS = [
     "request",
     "runner-absent",
     "secret",
+    "server-changed",
     "server-start",
     "service",
     "shared-table",

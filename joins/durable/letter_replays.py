@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joins.durable.checkpoint import create_json_once, read_json, write_json_atomically
+from joins.durable.checkpoint import Checkpoint, create_json_once, read_json, write_json_atomically
 
+REPLAYS = "replays"  # the directory, in that of the checkpoint
 _OUTCOME = ".outcome.json"
 _ONLY = (1,)
 
@@ -27,6 +28,7 @@ class ChosenLetter:
     offset: int
     corrected: bytes | None = None
     inserts: tuple[int, ...] = _ONLY
+    entries: int = 1  # of the record in the table of dead letters; an INSERT each, or one for all
 
     @property
     def place(self) -> tuple[int, int, int]:
@@ -38,6 +40,7 @@ class ChosenLetter:
             "partition": self.partition,
             "offset": self.offset,
             "inserts": list(self.inserts),
+            "entries": self.entries,
         }
         if self.corrected is None:
             return document
@@ -48,7 +51,8 @@ class ChosenLetter:
         text = value.get("value_base64")
         corrected = None if text is None else base64.b64decode(text)
         inserts = tuple(value.get("inserts", _ONLY))  # older jobs had one INSERT
-        return ChosenLetter(value["batch"], value["partition"], value["offset"], corrected, inserts)
+        place = value["batch"], value["partition"], value["offset"]
+        return ChosenLetter(*place, corrected, inserts, value.get("entries", len(inserts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class Replayed:
     missing: frozenset[int] = frozenset()  # INSERTs that were tried and still have no rows
     # who discarded it and why; None if it was not discarded
     discarded: tuple[str, str] | None = None
+    entries: int = 1  # see `ChosenLetter`
 
     @property
     def finished_by(self) -> int | None:
@@ -83,7 +88,16 @@ class Replayed:
 
     def after(self, replay: int, tried: frozenset[int], bad: frozenset[int]) -> "Replayed":
         rows_by = {**self.rows_by, **dict.fromkeys(sorted(tried - bad), replay)}
-        return Replayed(rows_by, (self.missing | bad) - rows_by.keys())
+        missing = (self.missing | bad) - rows_by.keys()
+        return Replayed(rows_by, missing, entries=self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class SettledLetters:
+    """Entries of the table of dead letters that need nothing more."""
+
+    replayed: int = 0
+    discarded: int = 0
 
 
 class LetterReplays:
@@ -91,6 +105,11 @@ class LetterReplays:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._settled: tuple[int, SettledLetters] = 0, SettledLetters()  # of how many outcomes
+
+    @staticmethod
+    def of(checkpoint: Checkpoint) -> "LetterReplays":
+        return LetterReplays(checkpoint.directory / REPLAYS)
 
     def create(self, replay: LetterReplay) -> bool:
         return create_json_once(
@@ -152,14 +171,27 @@ class LetterReplays:
             for letter in replay.letters if replay is not None else ():
                 reason = bad.get(letter.place)
                 missing = () if reason is None else reason.get("inserts", _ONLY)
-                before = states.get(letter.place, Replayed())
+                before = states.get(letter.place, Replayed(entries=letter.entries))
                 if replay is not None and replay.discarded is not None:
                     discarded = replay.by, replay.discarded
-                    states[letter.place] = Replayed(before.rows_by, frozenset(), discarded)
+                    states[letter.place] = Replayed(
+                        before.rows_by, frozenset(), discarded, before.entries
+                    )
                     continue
                 tried = frozenset(letter.inserts)
                 states[letter.place] = before.after(number, tried, frozenset(missing))
         return states
+
+    def settled(self) -> SettledLetters:
+        """The counts of `replayed`, read again only after another outcome."""
+        outcomes = sum(1 for _ in self._directory.glob(f"*{_OUTCOME}"))
+        if outcomes != self._settled[0]:
+            states = self.replayed().values()
+            discarded = sum(each.entries for each in states if each.discarded is not None)
+            done = [each for each in states if each.discarded is None and each.finished_by]
+            replayed = sum(each.entries for each in done)
+            self._settled = outcomes, SettledLetters(replayed, discarded)
+        return self._settled[1]
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:06d}.json"

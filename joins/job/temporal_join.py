@@ -10,8 +10,9 @@ the probe, until it is acknowledged.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from joins.batch.inserts import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.staleness import StalenessGate
 from joins.dimension.build_side import BuildPace, BuildSettings
+from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin
 from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
@@ -102,6 +104,7 @@ class TemporalJoin:
             None if parts.event is None else EventSide(parts.event, parts.dimensions, first)
         )
         self.progress = self.control.progress
+        self.letter_replays = LetterReplays.of(parts.checkpoint)
         self._probe: Loop | None = None
         self._last_versions: Mapping[str, int] = {}  # of the pin before; empty after a start
         self._requests = Requests(
@@ -374,33 +377,35 @@ class TemporalJoin:
         self._look_at_fence()
         for dimension in self.parts.dimensions:
             dimension.end_offsets = None
-        try:
+        with self._noted("kafka"):
             self.control.look(
                 holding=not self.parts.opening.is_open, running=self._loops.is_active(_PROBE)
             )
-            for dimension in self.parts.dimensions:
-                dimension.look_at_topic(self._changelog_cluster)
-            self.parts.stalls.clear("kafka")
+            with self._noted("changelog"):
+                for dimension in self.parts.dimensions:
+                    dimension.look_at_topic(self._changelog_cluster)
+
+    @contextmanager
+    def _noted(self, part: str) -> Iterator[None]:
+        """Note the fault of `part` as a stall, or clear it; other runners' faults are raised."""
+        try:
+            yield
+            self.parts.stalls.clear(part)
         except (FencedError, CheckpointError):
             raise
         except SluiceError as exc:
-            self.parts.stalls.note("kafka", exc)
+            self.parts.stalls.note(part, exc)
 
     def _look_for_topics(self) -> None:
         if self._discovery is None or self.control.lives.current.end_offsets is not None:
             return
         known = self.control.lives.current.topics
-        try:
+        with self._noted("topics"):
             topics = self._discovery.look(known)
             if topics != known:
                 self._end_probe()
                 self.control.add_topics(topics)
                 _log.info("topics joined the stream", topics=topics.names[len(known) :])
-            self.parts.stalls.clear("topics")
-        except (FencedError, CheckpointError):
-            raise
-        except SluiceError as exc:
-            self.parts.stalls.note("topics", exc)
 
     def _look_at_fence(self) -> None:
         """Detect that a newer runner took over while this one was paused."""

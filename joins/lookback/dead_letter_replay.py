@@ -173,7 +173,7 @@ class DeadLetterReplay:
         self, located: tuple[Coordinates, Standing], corrected: bytes | None = None
     ) -> ChosenLetter:
         place, standing = located
-        return ChosenLetter(*place, corrected, self._missing(standing))
+        return ChosenLetter(*place, corrected, self._missing(standing), standing.entries)
 
     def _see_finished(self, batches: set[int]) -> None:
         for batch in sorted(batches):

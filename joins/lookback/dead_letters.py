@@ -55,6 +55,11 @@ class Standing:
     def replayed_by(self) -> int | None:
         return None if self.replayed is None else self.replayed.finished_by
 
+    @property
+    def entries(self) -> int:
+        """Of the record in the table: one for each INSERT, or one for all."""
+        return len(self.dead_in or (1,))
+
     def missing(self, inserts: int) -> tuple[int, ...]:
         if self.replayed is not None:
             return tuple(sorted(self.replayed.missing))

@@ -66,6 +66,10 @@ class SnapshotNeededError(SourceError, fault="snapshot-needed"):
     """Binlog or Delta log cannot be followed on: the table must be copied again."""
 
 
+class ServerChangedError(SourceError, fault="server-changed"):
+    """Another database server answers: the source goes on there, or copies the table again."""
+
+
 class ForeignRecordError(SourceError, fault="foreign-record"):
     """A record of a foreign topic is not understood, or cannot follow those before it."""
 

@@ -490,11 +490,14 @@ class KeyPair:
     """One equality of an ON clause; the planner has cast both sides to one type."""
 
     probe: Expression  # an expression over the relations to the left
+    # a column, or the name that `computed` has in the index
     dimension_column: str
     null_safe: bool = False  # `IS NOT DISTINCT FROM`: NULL matches only NULL
     # for a null-safe pair, `probe` before a cast that gives NULL for values that the column cannot
     # have; such a value matches nothing. None without such a cast.
     uncast: Expression | None = None
+    # over the columns of the dimension; None for a bare column
+    computed: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,6 +559,15 @@ class AggregateKind(StrEnum):
     LISTAGG = "LISTAGG"
     FIRST_VALUE = "FIRST_VALUE"
     LAST_VALUE = "LAST_VALUE"
+    ROWS = "ROWS"  # an ARRAY of all arguments, which are ROWs
+
+
+IN_ORDER_OF_ARRIVAL = (
+    AggregateKind.LISTAGG,
+    AggregateKind.FIRST_VALUE,
+    AggregateKind.LAST_VALUE,
+    AggregateKind.ROWS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,6 +584,31 @@ class Aggregate:
 
 
 WINDOW = "$window"
+ROW_NUMBER = "row_number"
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """An expression of ORDER BY."""
+
+    expression: Expression
+    descending: bool
+    nulls_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """`ROW_NUMBER() OVER (PARTITION BY window_start, window_end, … ORDER BY …)` and its limits.
+
+    All expressions are over the relation `WINDOW`, which it gives the column `ROW_NUMBER`.
+    """
+
+    partition: tuple[Expression, ...]  # besides the bounds of the window
+    order: tuple[SortKey, ...]
+    first: int  # the least number that is kept
+    last: int
+    newest_first: bool = False  # of equal rows the one that came last has the lowest number
+    having: Expression | None = None  # a condition of the numbered rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,7 +617,8 @@ class Windowing:
 
     The joined rows that pass `JoinPlan.where` go into windows; `JoinPlan.output` then reads the
     relation `WINDOW`, with the columns `window_start`, `window_end` (exclusive) and `window_time`
-    (its end less a millisecond), and the columns of `keys` and `aggregates`.
+    (its end less a millisecond), and the columns of `keys` and `aggregates`. It has a row for each
+    element of the aggregate `ROWS`, whose fields are columns.
     """
 
     kind: WindowKind
@@ -594,6 +632,12 @@ class Windowing:
     offset_ms: int = 0  # windows begin at multiples of the size (HOP: of the slide) plus this
     having: Expression | None = None  # over the relation `WINDOW`
     lateness_ms: int = 0  # `table.exec.emit.allow-lateness`
+    rank: Rank | None = None  # of the rows that pass `having`
+
+    @property
+    def rows(self) -> Aggregate | None:
+        """The aggregate whose elements are rows."""
+        return next((a for a in self.aggregates if a.function is AggregateKind.ROWS), None)
 
 
 class SinkWriter(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 from typing import Literal as Tag
@@ -249,6 +249,26 @@ def nodes(expression: Expression) -> Iterator[Expression]:
         elif isinstance(current, Case):
             pending.append(current.otherwise)
             pending.extend(part for branch in reversed(current.branches) for part in branch[::-1])
+
+
+def with_parts(expression: Expression, changed: Callable[[Expression], Expression]) -> Expression:
+    """`expression` with `changed` applied to its operands."""
+    if isinstance(expression, Cast):
+        return replace(expression, operand=changed(expression.operand))
+    if isinstance(expression, Call):
+        return replace(expression, arguments=tuple(map(changed, expression.arguments)))
+    if isinstance(expression, Case):
+        branches = tuple((changed(c), changed(value)) for c, value in expression.branches)
+        otherwise = None if expression.otherwise is None else changed(expression.otherwise)
+        return replace(expression, branches=branches, otherwise=otherwise)
+    return expression
+
+
+def unqualified(expression: Expression) -> Expression:
+    """`expression` with its columns of no relation."""
+    if isinstance(expression, Column):
+        return replace(expression, relation="")
+    return with_parts(expression, unqualified)
 
 
 def columns_of(expression: Expression) -> Iterator[Column]:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar
@@ -14,7 +14,9 @@ from pyspark.sql import SparkSession
 from joins.adapters.kafka.client import compressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.adapters.mysql.connection import ServerIdentity
+from joins.adapters.mysql.gtids import Takeover
 from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.sender import AcknowledgedBoundary
 from joins.adapters.mysql.table import CapturedTable
 from joins.kernels.changelog.envelope import snapshot_limited
 from joins.kernels.probe.files import ParquetStage
@@ -54,6 +56,7 @@ class SourceStep(StrEnum):
         CHUNKS: says that a group of chunks is acknowledged.
         LAST_CHUNK: says that the last group is acknowledged.
         HIGH: takes HIGH.
+        TAKE_OVER: goes on at another server, with HIGH of that one.
         ABANDON: says why the table must be copied again. The copy may end its step meanwhile.
     """
 
@@ -61,6 +64,7 @@ class SourceStep(StrEnum):
     CHUNKS = "chunks"
     LAST_CHUNK = "last-chunk"
     HIGH = "high"
+    TAKE_OVER = "take-over"
     ABANDON = "abandon"
 
 
@@ -69,6 +73,7 @@ SOURCE_STEPS: Mapping[tuple[SourcePhase, SourceStep], SourcePhase] = {
     (SourcePhase.COPYING, SourceStep.CHUNKS): SourcePhase.COPYING,
     (SourcePhase.COPYING, SourceStep.LAST_CHUNK): SourcePhase.COPIED,
     (SourcePhase.COPIED, SourceStep.HIGH): SourcePhase.FOLLOWING,
+    (SourcePhase.FOLLOWING, SourceStep.TAKE_OVER): SourcePhase.FOLLOWING,
     **{
         (phase, SourceStep.ABANDON): SourcePhase.ABANDONED
         for phase in SourcePhase
@@ -97,6 +102,8 @@ class SourceState:
     chunks_complete: bool = False
     high: BinlogMark | None = None  # None until every chunk is read
     needed: str | None = None  # why the table must be copied again, None while it can be followed
+    # how another server is gone on with, None while the server of the copy answers
+    takeover: Takeover | None = None
 
     @property
     def phase(self) -> SourcePhase:
@@ -105,6 +112,14 @@ class SourceState:
         if self.high is not None:
             return SourcePhase.FOLLOWING
         return SourcePhase.COPIED if self.chunks_complete else SourcePhase.COPYING
+
+    def is_complete_at(self, boundary: AcknowledgedBoundary | None) -> bool:
+        """True if `boundary` belongs to this copy, and everything that it saw is before it."""
+        if boundary is None or self.high is None:
+            return False
+        if (boundary.position.epoch, boundary.generation) != (self.epoch, self.generation):
+            return False
+        return self.takeover is not None or boundary.position >= self.high.position
 
     def advanced(self, step: SourceStep, **changes: Any) -> "SourceState":  # noqa: ANN401
         """The state after `step`, which `changes` must fit; InvalidTransitionError if not."""
@@ -127,10 +142,12 @@ class SourceState:
             "chunks_complete": self.chunks_complete,
             "high": self.high.as_json() if self.high is not None else None,
             "needed": self.needed,
+            "takeover": None if self.takeover is None else asdict(self.takeover),
         }
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> "SourceState":
+        takeover = value.get("takeover")  # a job of an earlier version has none
         return SourceState(
             epoch=value["epoch"],
             generation=value["generation"],
@@ -143,6 +160,7 @@ class SourceState:
             chunks_complete=value["chunks_complete"],
             high=BinlogMark.from_json(value["high"]) if value["high"] is not None else None,
             needed=value["needed"],
+            takeover=None if takeover is None else Takeover(**takeover),
         )
 
 

@@ -18,6 +18,7 @@ from joins.plan.errors import (
     ForeignRecordError,
     NothingToAcknowledgeError,
     RepairError,
+    ServerChangedError,
     SnapshotNeededError,
     SourceError,
     SourceUnavailableError,
@@ -30,7 +31,12 @@ _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
 _GOOD_RUN_S = 60.0
 _ERRORS: dict[str, type[SourceError]] = {
     error.__name__: error
-    for error in (SnapshotNeededError, SourceUnavailableError, ForeignRecordError)
+    for error in (
+        SnapshotNeededError,
+        ServerChangedError,
+        SourceUnavailableError,
+        ForeignRecordError,
+    )
 }
 _log = structlog.get_logger(__name__)
 

@@ -26,6 +26,7 @@ from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
+from joins.adapters.mysql.failover import take_over
 from joins.adapters.mysql.position import (
     BinlogMark,
     binlog_still_has,
@@ -44,7 +45,7 @@ from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.dead_rows import SUFFIX, DeadRows, warning_of
 from joins.durable.requests import Request, Stalls
-from joins.kernels.changelog.envelope import BinlogPosition, now_ms
+from joins.kernels.changelog.envelope import now_ms
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
     DefinitionError,
@@ -69,6 +70,7 @@ from joins.source.chunk_reader import (
     in_background,
 )
 from joins.source.coordinator import SourceCoordinator, SourceView
+from joins.source.deaths import Deaths
 from joins.worker.row_files import RowFiles
 from joins.worker.staging import BatchReport
 from joins.worker.work import enter_pool
@@ -78,7 +80,6 @@ from watermark.transitions import next_state
 _SENDER = "snapshot sender"
 _POLL_S = 0.2
 _REPAIR_S = 60.0
-_SURVIVED_S = 30.0  # a process that lives so long has passed the position where others died
 _log = structlog.get_logger(__name__)
 
 
@@ -96,30 +97,6 @@ class SourceSettings:
     tasks: int = 2
     rows_per_job: int = 200_000
     freshness_s: float = 1.0
-
-
-@dataclass(slots=True)
-class _Deaths:
-    """Consecutive silent deaths of the CDC process at one boundary, `at`."""
-
-    at: BinlogPosition | None = None
-    count: int = 0
-    _last_s: float = 0.0
-
-    def add(self, at: BinlogPosition) -> bool:
-        self.count = self.count + 1 if at == self.at else 1
-        self.at, self._last_s = at, time.monotonic()
-        return self.count > 1
-
-    def is_stall_after(self, event: Mapping[str, Any], now_s: float) -> bool:
-        """True if an event of the next process leaves the stall, as it has not progressed yet."""
-        if self.count <= 1 or self.at is None or event["event"] == "error":
-            return False
-        place = event.get("acknowledged")
-        is_further = place is not None and BinlogPosition(**place) > self.at
-        if is_further or now_s - self._last_s > _SURVIVED_S:
-            self.count = 0
-        return self.count > 1
 
 
 class SnapshotCoordinator(SourceCoordinator):
@@ -146,7 +123,7 @@ class SnapshotCoordinator(SourceCoordinator):
         self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
         self._most_bytes: int | None = None
-        self._deaths = _Deaths()
+        self._deaths = Deaths()
         self._repaired: Mapping[str, Any] | None = None
         self._repairs: dict[str, queue.SimpleQueue[dict[str, Any]]] = {}
         self.state: SourceState | None = None
@@ -200,13 +177,42 @@ class SnapshotCoordinator(SourceCoordinator):
         self._checked_table(kept)
         if kept is None:
             return self._new_state(0, 1)
-        if kept.needed is None and self._is_continuous(kept):
-            return kept
-        self.copied_because = kept.needed or (
-            "the log of the server no longer has the changes since the last position, or it is the "
-            "log of another server"
-        )
+        if kept.needed is None:
+            server = server_identity(self._settings.connection)
+            if server.same_server(kept.server):
+                if self._is_continuous(kept):
+                    return kept
+                self.copied_because = (
+                    "the log of the server no longer has the changes since the last position"
+                )
+            elif self._take_over(kept, server):
+                return self._require_state()
+        else:
+            self.copied_because = kept.needed
         return self._new_state(kept.epoch + 1, kept.generation + 1)
+
+    def _take_over(self, kept: SourceState, server: ServerIdentity) -> bool:
+        """True if the table is followed on another server, in a new epoch, without a copy."""
+        boundary = read_boundary(self._settings.offset_file)
+        if not kept.is_complete_at(boundary) or server.is_mariadb != kept.server.is_mariadb:
+            self.copied_because = "the server was replaced before the copy was complete"
+            return False
+        try:
+            first = take_over(self._settings.connection.of_server(server), boundary, kept.epoch + 1)
+        except SnapshotNeededError as exc:
+            self.copied_because = exc.message
+            return False
+        self._keep(
+            SourceStep.TAKE_OVER,
+            epoch=kept.epoch + 1,
+            low=first.low,
+            high=first.high,
+            server=server,
+            table=self._checked_table(kept, server),
+            takeover=first.takeover,
+        )
+        _log.info("source goes on at another server", part=self.part, server=server.as_json())
+        return True
 
     def _checked_table(
         self, kept: SourceState | None = None, server: ServerIdentity | None = None
@@ -245,10 +251,7 @@ class SnapshotCoordinator(SourceCoordinator):
 
         If not, a new generation starts in a new epoch: none of its positions may compare as older.
         """
-        connection = self._settings.connection
-        if not server_identity(connection).same_server(state.server):
-            return False
-        connection = connection.of_server(state.server)
+        connection = self._connection_of(state)
         low_is_there = binlog_still_has(connection, state.low)
         if low_is_there and not same_history(connection, state.low):
             return False
@@ -328,6 +331,7 @@ class SnapshotCoordinator(SourceCoordinator):
             most_bytes=self._message_bytes(),
             freshness_s=settings.freshness_s,
             copied_dead_rows=self._dead_rows_file,
+            takeover=state.takeover,
         )
         self._process = SourceProcess(
             "joins.adapters.mysql.binlog", config, partial(self._on_event, state.generation)

@@ -8,19 +8,22 @@ import orjson
 from pydantic import ValidationError
 
 from service.jobs.inspect.facts import shown
+from service.jobs.inspect.status_words import place_of, status_words
 from service.jobs.store.job import Job, JobError, JobState
 from service.jobs.store.runner_files import Status
 from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
-from service.schemas.inspection import WarningView
+from service.schemas.inspection import StallView, WarningView
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,
     JobProgress,
+    JobSummary,
     ListedJob,
     ProbeView,
     ReportView,
     RunnerState,
     SinkView,
+    StatusView,
 )
 from service.schemas.verification import VerifiedView
 
@@ -34,30 +37,23 @@ def listed_job(
     job: Job, status: Status | None, runner: RunnerView, sinks: Sequence[SinkView]
 ) -> ListedJob:
     """The job as a list entry; without numbers if the runner's report cannot be read."""
-    own = {**_summary(job, status), "sinks": sinks}
-    is_live = _is_live(job, status, runner)
-    content = {} if status is None else shown(status.content, is_live=is_live)
-    try:
-        return ListedJob.model_validate(
-            {**own, **_glance(content.get("probe")), "as_of_ms": _as_of_ms(content)}
-        )
-    except (ValidationError, TypeError):
-        return ListedJob.model_validate(own)
+    return ListedJob(**_glance(job_detail(job, status, runner)), sinks=list(sinks))
 
 
-def _as_of_ms(content: Mapping[str, Any]) -> int | None:
-    known = [each.get("freshness") or {} for each in content.get("dimensions") or ()]
-    times = [at_ms for each in known if (at_ms := each.get("as_of_ms")) is not None]
-    return min(times) if times and len(times) == len(known) else None
-
-
-def _glance(reported: object) -> dict[str, Any]:
-    if reported is None:
-        return {}
-    probe = ProbeView.model_validate(reported)
-    known = probe.model_dump(include=ListedJob.model_fields.keys() - {"freshness_ms", "as_of_ms"})
+def _glance(detail: JobDetail) -> dict[str, Any]:
+    own = {name: getattr(detail, name) for name in JobSummary.model_fields}
+    times = [
+        None if each.freshness is None else each.freshness.as_of_ms for each in detail.dimensions
+    ]
+    known = [at_ms for at_ms in times if at_ms is not None]
+    own["as_of_ms"] = min(known) if known and len(known) == len(times) else None
+    probe = detail.probe
+    if probe is None:
+        return own
+    shared = ListedJob.model_fields.keys() & ProbeView.model_fields.keys() - {"freshness_ms"}
     ages = [age_ms for age_ms in probe.freshness_ms.values() if age_ms is not None]
-    return {**known, "freshness_ms": max(ages, default=None)}
+    numbers = {name: getattr(probe, name) for name in shared}
+    return {**own, **numbers, "freshness_ms": max(ages, default=None)}
 
 
 def job_detail(
@@ -90,10 +86,34 @@ def job_detail(
     try:
         reported = {name: content[name] for name in JobProgress.model_fields if name in content}
         all_warnings = [*warnings, *(content.get("warnings") or ())]
-        return JobDetail.model_validate({**own, **reported, "warnings": all_warnings})
+        detail = JobDetail.model_validate({**own, **reported, "warnings": all_warnings})
     except (ValidationError, TypeError) as exc:
         warnings.append(_warning("report", f"The runner's report cannot be read{_place(exc)}."))
-        return JobDetail.model_validate(own)
+        detail = JobDetail.model_validate(own)
+    return detail.model_copy(
+        update={
+            "status": _status(job, detail),
+            "error": _placed_error(detail),
+            "stalls": [
+                StallView(**{**stall.model_dump(), "place": place_of(stall.part, stall.type)})
+                for stall in detail.stalls
+            ],
+        }
+    )
+
+
+def _placed_error(detail: JobDetail) -> ErrorView | None:
+    error = detail.error
+    if error is None:
+        return None
+    part = detail.stalls[0].part if detail.stalls else ""
+    return ErrorView(**{**error.model_dump(), "place": place_of(part, error.type)})
+
+
+def _status(job: Job, detail: JobDetail) -> StatusView:
+    words = status_words(detail.model_dump(mode="json", by_alias=True))
+    since_ms = words.since_ms or job.since_ms or job.updated_at_ms
+    return StatusView(**{**asdict(words), "since_ms": since_ms})
 
 
 def with_verifications(detail: JobDetail, results: Mapping[str, Mapping[str, Any]]) -> JobDetail:

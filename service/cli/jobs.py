@@ -28,7 +28,7 @@ from service.cli.output import (
     working,
 )
 from service.cli.scripts import read_script
-from service.cli.views import bars, bars_grid, job_parts, jobs_table
+from service.cli.views import bars, bars_grid, job_parts, jobs_table, reason, state
 from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
 from service.jobs.store.job import JobState
 
@@ -53,7 +53,7 @@ def list_jobs(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """List jobs, newest first."""
+    """List jobs, those in trouble first; `-q` and JSON newest first."""
     with open_client(server) as client:
         jobs = [job for job in client.jobs() if not state or job.state in state]
     if output is OutputFormat.JSON:
@@ -121,10 +121,12 @@ def _event_lines(client: "Sluice", job_id: str) -> Callable[["JobDetail"], None]
         while events := client.transitions(job_id=job_id, after=last):
             for event in events:
                 last, cause = event.sequence, event.cause
-                typer.echo(f"{instant(event.at_ms)}  {event.target}: {one_line(cause)}")
-        if job.reason != cause:
-            cause = job.reason
-            typer.echo(f"{instant(time.time_ns() // 1_000_000)}  {job.state}: {one_line(cause)}")
+                typer.echo(
+                    f"{instant(event.at_ms)}  {event.word or event.target}: {one_line(cause)}"
+                )
+        if reason(job) != cause:
+            cause = reason(job)
+            typer.echo(f"{instant(time.time_ns() // 1_000_000)}  {state(job)}: {one_line(cause)}")
 
     return lines
 

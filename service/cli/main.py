@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -44,7 +45,18 @@ from service.version import program_version
 from watermark.errors import SluiceError
 
 _NO_SUCH_COMMAND = re.compile(r"No such command '([^']*)'")
-_MEANT = {"status": "get", "start": "resume", "list": "ls", "ps": "ls"}
+_SUGGESTION = re.compile(r" (Did you mean|\(Possible options:).*")  # the hint has the whole command
+_MEANT = {
+    "status": "get",
+    "show": "get",
+    "describe": "get",
+    "start": "resume",
+    "list": "ls",
+    "ps": "ls",
+    "remove": "rm",
+    "delete": "rm",
+    "cancel": "stop",
+}
 app = typer.Typer(
     name="sluice",
     help="Join a stream with a table that is still being copied: never early, never twice.",
@@ -217,17 +229,40 @@ def _fail_usage(exc: TyperException, code: ExitCode) -> None:
     if message.startswith("Usage: "):
         say(message)
         sys.exit(code)
-    _fail(message.replace("Value error, ", "", 1), _usage_hint(exc, message), code)
+    hint = _usage_hint(exc, message)
+    _fail(_SUGGESTION.sub("", message.replace("Value error, ", "", 1)), hint, code)
 
 
 def _usage_hint(exc: TyperException, message: str) -> str:
-    """Name the missing parameter, or the `sluice jobs` command for its bare verb."""
+    """Name the missing parameter, or the command or option that is meant."""
     missing = getattr(exc, "param", None) if message.startswith("Missing ") else None
     if missing is not None and missing.help:
         name = next((opt for opt in missing.opts if opt.startswith("--")), missing.metavar)
         return f"Give {name or missing.name.upper()}: {missing.help}"
+    context: typer.Context | None = getattr(exc, "ctx", None)
     named = _NO_SUCH_COMMAND.match(message)
-    verb = "" if named is None else _MEANT.get(named[1], named[1])
-    if verb in {command.name for command in cli_jobs.app.registered_commands}:
-        return f"Run sluice jobs {verb}."
+    typed = getattr(exc, "option_name", None)
+    if context is not None and named is not None:
+        if command := _meant_command(context, named[1]):
+            return f"Run {command}."
+    elif context is not None and typed is not None:
+        options = [name for each in context.command.params for name in each.opts]
+        if near := get_close_matches(typed, options, n=1):
+            return f"Use {near[0]}."
     return "Run the command with --help."
+
+
+def _meant_command(context: typer.Context, typed: str) -> str | None:
+    """The command of the group that `typed` names or nearly names; of all groups for the program's.
+
+    A group that was registered before another one wins, so that a bare verb is one of jobs.
+    """
+    path, group = context.command_path, getattr(context.command, "commands", {})
+    known = {name: f"{path} {name}" for name in group}
+    if context.parent is None:
+        for name, inner in group.items():
+            for verb in getattr(inner, "commands", ()):
+                known.setdefault(verb, f"{path} {name} {verb}")
+    meant = _MEANT.get(typed, typed)
+    near = [meant] if meant in known else get_close_matches(typed, known, n=1)
+    return known[near[0]] if near else None

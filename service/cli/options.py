@@ -113,7 +113,8 @@ def _offered(
 def _references(jobs: Iterable["JobSummary"], incomplete: str) -> Iterator[tuple[str, str]]:
     for job in jobs:
         if job.id.startswith(incomplete):
-            yield job.id, f"{job.name} {job.state}"
+            word = job.state if job.status is None else job.status.word
+            yield job.id, f"{job.name} {word}"
     if incomplete:
         for name in dict.fromkeys(job.name for job in jobs):
             if name.startswith(incomplete) and " " not in name:  # a shell would split it

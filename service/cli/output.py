@@ -89,6 +89,7 @@ def say_findings(error: SluiceError) -> None:
 
 Answer = TypeVar("Answer")
 _PIPE_WIDTH = 240
+_WIDEST = 100_000
 _CELL = 200
 _RANGES = 8
 _WARNING = 2000
@@ -169,9 +170,12 @@ def facts_table(facts: Iterable[tuple[str, Text | str]]) -> Table:
 
 
 def show(*renderables: RenderableType) -> None:
-    """Print tables and texts: plain and wide in a pipe."""
+    """Print tables and texts: plain in a pipe, where each row of a table is one line."""
     screen = console()
     for renderable in renderables:
+        if not screen.is_terminal:
+            longest = screen.measure(renderable, options=screen.options.update(max_width=_WIDEST))
+            screen.width = max(_PIPE_WIDTH, longest.maximum)
         with screen.capture() as capture:
             screen.print(renderable)
         for line in capture.get().removesuffix("\n").split("\n"):

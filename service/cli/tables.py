@@ -26,6 +26,7 @@ from service.cli.output import (
     working,
 )
 from service.cli.scripts import read_script
+from service.jobs.store.job import STATE_WORDS, JobState
 
 if TYPE_CHECKING:
     from service.schemas.tables import (
@@ -318,14 +319,19 @@ def list_tables(server: Server = None, output: Form = OutputFormat.TABLE) -> Non
     tell(tables, output, _show_tables)
 
 
+def _word(state: str | None) -> str:
+    """The word of a stored state; that of a newer control plane as it is."""
+    if state is None:
+        return "-"
+    return STATE_WORDS[JobState(state)] if state in list(JobState) else state
+
+
 def _show_tables(tables: Iterable["CatalogTable"]) -> None:
-    rows = table("NAME", "KIND", "STATE", "PHASE", "VERSION", "ROWS", "LAG", "JOBS")
+    rows = table("NAME", "KIND", "STATE", "VERSION", "ROWS", "LAG", "JOBS")
     for each in tables:
         numbers = map(number, (each.version, each.snapshot_rows, each.lag_records))
         jobs = "-" if each.job_id is None else str(len(each.attached))
-        rows.add_row(
-            one_line(each.name), each.kind, each.state or "-", each.phase or "-", *numbers, jobs
-        )
+        rows.add_row(one_line(each.name), each.kind, _word(each.state), *numbers, jobs)
     show(rows)
 
 
@@ -342,7 +348,7 @@ def _show_table(answer: "CatalogTableDetail") -> None:
     if answer.job_id is not None:
         facts += [
             ("job", answer.job_id),
-            ("state", f"{answer.state} ({answer.phase or '-'})"),
+            ("state", _word(answer.state)),
             ("reason", one_line(answer.reason or "-", 500)),
             ("version", number(answer.version)),
             ("copied rows", number(answer.snapshot_rows)),

@@ -29,7 +29,7 @@ from service.cli.output import (
     show_json,
     span,
 )
-from service.cli.views import gate, sinks, state
+from service.cli.views import as_of, by_trouble, open_letters, reason, since, sinks, state, waiting
 from service.client.refusals import is_passing
 from service.errors import ControlPlaneError
 
@@ -45,24 +45,24 @@ _GAP = "  "
 class Order(StrEnum):
     """Sort orders of jobs; unknown values come last."""
 
+    TROUBLE = "trouble"
     RATE = "rate"
     NAME = "name"
-    STATE = "state"
-    HELD = "held"
-    LAG = "lag"
+    WAITING = "waiting"
     FRESHNESS = "freshness"
+    DEAD = "dead-letters"
     BATCH = "batch"
     AGE = "age"
 
 
 _KEYS = {order.value[0]: order for order in Order}
-_NUMBERS = {
-    Order.RATE: "records_per_s",
-    Order.HELD: "held_records",
-    Order.LAG: "lag_records",
-    Order.FRESHNESS: "freshness_ms",
-    Order.BATCH: "batch_ms",
-    Order.AGE: "created_at_ms",
+_NUMBERS: dict[Order, Callable[["ListedJob"], float | None]] = {
+    Order.RATE: lambda job: job.records_per_s,
+    Order.WAITING: waiting,
+    Order.FRESHNESS: lambda job: None if job.as_of_ms is None else -job.as_of_ms,
+    Order.DEAD: open_letters,
+    Order.BATCH: lambda job: job.batch_ms,
+    Order.AGE: lambda job: job.created_at_ms,
 }
 
 
@@ -81,14 +81,15 @@ class Sorting:
         return Sorting(chosen, reverse=chosen is self.order and not self.reverse)
 
     def of(self, jobs: Sequence["ListedJob"]) -> list["ListedJob"]:
-        name = _NUMBERS.get(self.order)
-        if name is None:
-            field = self.order.value
-            return sorted(jobs, key=lambda job: str(getattr(job, field)), reverse=self.reverse)
-        known = [job for job in jobs if getattr(job, name) is not None]
-        rest = [job for job in jobs if getattr(job, name) is None]
+        if self.order is Order.TROUBLE:
+            return by_trouble(jobs)[:: -1 if self.reverse else 1]
+        if self.order is Order.NAME:
+            return sorted(jobs, key=lambda job: job.name, reverse=self.reverse)
+        pairs = [(_NUMBERS[self.order](job), job) for job in jobs]
+        known = [(value, job) for value, job in pairs if value is not None]
         sign = 1 if self.reverse else -1
-        return [*sorted(known, key=lambda job: sign * getattr(job, name)), *rest]
+        ordered = sorted(known, key=lambda pair: sign * pair[0])
+        return [job for _, job in ordered] + [job for value, job in pairs if value is None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +116,15 @@ class _Column:
 
 _COLUMNS = (
     _Column("NAME", lambda job: one_line(job.name), _MOST_NAME),
-    _Column("STATE", state, 20),
-    _Column("PHASE", lambda job: job.phase or "-"),
-    _Column("GATE", gate),
+    _Column("STATE", state, 26),
+    _Column("SINCE", since),
     _Column("REC/S", lambda job: brief(job.records_per_s), is_number=True),
-    _Column("HELD", lambda job: brief(job.held_records), is_number=True),
-    _Column("LAG", lambda job: brief(job.lag_records), is_number=True),
-    _Column("FRESH", lambda job: span(job.freshness_ms), is_number=True),
+    _Column("WAITING", lambda job: brief(waiting(job)), is_number=True),
+    _Column("AS OF", lambda job: as_of(job.as_of_ms), is_number=True),
+    _Column("DEAD", lambda job: brief(open_letters(job)), is_number=True),
     _Column("BATCH", lambda job: span(job.batch_ms), is_number=True),
 )
-_SINK = _Column("SINK", lambda job: one_line(sinks(job)), _MOST_SINK)
+_SINK = _Column("OUTPUT", lambda job: one_line(sinks(job)), _MOST_SINK)
 
 
 def frame(look: Look, order: Sorting, width: int, height: int | None = None) -> list[Text]:
@@ -151,7 +151,7 @@ def _room(height: int, *, is_wide: bool) -> int:
 
 
 def _heading(look: Look) -> Text:
-    counts = Counter(job.state for job in look.jobs)
+    counts = Counter(state(job).plain.partition(" (")[0] for job in look.jobs)
     total = f"{len(look.jobs)} job{'' if len(look.jobs) == 1 else 's'}"
     by_state = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     heading = Text.assemble((look.url, "bold"), _GAP, instant(look.at_ms)[11:19], " UTC", _GAP)
@@ -177,10 +177,10 @@ def _table(
     heads = [Text(column.head, style="bold") for column in columns]
     yield _row(columns, heads, widths, Text("REASON" if is_wide else "", style="bold"))
     for job, own in zip(jobs, cells, strict=True):
-        reason = _text(one_line(job.reason, 500))
-        yield _row(columns, own, widths, reason if is_wide else Text(""))
+        why = _text(one_line(reason(job), 500))
+        yield _row(columns, own, widths, why if is_wide else Text(""))
         if not is_wide:
-            yield Text.assemble(_GAP, (one_line(sinks(job)), "cyan"), _GAP, (reason.plain, "dim"))
+            yield Text.assemble(_GAP, (one_line(sinks(job)), "cyan"), _GAP, (why.plain, "dim"))
 
 
 def _text(cell: Text | str) -> Text:
@@ -250,7 +250,7 @@ _KEY_S = 0.5
 
 
 def top(
-    sort: Annotated[Order, typer.Option(help="Sort order.", case_sensitive=False)] = Order.RATE,
+    sort: Annotated[Order, typer.Option(help="Sort order.", case_sensitive=False)] = Order.TROUBLE,
     reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False,
     once: Annotated[bool, typer.Option("--once", help="One frame, also on a terminal.")] = False,
     interval: Annotated[
@@ -259,7 +259,7 @@ def top(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Show all jobs live: phase, rates, held records, reasons. In a pipe, prints one frame."""
+    """Show all jobs live: state, rate, waiting records, reason. In a pipe, prints one frame."""
     order = Sorting(sort, reverse=reverse)
     with open_client(server) as client:
         jobs = list(client.jobs())

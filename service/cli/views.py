@@ -18,6 +18,7 @@ from service.cli.output import (
     number,
     one_line,
     ranges,
+    span,
     table,
 )
 from service.jobs.inspect.event_waiting import shown_time
@@ -40,12 +41,14 @@ if TYPE_CHECKING:  # models are slow to load, and only answers bring them
 
 _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
-_COLOURS = {"JOINING": "green", "FINISHED": "green", "STALLED": "yellow", "FAILED": "red"}
-_SETTLED = {"FINISHED": ("STOPPED", "RUNNING"), "FAILED": ("STOPPED",)}
+_COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
+_TROUBLE = ("bad", "warn", "letters", "busy", "good", "rest")  # order of lists
 _SHORT_ID = 8
-_HEADS = ("ID", "NAME", "STATE", "PHASE", "AGE")
-_CUT = {"NAME": 20, "SINK": 20}  # maximum widths
-_FOR_RATES, _FOR_SINK = 72, 96  # columns of a terminal
+_HEADS = ("ID", "NAME", "STATE", "SINCE")
+_NUMBERS = ("REC/S", "WAITING", "AS OF", "DEAD")
+_CUT = {"NAME": 20, "STATE": 26, "OUTPUT": 20}  # maximum widths
+_FOR_RATES, _FOR_OUTPUT = 80, 108  # columns of a terminal
+_WHOLE = 10_000  # characters of a reason in a pipe
 _BAR_WIDTH = 24
 
 
@@ -60,38 +63,57 @@ class Bar:
 
 
 def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
-    """A table of jobs.
+    """A table of jobs, those in trouble first.
 
     With the `width` of a terminal ids are shortened, and each job is one line with the columns that
-    fit.
+    fit; without it nothing is cut.
     """
-    has_rates, has_sink = (width is None or width >= least for least in (_FOR_RATES, _FOR_SINK))
-    heads = [
-        *_HEADS,
-        *(("REC/S", "LAG", "AS OF") if has_rates else ()),
-        *(("SINK",) if has_sink else ()),
-    ]
+    has_rates, has_output = (width is None or width >= least for least in (_FOR_RATES, _FOR_OUTPUT))
+    heads = [*_HEADS, *(_NUMBERS if has_rates else ()), *(("OUTPUT",) if has_output else ())]
     made = table(*heads, "REASON")
-    ids = [job.id for job in jobs]
+    ordered = by_trouble(jobs)
+    ids = [job.id for job in ordered]
     shown = ids if width is None else short_ids(ids)
-    for job, job_id in zip(jobs, shown, strict=True):
-        cells: list[Text | str] = [
-            job_id,
-            one_line(job.name),
-            state(job),
-            job.phase or "-",
-            age(job.created_at_ms),
-        ]
+    for job, job_id in zip(ordered, shown, strict=True):
+        cells: list[Text | str] = [job_id, one_line(job.name), state(job), since(job)]
         if has_rates:
-            numbers = (brief(job.records_per_s), brief(job.lag_records))
-            cells += (*numbers, as_of(job.as_of_ms))
-        cells += (one_line(sinks(job)),) if has_sink else ()
-        made.add_row(*cells, one_line(job.reason))
+            numbers = (brief(job.records_per_s), brief(waiting(job)))
+            cells += (*numbers, as_of(job.as_of_ms), brief(open_letters(job)))
+        cells += (one_line(sinks(job)),) if has_output else ()
+        made.add_row(*cells, one_line(reason(job), _WHOLE))
     for column in made.columns:
-        column.justify = "right" if column.header in ("REC/S", "LAG", "AS OF") else "left"
+        column.justify = "right" if column.header in _NUMBERS else "left"
     if width is not None:
         _fit(made)
     return made
+
+
+def by_trouble(jobs: Iterable["ListedJob"]) -> list["ListedJob"]:
+    """Failed jobs, then those that wait, have dead letters, are on their way, run, are at rest."""
+
+    def rank(job: "ListedJob") -> int:
+        tone = "good" if job.status is None else job.status.tone
+        return _TROUBLE.index("letters" if tone == "good" and open_letters(job) else tone)
+
+    return sorted(jobs, key=rank)
+
+
+def waiting(job: "ListedJob") -> int | None:
+    """Records that are not joined yet."""
+    return job.held_records if job.lag_records is None else job.lag_records
+
+
+def open_letters(job: "ListedJob | ProbeView") -> int | None:
+    """Dead letters that need an operator; an older runner reports only all of them."""
+    return job.dead_letters if job.open_dead_letters is None else job.open_dead_letters
+
+
+def reason(job: "JobSummary") -> str:
+    return job.reason if job.status is None else job.status.sentence
+
+
+def since(job: "JobSummary") -> str:
+    return "-" if job.status is None else age(job.status.since_ms)
 
 
 def _fit(made: Table) -> None:
@@ -167,10 +189,12 @@ def bars_grid(progress: Sequence[Bar]) -> Table:
 
 def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
     yield "job", f"{job.id} ({clean(job.name)})"
-    yield "state", state(job)
-    yield "phase", job.phase or "-"
-    yield "reason", clean(job.reason)
+    yield "state", Text.assemble(state(job), f", for {since(job)}")
+    yield "reason", clean(reason(job))
+    if job.status is not None and job.status.remedy:
+        yield "remedy", clean(job.status.remedy)
     yield from _troubles(job)
+    yield "phase", f"{job.phase or '-'} ({job.state})"
     runner = job.runner
     alive = f"process {runner.pid}" if runner.alive else "not running"
     yield "runner", f"{alive}, crashes {runner.crashes}, restarts {runner.restarts}"
@@ -188,7 +212,8 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
         if dimension.verified is not None:
             yield "verified", _verified(dimension.name, dimension.verified)
     if job.report and not job.report.is_live:
-        yield "as of", f"{instant(job.report.at_ms)} (runner not responding)"
+        why = "runner not responding" if runner.alive else "the runner's last report"
+        yield "as of", f"{instant(job.report.at_ms)} ({why})"
     if job.event_time:
         yield "event time", _event_time(job.event_time)
     for warning in job.warnings:
@@ -231,11 +256,10 @@ def _sinks(job: "JobDetail") -> Iterable[tuple[str, str]]:
 
 
 def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
-    if job.error:
-        yield "error", clean(job.error.message)
-        yield "hint", clean(job.error.hint)
-        if job.error.detail:
-            yield "detail", one_line(job.error.detail, 300)
+    if job.error and job.error.detail:
+        yield "detail", one_line(job.error.detail, 300)
+    for stall in job.stalls[1:]:  # the first is reason and remedy
+        yield "also", clean(f"{stall.part}: {stall.message} {stall.hint}")
     for stall in job.stalls:
         if stall.choices:
             choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall.choices)
@@ -252,7 +276,13 @@ def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
     if matched is not None:  # a table is joined
         joined += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
     yield "joined", joined
-    yield "dead letters", number(probe.dead_letters)
+    yield "dead letters", _letters(probe)
+
+
+def _letters(probe: "ProbeView") -> str:
+    settled = {"replayed": probe.replayed_dead_letters, "discarded": probe.discarded_dead_letters}
+    more = "".join(f", {number(count)} {name}" for name, count in settled.items() if count)
+    return f"{number(open_letters(probe))} open{more}"
 
 
 def _at_most(probe: "ProbeView", count: int | None) -> str:
@@ -299,26 +329,17 @@ def _dimensions(job: "JobDetail") -> Table:
 
 
 def state(job: "JobSummary") -> Text:
-    """The job's state, with an arrow to the desired state if it differs."""
-    name, desired = job.state, job.desired_state
-    settled = desired == "RUNNING" and name not in ("STOPPED", "PAUSED")
-    settled = settled or desired in (name, *_SETTLED.get(name, ()))
-    return Text(name if settled else f"{name} → {desired}", style=_COLOURS.get(name, ""))
+    """The job's state in its word; an older control plane sends only its name."""
+    if job.status is None:
+        return Text(job.state)
+    return Text(one_line(job.status.word), style=_COLOURS.get(job.status.tone, ""))
 
 
 def as_of(as_of_ms: int | None) -> str:
     """How long ago a table was as it is now; a dash while unknown."""
     if as_of_ms is None:
         return "-"
-    return f"{max(0.0, time.time() - as_of_ms / 1000):.1f} s ago"
-
-
-def gate(job: "JobSummary") -> str:
-    """State of the gate; a dash while unknown."""
-    holding = getattr(job, "holding", None)
-    if holding is not None and holding.state == "HOLDING":
-        return "HOLDING"
-    return {"JOIN": "open", "LOAD": "closed"}.get(job.phase or "", "-")
+    return f"{span(max(0, int(time.time() * 1000) - as_of_ms))} ago"
 
 
 def sinks(job: "ListedJob") -> str:

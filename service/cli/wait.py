@@ -15,7 +15,7 @@ from rich.text import Text
 
 from service.cli.options import Form, Job, Server, Timeout, open_client
 from service.cli.output import OutputFormat, console, one_line, say, takes_commands, tell
-from service.cli.views import bars, state
+from service.cli.views import bars, reason, state
 from service.client import NotFoundError, RefusedError
 from service.client.refusals import is_passing
 from service.errors import (
@@ -123,7 +123,7 @@ def wait(
             return
         assert phase is not None
         document = follow(client.job(job), phase, timeout)
-    tell(document, output, lambda job: say(f"job {job.id} is {job.state}: {job.reason}"))
+    tell(document, output, lambda job: say(f"job {job.id} is {state(job)}: {reason(job)}"))
 
 
 @contextmanager
@@ -160,7 +160,7 @@ class _Bars:
         self._line = Text("")
 
     def show(self, job: "JobDetail") -> None:
-        self._line = Text.assemble(state(job), f": {one_line(job.reason)}", overflow="ellipsis")
+        self._line = Text.assemble(state(job), f": {one_line(reason(job))}", overflow="ellipsis")
         self._line.no_wrap = True
         by_name = {bar.name: bar for bar in bars(job)}
         for name in self._tasks.keys() - by_name.keys():
@@ -188,7 +188,7 @@ class _Lines:
         if job.state == self._state and not late:
             return
         self._state, self._reason, self._told_at = job.state, job.reason, now
-        say(f"{job.state}: {one_line(job.reason)}")
+        say(f"{state(job)}: {one_line(reason(job))}")
 
 
 def follow(followed: "RemoteJob", goal: Goal, timeout_s: float) -> "JobDetail":
@@ -294,7 +294,7 @@ def _too_late(
     why = followed.explain_wait()
     hint = "" if why.hint is None else f"{why.hint} "
     return WaitTimeoutError(
-        f'job "{job.id}" is {job.state} after {timeout_s:g} s, expected "{goal.name}": '
+        f'job "{job.id}" is {state(job)} after {timeout_s:g} s, expected "{goal.name}": '
         f"{why.sentence}",
         hint=f"{hint}The job continues; check it with sluice jobs get {job.id}.",
     )

@@ -41,16 +41,15 @@ def html_of_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, m
 
 
 def html_of_jobs(listed: Iterable["ListedJob"]) -> str:
-    columns = ("name", "state", "phase", "records/s", "held", "lag", "reason", "id")
+    columns = ("name", "state", "records/s", "held", "lag", "reason", "id")
     rows = (
         (
             job.name,
-            job.state,
-            _known(job.phase),
+            job.state if job.status is None else job.status.word,
             _known(job.records_per_s, "{:.1f}"),
             _known(job.held_records, "{:,}"),
             _known(job.lag_records, "{:,}"),
-            job.reason,
+            job.reason if job.status is None else job.status.sentence,
             job.id,
         )
         for job in listed
@@ -68,10 +67,12 @@ def html_of_job(detail: "JobDetail") -> str:
 
 def _facts(detail: "JobDetail") -> Facts:
     yield "job", f"{detail.name} ({detail.id})"
-    yield "state", f"{detail.state}, phase {detail.phase or '-'}"
-    yield "reason", detail.reason
-    if detail.error is not None:
-        yield "hint", detail.error.hint
+    status = detail.status
+    yield "state", detail.state if status is None else status.word
+    yield "reason", detail.reason if status is None else status.sentence
+    hint = detail.error.hint if status is None and detail.error else status and status.remedy
+    if hint:
+        yield "hint", hint
     probe = detail.probe
     if probe is not None:
         yield (
@@ -81,7 +82,8 @@ def _facts(detail: "JobDetail") -> Facts:
         )
         rate = _known(probe.records_per_s, "{:.1f}")
         yield "joined", f"{probe.joined_records:,}, {rate} records/s"
-        yield "dead letters", f"{probe.dead_letters:,}"
+        letters = probe.open_dead_letters
+        yield "dead letters", f"{probe.dead_letters if letters is None else letters:,}"
     for sink in detail.sinks:
         yield "sink", f"{sink.table} ({sink.connector})"
 

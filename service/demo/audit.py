@@ -16,7 +16,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.durable.pins import PinStore
 from service.schemas.jobs import ChangelogChannelView, DimensionView, JobDetail, ProbeView
 
-_PHASE_STYLE = {"LOAD": "yellow", "JOIN": "green"}
+_STYLES = {"good": "green", "bad": "red"}
 
 
 def _watermark(channel: ChangelogChannelView) -> Text:
@@ -57,15 +57,12 @@ def _count(value: int | None) -> str:
 
 def render(job: JobDetail, rows: list[dict[str, object]], address: str) -> RenderableType:
     probe = job.probe or ProbeView(topic="")
-    phase = job.phase or "LOAD"
-    head = Text.assemble(
-        (f" {phase} ", f"bold reverse {_PHASE_STYLE.get(phase, 'yellow')}"),
-        f"  {job.state}: ",
-        (job.reason, "dim"),
-    )
+    assert job.status is not None  # its control plane is of this program
+    style = f"bold reverse {_STYLES.get(job.status.tone, 'yellow')}"
+    head = Text.assemble((f" {job.status.word} ", style), ("  " + job.status.sentence, "dim"))
     counts = Table.grid(padding=(0, 3))
     counts.add_row(
-        f"held in Kafka: [bold]{_count(probe.held_records)}[/]",
+        f"waiting in Kafka: [bold]{_count(probe.held_records)}[/]",
         f"joined: [bold]{probe.joined_records:,}[/]",
         f"matched: {_count(probe.matched)}",
         f"unmatched: {_count(probe.unmatched)}",

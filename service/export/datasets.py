@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from joins.plan.plan import (
+    ROW_NUMBER,
     WINDOW,
     BlackholeSink,
     DatagenSource,
@@ -25,7 +26,7 @@ from joins.plan.plan import (
     SharedSource,
     TopicSource,
 )
-from joins.plan.types import Column, Expression, columns_of
+from joins.plan.types import Call, Column, Expression, columns_of
 
 _Place = (
     KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
@@ -174,6 +175,13 @@ def _below(plan: JoinPlan, column: Column) -> Iterable[tuple[Expression, str]]:
     if column.relation != WINDOW or plan.window is None:
         return []
     window = plan.window
+    if window.rank is not None and column.name == ROW_NUMBER:
+        return [(key.expression, "TRANSFORMATION") for key in window.rank.order]
+    rows = None if window.rows is None else window.rows.argument
+    if isinstance(rows, Call):
+        names = [member.name for member in rows.type.members]
+        if column.name in names:
+            return [(rows.arguments[names.index(column.name)], "IDENTITY")]
     keys = [(key.expression, "IDENTITY") for key in window.keys if key.name == column.name]
     aggregates = [a for a in window.aggregates if a.name == column.name]
     arguments = [e for a in aggregates for e in (a.argument, a.where) if e is not None]

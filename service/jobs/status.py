@@ -398,6 +398,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
     unread = progress.held().held_records if known else None
     life = join.control.lives.current
     places = life.topics.places
+    settled = join.letter_replays.settled()
     return ProbeView(
         topic=life.topics.text,
         topics=list(life.topics.read_names),
@@ -416,6 +417,9 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         matched=counts.matched if join.parts.dimensions else None,
         unmatched=counts.unmatched if join.parts.dimensions else None,
         dead_letters=counts.dead_letters,
+        open_dead_letters=max(0, counts.dead_letters - settled.replayed - settled.discarded),
+        replayed_dead_letters=settled.replayed,
+        discarded_dead_letters=settled.discarded,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
         batch_stages_ms=dict(committed.stages_ms),

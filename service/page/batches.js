@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { clock, count, plain } from "./format.js";
 import { cell, panel, refusal, said, shape, table, time } from "./parts.js";
 
-const HEADS = ["Batch", "Time", "Records", "Joined", "Dead letters", "Table versions", "Committed"];
+const HEADS = ["Batch", "Time", "Records", "Rows out", "Dead letters", "Table versions", "Committed"];
 
 /** The panel; it is asked for now and then, not followed: looking takes a process of its own. */
 export function batches({ batches: found, batchesAtMs, batchesError, isAskingBatches, nowMs }) {
@@ -28,7 +28,7 @@ function again(isAsking) {
 }
 
 function none() {
-  return h("p", { class: "quiet" }, "No batch yet: records are joined once the valve is open.");
+  return h("p", { class: "quiet" }, "No batch yet: records are joined once the tables are copied.");
 }
 
 function row(batch) {

@@ -139,7 +139,7 @@ export function marksInWords(marks) {
     { class: "quiet", "data-key": "marks" },
     shape("┆"),
     "Upright lines are changes of state: ",
-    newest.map((mark, at) => [at > 0 && ", ", `${plain(mark.to)} at ${clock(mark.at_ms)}`]),
+    newest.map((mark, at) => [at > 0 && ", ", `${plain(mark.word || mark.to)} at ${clock(mark.at_ms)}`]),
     marks.length > newest.length ? ` and ${marks.length - newest.length} before.` : ".",
   );
 }

@@ -71,7 +71,16 @@ function answers({ problem, plan, validation, migration, rows, submitted, script
   return [
     problem && refused(problem, script),
     problem && (problem.findings ?? []).filter((each) => each.line !== problem.line || each.column !== problem.column).map((each) => finding(each)),
-    migration && h("p", { class: "fault note" }, h("strong", {}, migration.accepted ? "Accepted" : "Not accepted yet"), ` after ${many(migration.changes.length, "change")}; comments in the script name them.`),
+    migration && h(
+      "div",
+      { class: "fault note" },
+      h(
+        "p",
+        {},
+        h("strong", {}, migration.accepted ? "Accepted" : "Not accepted yet"),
+        ` after ${many(migration.changes.length, "change")}; comments in the script name them.`,
+      ),
+    ),
     migration && migration.left.map((each) => finding(each)),
     submitted && h(
       "div",

@@ -7,8 +7,8 @@ import { panel } from "./parts.js";
 
 const NARROW = window.matchMedia("(max-width: 56rem)");
 const ROOM = 60; // for words between two parts
-const WIDE = { part: [176, 62], gap: [92, 34], tables: 3, letters: 18 };
-const PHONE = { part: [150, 58], gap: [26, 46], tables: 1, letters: 15 };
+const WIDE = { part: [176, 62], gap: [92, 34], tables: 3, letters: 17 };
+const PHONE = { part: [150, 58], gap: [26, 46], tables: 1, letters: 14 };
 
 /** The panel; `watch` is a `JobWatch`. */
 export function flow(watch) {
@@ -21,7 +21,7 @@ export function flow(watch) {
   const named = Object.fromEntries(parts.map((part) => [part.id, place(part)]));
   return panel(
     "flow",
-    "The job as a picture",
+    "Data flow",
     svg(
       "svg",
       {
@@ -53,8 +53,8 @@ function size(lanes, { part: [width, height], gap: [right, down] }, isNarrow) {
   return [columns * (width + right) - right, rows * (height + down) - down];
 }
 
-function box({ id, kind, title, lines, tone, to }, [x, y], { part: [width, height], letters }, job) {
-  const says = [title, ...lines].join(", ");
+function box({ id, kind, title, lines, tone, to, badge }, [x, y], { part: [width, height], letters }, job) {
+  const says = [title, ...lines, badge].filter(Boolean).join(", ");
   return svg(
     "a",
     { class: `part ${tone}`, href: `#/jobs/${job}`, "data-action": "goto", "data-to": to, "data-key": id },
@@ -62,7 +62,11 @@ function box({ id, kind, title, lines, tone, to }, [x, y], { part: [width, heigh
     svg("rect", { x, y, width, height, rx: 8 }),
     svg("text", { class: "kind", x: x + 10, y: y + 16 }, kind),
     svg("text", { class: "name", x: x + 10, y: y + 34 }, short(title, letters)),
-    svg("text", { x: x + 10, y: y + 51 }, short(lines.join(" · "), Math.round(letters * 1.25))),
+    svg("text", { x: x + 10, y: y + 51 }, short(lines.join(" · "), Math.round(letters * 1.38))),
+    badge && [
+      svg("rect", { class: "badge", x: x + width - 8 - 7 * badge.length, y: y + 4, width: 7 * badge.length, height: 16, rx: 8 }),
+      svg("text", { class: "badge", x: x + width - 8 - 3.5 * badge.length, y: y + 16 }, badge),
+    ],
   );
 }
 

@@ -1,15 +1,16 @@
 // What the picture of a job is made of: parts with a few words each, and edges with what passes.
 
-import { bytes, count, duration, isComplete, many, percent, plain } from "./format.js";
+import { bytes, count, duration, isComplete, many, openLetters, percent, plain } from "./format.js";
 import { rate } from "./numbers.js";
 import { joinsNothing } from "./progress.js";
 
 /**
- * Parts and edges of a job as its runner has told them; `pulse` are its newest rates by series.
+ * Parts and edges of a job as its runner has reported them; `rates` are its newest ones by series.
  * A part has `id`, `kind`, `title`, `lines`, `tone`, `to` (the panel behind it) and its place:
  * `lane` (the stream's is the last) and `step` (0 source to 3 sink).
  */
-export function flowParts(job, pulse, { tables: most }) {
+export function flowParts(job, rates, { tables: most }) {
+  const pulse = isLive(job) ? rates : {};
   const dimensions = job.dimensions ?? [];
   const isAlone = joinsNothing(job) || !dimensions.length;
   const lanes = isAlone ? [] : laneGroups(dimensions, most);
@@ -37,6 +38,7 @@ function tableParts(tables, lane, job, pulse) {
   const isWhole = channels.length > 0 && complete === channels.length;
   const share = Math.min(...tables.map((each) => percent(each.snapshot.rows_done, each.snapshot.rows_total) ?? 0));
   const version = isOne ? first.index_version ?? first.changelog_version : null;
+  const isBuilt = tables.every((each) => Number.isFinite(each.index_version));
   const to = `table-${first.name}`;
   const part = (id, step, more) => ({ id: `${id}-${lane}`, lane, step, to, ...more });
   const fed = isWhole ? pulse.changes_per_s : pulse.copied_rows_per_s;
@@ -46,25 +48,25 @@ function tableParts(tables, lane, job, pulse) {
         kind: "table",
         title: isOne ? plain(first.name) : `${tables.length} tables`,
         lines: [isOne ? plain(first.source ?? "table") : tables.map((each) => plain(each.name)).join(", ")],
-        tone: "rest",
+        tone: isBroken(job, "table", tables) ? "warn" : "rest",
       }),
       part("channels", 1, {
         kind: "changelog",
         title: isWhole ? "Copy complete" : `Copy ${Math.min(share, isWhole ? 100 : 99)} %`,
-        lines: [channels.length ? `${complete} of ${many(channels.length, "channel")} done` : "no channel yet"],
-        tone: isWhole ? "good" : "busy",
+        lines: [channels.length ? `${complete} of ${many(channels.length, "partition")}` : "no partition yet"],
+        tone: isBroken(job, "changelog", tables) ? "warn" : !isLive(job) ? "rest" : isWhole ? "good" : "busy",
       }),
       part("index", 2, {
         kind: "index",
         title: "Lookup index",
-        lines: [version === null || version === undefined ? "not built yet" : `version ${count(version)}`],
-        tone: Number.isFinite(first.index_version) ? "good" : "rest",
+        lines: [Number.isFinite(version) ? `version ${count(version)}` : isBuilt ? "built" : "not built yet"],
+        tone: isBuilt && isLive(job) ? "good" : "rest",
       }),
     ],
     edges: [
       edge(`table-${lane}`, `channels-${lane}`, fed, isWhole ? "changes" : "rows"),
       edge(`channels-${lane}`, `index-${lane}`, isWhole ? pulse.changes_per_s : 0, "changes", isOne ? age(job, first) : null),
-      edge(`channels-${lane}`, "valve", 0, isWhole ? "complete" : "waits"),
+      edge(`channels-${lane}`, "valve", 0, isWhole ? "complete" : "copies"),
       edge(`index-${lane}`, "batches", pulse.records_per_s, ""),
     ],
   };
@@ -77,48 +79,71 @@ function streamParts(job, pulse, lane, isAlone) {
   const size = Number.isFinite(probe?.held_bytes) && held > 0 ? `, ${bytes(probe.held_bytes)}` : "";
   const stages = Object.values(probe?.batch_stages_ms ?? {});
   const took = stages.length ? `, took ${duration(stages.reduce((sum, ms) => sum + ms, 0))}` : "";
-  const isStalled = (job.stalls ?? []).some((stall) => !stall.part.startsWith("source "));
+  const broken = brokenPlaces(job);
+  const isRunning = isLive(job);
+  const letters = openLetters(probe);
+  const isHolding = job.holding?.state === "HOLDING";
+  const hasWindows = Number.isFinite(job.event_time?.window_watermark_ms) || job.event_time?.window_rows > 0;
+  const name = hasWindows ? (isAlone ? "Windows" : "Join, windows") : isAlone ? "Batches" : "Join";
   const part = (id, step, more) => ({ id, lane, step, to: "stream", ...more });
   const parts = [
-    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: "rest" }),
+    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: broken.stream ?? "rest" }),
     !isAlone && part("valve", 1, {
-      kind: "valve",
-      title: isOpen ? "Valve open" : "Valve closed",
-      lines: [isOpen ? "records pass" : `${count(held)} held${size}`],
-      tone: isOpen ? "good" : "warn",
+      kind: "wait for the tables",
+      title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
+      lines: [!isRunning ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : `${count(held)} wait${size}`],
+      tone: !isRunning ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),
     part("batches", 2, {
       kind: "join",
-      title: isAlone ? "Batches" : "Join",
+      title: name,
+      badge: letters ? many(letters, "dead letter") : null,
       lines: [Number.isFinite(probe?.batch) ? `batch ${count(probe.batch)}${took}` : "no batch yet"],
-      tone: isStalled ? "warn" : Number.isFinite(probe?.batch) ? "good" : "rest",
+      tone: broken.batches ?? (Number.isFinite(probe?.batch) && isRunning ? "good" : "rest"),
       to: "batches",
     }),
-    ...sinkParts(job, lane),
+    ...sinkParts(job, lane, broken.output),
   ].filter(Boolean);
   const read = edge("source", isAlone ? "batches" : "valve", isOpen ? pulse.records_per_s : 0, "records");
-  if (!isAlone && !isOpen) read.label = "held";
-  const passed = !isAlone && edge("valve", "batches", isOpen ? pulse.records_per_s : 0, "", isOpen ? null : "closed");
+  if (!isAlone && !isOpen) read.label = "waits";
+  const passed = !isAlone && edge("valve", "batches", isOpen ? pulse.records_per_s : 0, "records", isOpen ? null : "waits");
   const written = parts.filter((each) => each.step === 3).map((each, at) => edge("batches", each.id, pulse.rows_per_s, at ? "" : "rows"));
   return { parts, edges: [read, passed, ...written].filter(Boolean) };
 }
 
-function sinkParts(job, lane) {
+function sinkParts(job, lane, tone) {
   const sinks = job.sinks?.length ? job.sinks : [{ insert: 1, table: "output", connector: "" }];
   const [first] = sinks;
   const more = sinks.length > 1 ? ` and ${sinks.length - 1} more` : "";
-  const letters = job.probe?.dead_letters;
   return [{
     id: "sink",
-    kind: "sink",
+    kind: "output",
     lane,
     step: 3,
-    to: "stream",
+    to: "output",
     title: `${plain(first.table)}${more}`,
-    lines: [plain(first.connector), letters ? many(letters, "dead letter") : null].filter(Boolean),
-    tone: letters ? "warn" : "rest",
+    lines: [plain(first.connector)].filter(Boolean),
+    tone: tone ?? "rest",
   }];
+}
+
+/** Whether a fault at `place` concerns one of `tables`; a fault of all tables names none. */
+function isBroken(job, place, tables) {
+  const named = tables.flatMap(({ name }) => [`source ${name}`, `build ${name}`]);
+  return (job.stalls ?? []).some((stall) => stall.place === place && (named.includes(stall.part) || !stall.part.includes(" ")));
+}
+
+/** The tone of each place that the control plane names for a fault. */
+function brokenPlaces(job) {
+  const isFailed = job.state === "FAILED";
+  const faults = isFailed && !job.stalls?.length ? [job.error] : job.stalls ?? [];
+  return Object.fromEntries(faults.filter((fault) => fault?.place).map(({ place }) => [place, isFailed ? "bad" : "warn"]));
+}
+
+/** Whether the numbers of the moment are those of a runner that reports. */
+function isLive({ report }) {
+  return report?.is_live !== false;
 }
 
 function lag(probe, isOpen) {
@@ -130,12 +155,12 @@ function lag(probe, isOpen) {
 
 function age(job, { name, binlog_delay_ms: delay }) {
   const ms = job.probe?.freshness_ms?.[name] ?? delay;
-  return Number.isFinite(ms) ? `${duration(ms)} old` : null;
+  return Number.isFinite(ms) && isLive(job) ? `${duration(ms)} old` : null;
 }
 
 function edge(from, to, perSecond, noun, label = null) {
   const isMoving = perSecond > 0;
   const passes = isMoving && noun ? `${rate(perSecond)} ${noun}/s` : null;
-  const still = ["complete", "waits"].includes(noun) ? noun : null;
+  const still = ["complete", "copies"].includes(noun) ? noun : null;
   return { from, to, isMoving, label: [passes ?? still, label].filter(Boolean).join(", ") };
 }

@@ -3,6 +3,8 @@
 const NUMBERS = new Intl.NumberFormat("en");
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
 const UNSEEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const LAST_MS = 8.64e15; // of a Date
+const IN_UTC = "sluice.utc";
 const FAR = 9.2e18; // 64-bit bounds lose their last digits in JSON
 
 /** Text of strangers without what could hide or reorder other text: controls and bidi marks. */
@@ -40,13 +42,28 @@ export function duration(ms) {
   return m ? `${m} min ${s} s` : `${s} s`;
 }
 
+/** Whether times are shown in UTC; kept for the next visit. */
+export function isInUtc() {
+  return localStorage.getItem(IN_UTC) !== null;
+}
+
+export function showUtc(isWanted) {
+  if (isWanted) localStorage.setItem(IN_UTC, "yes");
+  else localStorage.removeItem(IN_UTC);
+}
+
 /** `10:42:07`, with the date in front if it is not today's. */
 export function clock(ms, nowMs = Date.now()) {
-  const at = new Date(ms);
-  if (!Number.isFinite(ms) || Number.isNaN(at.getTime())) return "–";
-  const day = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
-  const time = [at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":");
-  return at.toDateString() === new Date(nowMs).toDateString() ? time : `${day} ${time}`;
+  if (utc(ms) === null) return "–";
+  const [day, time] = dayAndTime(ms);
+  return day === dayAndTime(nowMs)[0] ? time : `${day} ${time}`;
+}
+
+function dayAndTime(ms) {
+  const minutes = isInUtc() ? 0 : new Date(ms).getTimezoneOffset();
+  const shifted = Math.max(-LAST_MS, Math.min(LAST_MS, ms - 60_000 * minutes));
+  const [day, time] = new Date(shifted).toISOString().split("T");
+  return [day, time.slice(0, 8)];
 }
 
 /** The instant in UTC, for machines and for comparing with logs; null if it is none. */
@@ -97,6 +114,7 @@ function timestamp(at) {
   return at >= FAR ? "MAX" : String(at);
 }
 
-function two(value) {
-  return String(value).padStart(2, "0");
+/** Dead letters that need an operator; an older runner reports only all of them. */
+export function openLetters(counts) {
+  return counts?.open_dead_letters ?? counts?.dead_letters;
 }

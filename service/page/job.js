@@ -1,31 +1,35 @@
-// The view of one job: what it waits for first, then the way there, then the numbers.
+// The view of one job: its state, cause and remedy first, then its numbers, then all the rest in tabs.
 
 import { h } from "./dom.js";
-import { clock, duration, plain } from "./format.js";
+import { count, duration, many, openLetters, plain } from "./format.js";
 import { batches } from "./batches.js";
-import { eventTime } from "./event_time.js";
+import { conditions, details } from "./details.js";
+import { figures } from "./figures.js";
 import { flow } from "./flow.js";
-import { ordersView } from "./orders.js";
+import { orderButton, ordersView } from "./orders.js";
 import { numbers } from "./numbers.js";
-import { joinsNothing, probe, tables, valve } from "./progress.js";
-import { cell, fault, facts, panel, refusal, said, shape, state, table, time } from "./parts.js";
-import { wanted } from "./jobs.js";
+import { tables } from "./progress.js";
+import { cell, facts, fault, panel, refusal, said, state, table, time } from "./parts.js";
 
-const WAY = ["STARTING", "SNAPSHOT", "CATCHING_UP", "JOINING"];
-const COPYING = ["SNAPSHOT", "CATCHING_UP"]; // of a job that joins a table
-const MEANING = {
-  STARTING: "the runner comes up",
-  SNAPSHOT: "the tables are copied",
-  CATCHING_UP: "changes up to HIGH are committed",
-  JOINING: "the gate is open",
+const WELL = ["good", "rest"];
+const SHOWN = 200;
+const TABS = {
+  overview: ["Overview", numbers],
+  tables: ["Tables", tables],
+  batches: ["Batches", batches],
+  output: ["Output", output],
+  letters: ["Dead letters", letters],
+  history: ["History", (watch) => [history(watch), acknowledgements(watch.job)]],
+  log: ["Log", log],
+  script: ["Script", script],
+  details: ["Details", details],
 };
-const UNMET = 5; // enough to see what is next
-const PLACES = { done: "✓", now: "▶", ahead: "·" };
-const MET = {
-  true: ["✓", "met", "good"],
-  false: ["✕", "not met", "warn"],
-  null: ["?", "not known", "rest"],
-};
+const BEHIND = { valve: "details", stream: "details", batches: "batches", output: "output" };
+
+/** The tab with the panel `to`, as a part of the picture names it. */
+export function tabOf(to) {
+  return to.startsWith("table-") ? "tables" : BEHIND[to] ?? "overview";
+}
 
 /** The job as nodes; `watch` is a `JobWatch`. */
 export function jobView(watch) {
@@ -38,19 +42,11 @@ export function jobView(watch) {
     back,
     title(watch),
     watch.error && refusal("The job is not followed any more", watch.error),
-    why(watch),
+    answer(watch),
     problems(watch),
+    figures(watch),
     flow(watch),
-    numbers(watch),
-    way(watch),
-    h("div", { class: "columns", "data-key": "columns" }, valve(job), probe(job)),
-    eventTime(watch),
-    tables(watch),
-    batches(watch),
-    history(watch),
-    runner(watch),
-    acknowledgements(job),
-    script(watch),
+    tabs(watch),
   ];
 }
 
@@ -68,86 +64,109 @@ function gone() {
 }
 
 function title(watch) {
-  const { job } = watch;
+  const { job, nowMs } = watch;
   return h(
     "div",
     { class: "title", "data-key": "title" },
     h("h1", { tabindex: "-1" }, said(job.name)),
-    h("p", {}, state(job.state), standing(job), job.phase && ` phase ${plain(job.phase)}`, wanted(job)),
-    job.report && !job.report.is_live && h(
+    h(
       "p",
-      { class: "quiet", "data-key": "as-of" },
-      "The numbers are of ", time(job.report.at_ms), ", by a runner that does not speak now.",
+      { class: "standing" },
+      state(job),
+      job.status && h("span", { class: "quiet" }, "for ", duration(nowMs - job.status.since_ms), ", since ", time(job.status.since_ms)),
     ),
-    h("code", { class: "id" }, plain(job.id)),
     ordersView(watch),
   );
 }
 
-/** Which half of the join stands still, where the other goes on. */
-function standing(job) {
-  const parts = (job.stalls ?? []).map((stall) => stall.part);
-  const isHalf = job.state === "STALLED" && job.phase === "JOIN" && !job.event_time && parts.length > 0;
-  if (!isHalf || !parts.every((part) => part.startsWith("source "))) return null;
-  const names = parts.map((part) => part.slice("source ".length)).join(", ");
-  return h("span", { class: "quiet" }, " table ", said(names), " stands still, the stream is joined; ");
-}
+// The answer
+// -------------------------------------------------------------------------------------------------
 
-function why({ job, wait }) {
-  const isWaiting = wait ? wait.waiting && !isIdle(job, wait) : job.state !== "JOINING";
-  const heading = isWaiting ? "Why is nothing coming out?" : "What it does";
-  return panel(
-    "why",
-    heading,
-    h("p", { class: "sentence" }, said(wait?.sentence ?? job.reason)),
-    wait?.hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(wait.hint)),
-    wait?.conditions?.length > 0 && conditions(wait.conditions),
+/** Cause and remedy of the state, the decision that it waits for, and the condition that is next. */
+function answer(watch) {
+  const { job, wait, orders } = watch;
+  const { sentence = job.reason, remedy, action, tone = "busy" } = job.status ?? {};
+  const [stall] = job.stalls ?? [];
+  const detail = job.error?.detail;
+  return h(
+    "section",
+    { class: `panel answer ${tone}`, id: "why", "data-key": "why", "aria-label": "State, cause and remedy" },
+    h("p", { class: "sentence" }, said(sentence)),
+    remedy && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(remedy)),
+    actionButton(action, job, orders),
+    stall && decision(job, stall, orders),
+    detail && h("details", { "data-key": "detail" }, h("summary", {}, "Text of the server"), h("pre", { tabindex: "0" }, said(detail))),
+    !WELL.includes(tone) && next(watch),
+    job.report && !job.report.is_live && h(
+      "p",
+      { class: "quiet", "data-key": "as-of" },
+      "Numbers as of ", time(job.report.at_ms), job.runner?.alive ? " (runner not responding)." : ", the runner's last report.",
+    ),
   );
 }
 
-/** All that there was is joined: nothing comes out, and nothing is in the way. */
-function isIdle(job, { hint, conditions: found }) {
-  const unmet = found.filter((one) => one.met === false).map((one) => one.name);
-  return job.state === "JOINING" && !hint && unmet.every((name) => name === "records-available");
+function actionButton(action, job, orders) {
+  if (action === "start" || action === "resume") return h("div", { class: "buttons" }, orderButton("resume", job, orders));
+  if (action !== "dead-letters") return null;
+  return h("div", { class: "buttons" }, h("a", { class: "button", href: `#/jobs/${job.id}/dead-letters` }, "Look at them"));
 }
 
-/** What is not met can be seen at once, in the order in which it must come true; the rest on demand. */
-function conditions(found) {
-  const unmet = found.filter((one) => one.met === false);
+/** The condition that must come true next, where the cause does not name it; all of them behind a fold. */
+function next({ job, wait }) {
+  const found = wait?.conditions ?? [];
+  const [unmet] = found.filter((one) => one.met === false);
+  if (!unmet) return null;
   const met = found.filter((one) => one.met === true).length;
-  const first = unmet.slice(0, UNMET);
   return [
-    first.length > 0 && h("ol", { class: "conditions", "data-key": "unmet" }, first.map(condition)),
+    !["STALLED", "FAILED"].includes(job.state) && h(
+      "p",
+      { class: "quiet", "data-key": "unmet", id: "unmet" },
+      "Next condition: ", plain(unmet.name).replaceAll("-", " "), unmet.about && [" · ", said(unmet.about)],
+    ),
     h(
       "details",
       { "data-key": "all" },
-      h("summary", {}, `All conditions: ${met} of ${found.length} met, ${unmet.length} not met`),
-      h("ol", { class: "conditions" }, found.map(condition)),
+      h("summary", {}, `All conditions: ${met} of ${found.length} met`),
+      conditions(found),
     ),
   ];
 }
 
-function condition({ name, about, met, evidence, hint }) {
-  const [sign, word, tone] = MET[met] ?? MET[null];
-  return h(
-    "li",
-    { "data-key": `${name}/${about ?? ""}` },
-    h("span", { class: `state ${tone}` }, shape(sign), word),
-    h("span", { class: "condition" }, " ", plain(name).replaceAll("-", " "), about && [" · ", said(about)]),
-    evidence && h("span", { class: "quiet evidence" }, said(evidence)),
-    hint && met !== true && h("span", { class: "hint" }, said(hint)),
-  );
+/** Faults and warnings besides the one of the answer. */
+function problems({ job, orders }) {
+  const others = (job.stalls ?? []).slice(1);
+  const warnings = (job.warnings ?? []).filter(({ message }) => !isSaid(job.status, message));
+  const hints = new Set([job.status?.remedy]);
+  const found = [
+    ...others.map((stall) => fault("warn", "Stalled", once(stall, hints), decision(job, stall, orders))),
+    ...byHint(warnings).map((warning) => fault("note", "Warning", once(warning, hints))),
+  ];
+  return found.length > 0 && panel("problems", "Errors and warnings", found);
 }
 
-function problems({ job, orders }) {
-  const stalls = job.stalls ?? [];
-  const error = job.error && !stalls.length; // it is the first of them
-  const found = [
-    error && fault(job.state === "FAILED" ? "bad" : "warn", job.state, job.error),
-    ...stalls.map((stall) => fault("warn", "Stalled", stall, decision(job, stall, orders))),
-    ...(job.warnings ?? []).map((warning) => fault("note", "Warning", warning)),
-  ].filter(Boolean);
-  return found.length > 0 && panel("problems", "Errors and warnings", found);
+/** Whether the answer above says the message already. */
+function isSaid(status, message) {
+  return status?.sentence.toLowerCase().startsWith(message.toLowerCase()) ?? false;
+}
+
+/** The fault without its hint if that is in `hints`; adds it. */
+function once(found, hints) {
+  const { hint } = found;
+  if (hints.has(hint)) return { ...found, hint: null };
+  hints.add(hint);
+  return found;
+}
+
+/** Warnings with one hint as one warning with several messages. */
+export function byHint(warnings) {
+  const groups = new Map();
+  for (const { type, message, hint } of warnings) {
+    const group = groups.get(hint) ?? { types: new Set(), message: [], hint };
+    group.types.add(type);
+    group.message.push(message);
+    groups.set(hint, group);
+  }
+  return [...groups.values()].map(({ types, ...more }) => ({ type: [...types].join(", "), ...more }));
 }
 
 /** What only an operator can decide, here or by the command. */
@@ -164,89 +183,130 @@ function decision(job, stall, orders) {
   return h(
     "form",
     { class: "decision", "data-form": "acknowledge", "data-cause": stall.type, "data-key": key },
-    h("fieldset", {}, h("legend", {}, "It waits for your decision"), stall.choices.map(choice)),
-    h("label", { for: `reason-${key}` }, "Reason, which is kept"),
+    h("fieldset", {}, h("legend", {}, "Decision required"), stall.choices.map(choice)),
+    h("label", { for: `reason-${key}` }, "Reason (recorded)"),
     h("input", { id: `reason-${key}`, name: "reason", required: true, maxlength: "500", autocomplete: "off" }),
     h("button", { type: "submit", disabled: orders.isSending }, "Acknowledge"),
     h("p", { class: "quiet" }, "Or: ", h("code", {}, `sluice acknowledge ${plain(job.id)} ${key} --reason …`)),
   );
 }
 
-/** The way to JOINING with the time of each step's newest beginning, and where the job is now. */
-export function steps(history, job) {
-  const reached = new Map(history.map((event) => [event.to, event.at_ms]));
-  const now = WAY.indexOf(job.state);
-  const passed = job.phase === "JOIN" ? WAY.length : now;
-  const here = joinsNothing(job) ? WAY.filter((name) => !COPYING.includes(name)) : WAY;
-  const way = here.map((name) => [name, WAY.indexOf(name)]).map(([name, at]) => ({
-    name,
-    atMs: reached.get(name) ?? null,
-    place: at === now ? "now" : at < passed || (now < 0 && reached.has(name)) ? "done" : "ahead",
-  }));
-  if (now < 0) way.push({ name: job.state, atMs: reached.get(job.state) ?? null, place: "now" });
-  return way;
-}
+// Tabs
+// -------------------------------------------------------------------------------------------------
 
-function way({ history: past, job, nowMs }) {
-  const step = ({ name, atMs, place }) =>
+function tabs(watch) {
+  const [, shown] = TABS[watch.tab];
+  const letters = openLetters(watch.job.probe);
+  const button = ([name, [label]]) =>
     h(
-      "li",
-      { class: place, "aria-current": place === "now" ? "step" : null, "data-key": name },
-      h("span", { class: "step" }, shape(PLACES[place]), plain(name)),
-      MEANING[name] && h("span", { class: "quiet" }, MEANING[name]),
-      h("span", { class: "quiet" }, when(place, atMs, nowMs)),
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        id: `tab-${name}`,
+        "data-action": "tab",
+        "data-tab": name,
+        "data-key": name,
+        "aria-selected": String(watch.tab === name),
+        "aria-controls": "tab-panel",
+        tabindex: watch.tab === name ? "0" : "-1",
+      },
+      label,
+      name === "letters" && letters > 0 && h("span", { class: "count" }, count(letters)),
     );
-  return panel("way", "Phases", h("ol", { class: "way" }, steps(past, job).map(step)));
+  return h(
+    "div",
+    { class: "tabs", "data-key": "tabs" },
+    h("div", { role: "tablist", "aria-label": "More of this job" }, Object.entries(TABS).map(button)),
+    h(
+      "div",
+      { role: "tabpanel", id: "tab-panel", class: "tab-panel", "data-key": `of-${watch.tab}`, "aria-labelledby": `tab-${watch.tab}` },
+      shown(watch),
+    ),
+  );
 }
 
-function when(place, atMs, nowMs) {
-  if (place === "ahead") return "not yet";
-  if (place === "done") return atMs === null ? "done" : ["done, begun at ", time(atMs)];
-  return atMs === null ? "now" : ["now, for ", duration(nowMs - atMs), ", since ", time(atMs)];
+/** Where the rows go, and how their counts add up. */
+function output({ job, rows, rowsError }) {
+  const { probe, event_time: time_, sinks } = job;
+  const row = ({ insert, table: name, connector, place }) => [count(insert), said(name), plain(connector), place ? said(place) : "–"];
+  return [
+    panel("output", "Output", sinks?.length > 0 && table("Output", ["INSERT", "Table", "Connector", "Path or topic"], sinks.map(row))),
+    (rows || rowsError) && panel(
+      "sample",
+      "Newest rows",
+      rowsError ? refusal("The rows cannot be shown", rowsError) : sample(rows),
+      h("div", { class: "buttons" }, h("button", { type: "button", "data-action": "rows" }, "Read them again")),
+    ),
+    probe && panel(
+      "counts",
+      "Counts",
+      table("Counts", ["Count", "Number", "Meaning"], counts(probe, time_).map(([name, value, meaning]) => [name, count(value), meaning])),
+    ),
+  ];
 }
 
-function history({ history: past, historyError }) {
+/** Sample rows of the output with the batch that wrote each. */
+function sample({ table: name, items, columns }) {
+  const heads = columns.map((column) => column.name).filter((head) => !head.startsWith("_"));
+  const row = ({ batch, values }) => [count(batch), ...heads.map((head) => shown(values[head]))];
+  return items.length
+    ? table(`Newest rows of ${plain(name)}`, ["Batch", ...heads.map(plain)], items.map(row))
+    : h("p", { class: "quiet" }, "No row is committed yet.");
+}
+
+function shown(value) {
+  return value === null || value === undefined ? "NULL" : said(typeof value === "object" ? JSON.stringify(value) : String(value));
+}
+
+/** Name, number and meaning of each count, so that they add up. */
+export function counts(probe, eventTime) {
+  const { joined_records: rows, matched, unmatched, dead_letters: letters } = probe;
+  const { replayed_dead_letters: replayed, discarded_dead_letters: discarded } = probe;
+  const joins = Number.isFinite(matched);
+  return [
+    ["rows out", rows, joins ? "Rows that the join has written: matched and unmatched ones." : "Rows that batches have written."],
+    joins && ["matched", matched, "Rows out whose record met a row of a table."],
+    joins && ["unmatched", unmatched, "Rows out of LEFT JOIN whose record met none."],
+    ["dead letters", letters, "Records that could not be joined; they are kept."],
+    letters > 0 && ["open dead letters", openLetters(probe), "Dead letters that need a replay or a discard."],
+    replayed > 0 && ["replayed dead letters", replayed, "Dead letters whose rows a replay has added to the output."],
+    discarded > 0 && ["discarded dead letters", discarded, "Dead letters that were given up, with a recorded reason."],
+    eventTime && ["late records", eventTime.late_records, "Records whose time was over; they are not in the output."],
+    eventTime?.fired_rows > 0 && ["rows out of windows", eventTime.fired_rows, "Results of windows that have ended."],
+  ].filter(Boolean);
+}
+
+function letters({ job }) {
+  const open = openLetters(job.probe);
+  const { replayed_dead_letters: replayed = 0, discarded_dead_letters: discarded = 0 } = job.probe ?? {};
+  const settled = replayed + discarded > 0 && `${count(replayed)} were replayed, ${count(discarded)} discarded.`;
+  return panel(
+    "letters",
+    "Dead letters",
+    h("p", {}, open > 0 ? `${many(open, "record")} could not be joined.` : settled ? "No dead letter is open." : "Every record so far could be joined."),
+    settled && h("p", { class: "quiet" }, settled),
+    (open > 0 || settled) && h("p", {}, h("a", { class: "button", href: `#/jobs/${job.id}/dead-letters` }, "Reasons, replay, discard")),
+  );
+}
+
+function history({ history: past }) {
   const newest = [...past].reverse();
   const row = (event) =>
     h(
       "tr",
       { "data-key": event.sequence },
       cell("When", time(event.at_ms)),
-      cell("From", event.from ? plain(event.from) : "–"),
-      cell("To", state(event.to)),
+      cell("State", plain(event.word || event.to)),
       cell("Cause", said(event.cause)),
     );
   return panel(
     "history",
     "History",
-    historyError && refusal("The history cannot be shown", historyError),
     newest.length
-      ? table("History", ["When", "From", "To", "Cause"], newest.slice(0, 200).map(row))
+      ? table("History", ["When", "State", "Cause"], newest.slice(0, SHOWN).map(row))
       : h("p", { class: "quiet" }, "No transition yet."),
-    newest.length > 200 && h("p", { class: "quiet" }, `The newest 200 of ${newest.length}.`),
-  );
-}
-
-function runner({ job, statusAtMs, nowMs }) {
-  const { runner: process } = job;
-  if (!process) return null;
-  const restart = job.restart_at_ms;
-  const age = process.status_age_ms;
-  const report = age === null ? "none yet" : `${duration(age)} old at ${clock(statusAtMs, nowMs)}`;
-  return panel(
-    "runner",
-    "Runner",
-    facts([
-      ["process", process.alive ? `runs, pid ${process.pid}` : "does not run"],
-      ["started", process.started_at_ms ? time(process.started_at_ms) : null],
-      ["starts again", restart ? ["at ", time(restart), ` (in ${duration(restart - nowMs)})`] : null],
-      ["last report", report],
-      ["restarts", process.restarts],
-      ["crashes in a row", process.crashes],
-      ["adopted", process.adopted ? "yes, from an earlier control plane" : null],
-      ["epoch", job.epoch ?? null],
-      ["writer", job.writer ? [job.writer, job.writer_reason && [": ", said(job.writer_reason)]] : null],
-    ]),
+    newest.length > SHOWN && h("p", { class: "quiet" }, `The newest ${SHOWN} of ${newest.length}.`),
   );
 }
 
@@ -263,10 +323,16 @@ function acknowledgements(job) {
   return panel("decisions", "Decisions", table("Decisions", heads, rows));
 }
 
-function script({ sql }) {
-  return sql && panel(
-    "script",
-    "Script",
-    h("details", {}, h("summary", {}, "Show the script"), h("pre", { tabindex: "0" }, plain(sql))),
+function log({ log: text, logError }) {
+  return panel(
+    "log",
+    "Log of the runner",
+    logError && refusal("The log cannot be shown", logError),
+    text !== null && (text ? h("pre", { tabindex: "0" }, plain(text)) : h("p", { class: "quiet" }, "The log is empty.")),
+    h("div", { class: "buttons" }, h("button", { type: "button", "data-action": "log" }, "Read it again")),
   );
+}
+
+function script({ sql, job }) {
+  return panel("script", "Script", facts([["job", h("code", {}, plain(job.id))]]), sql && h("pre", { tabindex: "0" }, plain(sql)));
 }

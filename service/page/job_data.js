@@ -1,7 +1,7 @@
 // What the view of one job is made of: its stream of transitions and reports, what it waits for,
 // and now and then its newest batches.
 
-import { get } from "./api.js";
+import { get, getText } from "./api.js";
 import { RANGES } from "./numbers.js";
 import { Orders } from "./orders.js";
 import { Pace } from "./pace.js";
@@ -11,7 +11,23 @@ const WAIT_SETTLE_MS = 200;
 const WAIT_REFRESH_MS = 5_000;
 const LEAST_DRAWN_MS = 120_000;
 const BATCHES = 10;
+const LOG_LINES = 200;
+const ROWS = 10;
 const BATCHES_REFRESH_MS = 30_000; // a process of its own looks them up
+
+/** What is known from `sinceMs` on; the span begins with the first point, so that a young job fills it. */
+export function within({ at_ms: atMs, series, transitions, ...more }, sinceMs, toMs) {
+  const known = atMs.findIndex((at) => at >= sinceMs);
+  const first = known < 0 ? atMs.length : known; // a step may begin before the time that was asked for
+  const fromMs = Math.max(sinceMs, Math.min(atMs[first] ?? toMs, toMs - LEAST_DRAWN_MS));
+  return {
+    ...more,
+    at_ms: atMs.slice(first),
+    series: Object.fromEntries(Object.entries(series).map(([name, values]) => [name, values.slice(first)])),
+    transitions: transitions.filter((mark) => mark.at_ms >= fromMs),
+    span: { fromMs, toMs },
+  };
+}
 
 /** One job, followed from `start` to `stop`; `told.changed()` is called after each change. */
 export class JobWatch {
@@ -26,6 +42,11 @@ export class JobWatch {
   numbers = null;
   numbersError = null;
   range = "hour";
+  tab = "overview";
+  log = null;
+  logError = null;
+  rows = null; // the newest of the output
+  rowsError = null;
   cursorMs = null; // the instant that somebody points at in a chart
   isRemoved = false;
   error = null;
@@ -62,6 +83,37 @@ export class JobWatch {
     this.#askWait();
     this.#askNumbers();
     this.askBatches();
+  }
+
+  /** Show what is behind a tab. */
+  open(tab) {
+    this.tab = tab;
+    if (tab === "log") this.askLog();
+    if (tab === "output") this.askRows();
+    this.#changed();
+  }
+
+  /** The end of the runner's log. */
+  async askLog() {
+    try {
+      const { text } = await getText(`${this.#path}/log`);
+      Object.assign(this, { log: text.split("\n").slice(-LOG_LINES).join("\n"), logError: null });
+    } catch (error) {
+      this.#failed(error, () => (this.logError = error));
+    }
+    this.#changed();
+  }
+
+  /** The newest rows of the first output that is a Delta table. */
+  async askRows() {
+    const sink = this.job?.sinks?.find(({ connector }) => connector === "delta");
+    if (!sink) return;
+    try {
+      Object.assign(this, { rows: await get(`${this.#path}/preview?limit=${ROWS}&sink=${sink.insert}`), rowsError: null });
+    } catch (error) {
+      this.#failed(error, () => (this.rowsError = error));
+    }
+    this.#changed();
   }
 
   /** Show this much of the past. */
@@ -165,12 +217,11 @@ export class JobWatch {
     const { range } = this;
     const { lengthMs, step, refreshMs } = RANGES[range];
     const toMs = Date.now();
-    const bornMs = Math.min(this.job?.created_at_ms ?? 0, toMs - LEAST_DRAWN_MS);
-    const span = { fromMs: Math.max(toMs - lengthMs, bornMs), toMs }; // a young job fills its charts
+    const sinceMs = toMs - lengthMs;
     try {
-      const past = await get(`${this.#path}/history?since=${span.fromMs}&step=${step}`);
+      const past = await get(`${this.#path}/history?since=${sinceMs}&step=${step}`);
       if (range !== this.range) return; // another one was chosen meanwhile
-      Object.assign(this, { numbers: { ...past, span }, numbersError: null });
+      Object.assign(this, { numbers: within(past, sinceMs, toMs), numbersError: null });
     } catch (error) {
       this.#failed(error, () => (this.numbersError = error));
     }

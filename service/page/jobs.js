@@ -2,12 +2,11 @@
 
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
-import { count, many, plain } from "./format.js";
+import { count, duration, many, openLetters, plain } from "./format.js";
 import { rate } from "./numbers.js";
-import { STATES, refusal, said, state, time } from "./parts.js";
+import { TONES, refusal, said, state, wordOf } from "./parts.js";
 
-const HEADS = ["Job", "State", "Why", "Now", "Output", "Last half hour", "Changed"];
-const ENDING = { STOPPED: "is stopping", PAUSED: "is pausing", REMOVED: "is being removed" };
+const HEADS = ["Job", "State", "Since", "Rate", "Waiting", "As of", "Dead letters", "Output", "Reason"];
 
 /** The list as nodes; `list` is a `JobList` and `filter` what it is asked for. */
 export function jobsView(list) {
@@ -18,14 +17,29 @@ export function jobsView(list) {
       h("h1", { tabindex: "-1" }, "Jobs"),
       h("a", { class: "button", href: "#/new" }, "New job"),
     ),
-    controls(list.filter),
+    controls(list),
     list.error && refusal("The list cannot be shown", list.error),
-    list.jobs && !list.error && (list.jobs.length ? filled(list) : empty(list.filter)),
+    list.jobs && !list.error && (chosen(list).length ? filled(list) : empty(list.filter)),
   ];
 }
 
-function controls(filter) {
-  const choices = ["", ...STATES].map((value) =>
+/** The jobs of the chosen word, trouble first. */
+export function chosen({ jobs, filter }) {
+  const fits = jobs.filter((job) => !filter.state || wordOf(job) === filter.state);
+  return fits.map((job, at) => [rank(job), at, job]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, , job]) => job);
+}
+
+/** Failed jobs, those that wait, those with dead letters, then the others. */
+function rank(job) {
+  const tone = job.status?.tone ?? "busy";
+  const at = TONES.indexOf(tone);
+  return tone === "good" && openLetters(job) ? TONES.indexOf("busy") - 0.5 : at;
+}
+
+function controls({ filter, jobs }) {
+  const words = [...new Set((jobs ?? []).map(wordOf))].sort();
+  if (filter.state && !words.includes(filter.state)) words.push(filter.state);
+  const choices = ["", ...words].map((value) =>
     h("option", { value, selected: value === filter.state }, value || "all states"),
   );
   return h(
@@ -46,75 +60,66 @@ function filled(list) {
     h(
       "table",
       { class: "jobs" },
-      h("caption", { class: "unseen" }, "Jobs, the newest first"),
+      h("caption", { class: "unseen" }, "Jobs, those in trouble first"),
       h("thead", {}, h("tr", {}, HEADS.map((head) => h("th", { scope: "col" }, head)))),
-      h("tbody", {}, list.jobs.map(row)),
+      h("tbody", {}, chosen(list).map((job) => row(job, list.nowMs))),
     ),
     list.hasMore && h("button", { type: "button", "data-action": "more" }, "Show older jobs"),
   );
 }
 
-function summary({ jobs, hasMore }) {
-  const counts = STATES.map((name) => [name, jobs.filter((job) => job.state === name).length]);
-  const parts = counts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`);
+function summary(list) {
+  const { jobs, hasMore } = list;
+  const counts = new Map();
+  for (const job of chosen({ jobs, filter: {} })) counts.set(wordOf(job), (counts.get(wordOf(job)) ?? 0) + 1);
+  const parts = [...counts].map(([word, number]) => `${count(number)} ${word}`);
   return `${hasMore ? "The newest " : ""}${many(jobs.length, "job")}: ${parts.join(", ")}`;
 }
 
-function row(job) {
+function row(job, nowMs) {
+  const { status } = job;
+  const reason = status?.sentence ?? job.reason;
+  const full = status?.remedy ? `${reason} ${status.remedy}` : reason;
+  const cells = [
+    state(job),
+    status ? duration(nowMs - status.since_ms) : null,
+    passes(job),
+    waits(job),
+    job.as_of_ms === null ? null : duration(nowMs - job.as_of_ms),
+    openLetters(job) > 0 ? h("strong", { class: "warn" }, count(openLetters(job))) : openLetters(job) === 0 ? "0" : null,
+    output(job.sinks),
+    h("span", { class: "reason", title: plain(full) }, said(reason)),
+  ];
   return h(
     "tr",
     { "data-key": job.id },
     h(
       "th",
       { scope: "row", "data-head": "Job" },
-      h("a", { href: `#/jobs/${encodeURIComponent(job.id)}` }, said(job.name)),
+      h("a", { href: `#/jobs/${encodeURIComponent(job.id)}`, title: plain(job.id) }, said(job.name)),
       job.shared_table && h("span", { class: "quiet" }, " shared table"),
-      h("code", { class: "id" }, plain(job.id)),
     ),
-    h("td", { "data-head": "State" }, state(job.state), phase(job), wanted(job)),
-    h("td", { "data-head": "Why" }, said(job.reason), hint(job)),
-    h("td", { "data-head": "Now" }, now(job)),
-    h("td", { "data-head": "Output" }, output(job.sinks)),
-    h("td", { "data-head": "Last half hour" }, recent(job.recent)),
-    h("td", { "data-head": "Changed" }, time(job.updated_at_ms)),
+    cells.map((content, at) => h("td", { "data-head": HEADS[at + 1] }, content ?? h("span", { class: "quiet" }, "–"))),
   );
 }
 
-/** What passes and what waits, as far as the job's runner has told it. */
-function now(job) {
-  const isOpen = job.phase === "JOIN";
-  const waiting = isOpen ? job.lag_records : job.held_records;
-  const parts = [
-    isOpen && job.records_per_s !== null && `${rate(job.records_per_s)} records/s`,
-    waiting !== null && `${count(waiting)} ${isOpen ? "to join" : "held"}`,
-  ].filter(Boolean);
-  return parts.length ? parts.map((text) => h("div", {}, text)) : h("span", { class: "quiet" }, "–");
+/** Records a second now, and in the last half hour. */
+function passes({ records_per_s: now, recent }) {
+  const isLine = recent?.filter((value) => value !== null).length > 1;
+  if (!isLine && !Number.isFinite(now)) return null;
+  return [Number.isFinite(now) ? `${rate(now)}/s` : "–", isLine && sparkline(recent, "Records a second, in the last half hour")];
+}
+
+function waits({ lag_records: lag, held_records: held }) {
+  const value = lag ?? held;
+  return value === null || value === undefined ? null : count(value);
 }
 
 function output(sinks) {
   const [first, ...more] = sinks ?? [];
   if (!first) return null;
   const others = more.length > 0 && h("span", { class: "quiet" }, ` and ${more.length} more`);
-  return [h("div", {}, said(first.table), others), h("span", { class: "quiet" }, plain(first.connector))];
-}
-
-function recent(values) {
-  return values && sparkline(values, "Records a second, in the last half hour");
-}
-
-function phase(job) {
-  return job.phase && h("span", { class: "quiet phase" }, ` phase ${plain(job.phase)}`);
-}
-
-/** What is asked of the job, while it does not do it yet. */
-export function wanted(job) {
-  const isDone = [job.desired_state, "FAILED", "FINISHED"].includes(job.state);
-  const text = isDone && job.desired_state !== "REMOVED" ? null : ENDING[job.desired_state];
-  return text && h("span", { class: "quiet" }, ` ${text}`);
-}
-
-function hint(job) {
-  return job.error?.hint && h("p", { class: "hint" }, said(job.error.hint));
+  return [said(first.table), " ", h("span", { class: "quiet" }, plain(first.connector)), others];
 }
 
 function empty(filter) {

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { Stream } from "./stream.js";
 
-const PAGE = 100;
+const PAGE = 500; // the most that one request may ask for: trouble must not be on a later page
 const SETTLE_MS = 300; // events come in bursts
 const REFRESH_MS = 10_000; // reasons change without an event
 
@@ -31,6 +31,11 @@ export class JobList {
       lost: (sinceMs, error) => this.#told.lost(sinceMs, error),
     });
     this.#ask();
+  }
+
+  /** Until when what is shown is known to be so. */
+  get nowMs() {
+    return this.#told.nowMs();
   }
 
   stop() {
@@ -82,7 +87,6 @@ export class JobList {
     do {
       const query = new URLSearchParams({ limit: String(PAGE), recent: "true" });
       if (this.filter.search) query.set("search", this.filter.search);
-      if (this.filter.state) query.set("state", this.filter.state);
       if (cursor) query.set("cursor", cursor);
       const page = await get(`/v1/jobs?${query}`);
       jobs.push(...page.items);

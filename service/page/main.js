@@ -7,12 +7,12 @@ import { instantAt } from "./chart.js";
 import { h, show } from "./dom.js";
 import { editorView } from "./editor.js";
 import { EXAMPLES, Editor, rangeOf } from "./editor_data.js";
-import { clock, duration, plain } from "./format.js";
-import { jobView } from "./job.js";
+import { clock, duration, isInUtc, plain, showUtc } from "./format.js";
+import { jobView, tabOf } from "./job.js";
 import { JobWatch } from "./job_data.js";
 import { jobsView } from "./jobs.js";
 import { JobList } from "./jobs_data.js";
-import { refusal, said } from "./parts.js";
+import { refusal, said, wordOf } from "./parts.js";
 
 const IDS = ["content", "notice", "connection", "spoken", "foot"];
 const [content, notice, connection, spoken, foot] = IDS.map((id) => document.getElementById(id));
@@ -149,7 +149,7 @@ function render() {
   }
   const area = document.getElementById("script-text");
   if (area && document.activeElement !== area && area.value !== shown.source.script) area.value = shown.source.script;
-  if (focusNext) content.querySelector(focusNext)?.focus();
+  if (focusNext) (content.querySelector(focusNext) ?? content.querySelector("#tab-panel h2"))?.focus();
   focusNext = null;
 }
 
@@ -208,9 +208,10 @@ function tokenForm() {
 }
 
 function footer() {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zone = isInUtc() ? "UTC" : `local (${plain(Intl.DateTimeFormat().resolvedOptions().timeZone)})`;
   return [
-    h("span", {}, `Times are those of this browser (${plain(zone)}); point at one to see UTC.`),
+    h("span", {}, `Times are ${zone}.`),
+    h("button", { type: "button", "data-action": "zone" }, isInUtc() ? "Show local times" : "Show UTC"),
     hasToken() && h("button", { type: "button", "data-action": "forget" }, "Forget the token"),
   ];
 }
@@ -220,13 +221,13 @@ function title() {
   if (shown.kind === "editor") return "New job · Sluice";
   if (shown.kind === "letters") return "Dead letters · Sluice";
   if (shown.kind === "table") return `Table ${plain(shown.source.name)} · Sluice`;
-  return job ? `${job.state} · ${plain(job.name)} · Sluice` : "Jobs · Sluice";
+  return job ? `${wordOf(job)} · ${plain(job.name)} · Sluice` : "Jobs · Sluice";
 }
 
 /** Say changes of state and connection once, for those who do not see them. */
 function speak(isStale) {
   const job = shown.kind === "job" ? shown.source.job : null;
-  const state = job ? `${plain(job.name)} is ${job.state}` : "";
+  const state = job ? `${plain(job.name)} is ${wordOf(job)}` : "";
   const text = isStale ? `Stale since ${clock(link.staleSinceMs)}` : state;
   if (text !== lastSpoken) spoken.textContent = lastSpoken = text;
 }
@@ -240,12 +241,18 @@ const ACTIONS = {
   more: () => shown.source.more(),
   batches: () => shown.source.askBatches(),
   goto({ to }) {
-    const part = document.getElementById(to) ?? document.getElementById("stream");
-    part?.scrollIntoView({ block: "start" });
-    part?.querySelector("h2")?.focus({ preventScroll: true });
+    shown.source.open(tabOf(to));
+    focusNext = `[id="${CSS.escape(to)}-title"]`;
   },
+  tab({ tab }) {
+    shown.source.open(tab);
+    focusNext = `#tab-${tab}`;
+  },
+  log: () => shown.source.askLog(),
+  rows: () => shown.source.askRows(),
   range: ({ range }) => shown.source.choose(range),
   hurry: () => shown.source.hurry(),
+  zone: () => showUtc(!isInUtc()),
   order({ order }) {
     shown.source.orders.ask(order);
     focusNext = "[data-action=order-no]";
@@ -337,7 +344,20 @@ document.addEventListener("pointermove", ({ target, clientX }) => {
   const { left, width } = plot.getBoundingClientRect();
   shown.source.point(instantAt(span, (clientX - left) / width));
 });
+/** Arrows, Home and End go through the tabs, as the pattern of ARIA says. */
+function walk(event) {
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  const at = tabs.indexOf(event.target);
+  const last = tabs.length - 1;
+  const to = { ArrowRight: at === last ? 0 : at + 1, ArrowLeft: at === 0 ? last : at - 1, Home: 0, End: last }[event.key];
+  if (at < 0 || to === undefined) return;
+  event.preventDefault();
+  ACTIONS.tab(tabs[to].dataset);
+  schedule();
+}
+
 document.addEventListener("keydown", (event) => {
+  if (event.target.role === "tab") walk(event);
   const first = shown.source?.completion?.names[0];
   if (event.key === " " && event.ctrlKey && event.target.id === "script-text" && first) {
     event.preventDefault();

@@ -6,9 +6,13 @@ import { count, duration } from "./format.js";
 import { panel, refusal } from "./parts.js";
 
 export const RANGES = {
-  hour: { label: "Last hour", lengthMs: 3_600_000, step: 10, refreshMs: 10_000 },
-  day: { label: "Last 24 hours", lengthMs: 86_400_000, step: 300, refreshMs: 60_000 },
+  five: { label: "5 min", lengthMs: 300_000, step: 10, refreshMs: 10_000 },
+  quarter: { label: "15 min", lengthMs: 900_000, step: 10, refreshMs: 10_000 },
+  hour: { label: "1 h", lengthMs: 3_600_000, step: 10, refreshMs: 10_000 },
+  day: { label: "24 h", lengthMs: 86_400_000, step: 300, refreshMs: 60_000 },
 };
+const PHONE = window.matchMedia("(max-width: 45rem)");
+const FIRST = 2; // charts of a phone that are not folded
 const aSecond = (value) => `${rate(value)}/s`;
 const CHARTS = [
   {
@@ -28,7 +32,7 @@ const CHARTS = [
     write: (value) => count(Math.round(value)),
     lines: [
       ["lag_records", "not joined yet"],
-      ["held_records", "held by the valve"],
+      ["held_records", "held until the tables are copied"],
       ["table_lag_records", "table changes not committed"],
     ],
   },
@@ -44,12 +48,12 @@ const CHARTS = [
   },
   {
     key: "freshness",
-    title: "How old the data is",
+    title: "Delays",
     write: duration,
     lines: [
-      ["freshness_ms", "newest table change seen"],
+      ["freshness_ms", "age of the newest table change"],
       ["source_delay_ms", "source to commit"],
-      ["watermark_age_ms", "watermark"],
+      ["watermark_age_ms", "event time behind the clock"],
     ],
   },
 ];
@@ -65,14 +69,23 @@ export function numbers(watch) {
   const { numbers: known, numbersError, range, cursorMs } = watch;
   if (!known && !numbersError) return null;
   const drawn = known ? CHARTS.map((one) => drawing(one, known, cursorMs)).filter(Boolean) : [];
+  const marks = drawn.length > 0 && marksInWords(known.transitions);
+  const first = PHONE.matches ? FIRST : drawn.length;
   return panel(
     "numbers",
     "Over time",
     h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
     numbersError && refusal("The numbers cannot be shown", numbersError),
-    drawn.length > 0 && h("div", { class: "charts" }, drawn),
+    drawn.length > 0 && h("div", { class: "charts" }, drawn.slice(0, first)),
+    drawn.length > first && h(
+      "details",
+      { "data-key": "more" },
+      h("summary", {}, "More charts"),
+      h("div", { class: "charts" }, drawn.slice(first)),
+      marks,
+    ),
     known && !drawn.length && h("p", { class: "quiet" }, "Nothing has been seen in this time; a point comes every ten seconds."),
-    drawn.length > 0 && marksInWords(known.transitions),
+    drawn.length <= first && marks,
   );
 }
 

@@ -75,19 +75,24 @@ export class Orders {
   }
 }
 
-/** The buttons, and the question behind the one that was chosen. */
+/** The button of one order. */
+export function orderButton(name, job, orders) {
+  return h(
+    "button",
+    { type: "button", "data-action": "order", "data-order": name, disabled: !allowed(job)[name] || orders.isSending },
+    ORDERS[name][0],
+  );
+}
+
+/** The buttons, and the question behind the one that was chosen; the remedy has its own. */
 export function ordersView({ job, orders }) {
   const may = allowed(job);
-  const button = ([name, [label]]) =>
-    h(
-      "button",
-      { type: "button", "data-action": "order", "data-order": name, disabled: !may[name] || orders.isSending },
-      label,
-    );
+  const isRemedy = ["start", "resume"].includes(job.status?.action);
+  const names = Object.keys(ORDERS).filter((name) => may[name] && !(isRemedy && name === "resume"));
   return h(
     "div",
     { class: "orders", "data-key": "orders", role: "group", "aria-label": "Orders" },
-    h("div", { class: "buttons" }, Object.entries(ORDERS).map(button)),
+    names.length > 0 && h("div", { class: "buttons" }, names.map((name) => orderButton(name, job, orders))),
     orders.asked && may[orders.asked] && question(ORDERS[orders.asked], job),
     orders.done && h("p", { class: "fault note", role: "status" }, orders.done),
     orders.error && refusal("The order was not carried out", orders.error),

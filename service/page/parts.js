@@ -1,39 +1,23 @@
-// What both views are made of: states, times, panels, errors.
+// What all views are made of: states, times, panels, errors.
 
 import { h } from "./dom.js";
 import { clock, plain, utc } from "./format.js";
 
 export const SENT = "The order is sent; the runner carries it out.";
 
-// A shape for each state: colour alone tells nothing.
-const SHAPES = {
-  CREATED: "○",
-  STARTING: "◔",
-  SNAPSHOT: "◑",
-  CATCHING_UP: "◕",
-  JOINING: "●",
-  PAUSED: "‖",
-  STALLED: "▲",
-  FAILED: "✕",
-  STOPPED: "■",
-  FINISHED: "✓",
-};
-const TONES = {
-  JOINING: "good",
-  FINISHED: "good",
-  STALLED: "warn",
-  FAILED: "bad",
-  STOPPED: "rest",
-  PAUSED: "rest",
-  CREATED: "rest",
-};
+// A shape for each tone: colour alone tells nothing.
+const SHAPES = { bad: "✕", warn: "▲", busy: "◔", good: "●", rest: "■" };
+export const TONES = Object.keys(SHAPES); // the order of lists: trouble first
 
-export const STATES = Object.keys(SHAPES);
+/** The state of a job as its word with a shape. */
+export function state({ status, state: name }) {
+  const { word, tone } = status ?? { word: name, tone: "busy" };
+  return h("span", { class: `state ${tone}` }, shape(SHAPES[tone] ?? "?"), plain(word));
+}
 
-/** A state as a word with its shape. */
-export function state(value) {
-  const tone = TONES[value] ?? "busy";
-  return h("span", { class: `state ${tone}` }, shape(SHAPES[value] ?? "?"), plain(value));
+/** The word without what changes by itself, such as percent. */
+export function wordOf({ status, state: name }) {
+  return (status?.word ?? name).replace(/ \(.*\)$/, "").replace(/^Waiting for .*/, "Waiting");
 }
 
 /** A sign that repeats what a word beside it says. */
@@ -100,7 +84,7 @@ export function fault(tone, title, { type, message, hint, part, detail }, ...mor
     "div",
     { class: `fault ${tone}` },
     h("p", { class: "fault-title" }, shape(sign), title, kind(type), part && [" · ", said(part)]),
-    h("p", { class: "fault-message" }, said(message)),
+    [message].flat().map((text) => h("p", { class: "fault-message" }, said(text))),
     hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(hint)),
     detail && h("details", { "data-key": `detail-${part ?? type}` }, h("summary", {}, "Details"), h("pre", {}, said(detail))),
     more,

@@ -77,11 +77,8 @@ export function probe(job) {
         ? ["lag", atMost(stream, stream.lag_records, asOf(stream))]
         : ["held records", atMost(stream, stream.held_records, [size, asOf(stream)])],
       ...(stream.open_transactions ?? []).map((found) => ["waits for", said(found.text)]),
-      ["joined records", count(stream.joined_records)],
-      ["matched / unmatched", matches(stream)],
-      ["dead letters", letters(job, stream)],
       ["newest batch", stream.batch ?? "none yet"],
-      ["newest change that it saw", freshness(stream.freshness_ms)],
+      ["age of the newest change", freshness(stream.freshness_ms)],
       ["ends at", stream.bounded_offsets ? offsets(stream.bounded_offsets) : null],
     ]),
     partitions.length > 0 && h(
@@ -96,7 +93,7 @@ export function probe(job) {
 /** Offsets are counted, and not each of them need have a record; null where unknown. */
 function atMost(stream, value, more) {
   if (!Number.isFinite(value)) return null;
-  return [value && stream.held_is_upper_bound !== false && "at most ", ...big(value, more)];
+  return [value > 0 && stream.held_is_upper_bound !== false && "at most ", ...big(value, more)];
 }
 
 function big(value, more) {
@@ -112,16 +109,6 @@ function asOf({ ends_at_ms: at }) {
 function asOfTable(freshness) {
   if (!Number.isFinite(freshness?.age_ms)) return freshness?.waits_for ? said(freshness.waits_for) : null;
   return `${(freshness.age_ms / 1000).toFixed(1)} s ago`;
-}
-
-function matches({ matched, unmatched }) {
-  return Number.isFinite(matched) ? `${count(matched)} / ${count(unmatched)}` : null;
-}
-
-function letters(job, { dead_letters: found }) {
-  if (!found) return count(found ?? 0);
-  const link = h("a", { href: `#/jobs/${job.id}/dead-letters` }, "look at them");
-  return [h("strong", { class: "warn" }, count(found)), " · ", link];
 }
 
 function verifiedTable(verified) {

@@ -17,6 +17,13 @@ By = Annotated[
 ]
 
 
+FaultPlaceName = Annotated[
+    Literal["table", "changelog", "stream", "batches", "output"] | None,
+    OrNewer,
+    Field(description="Where in the job the fault is; null if that is not known."),
+]
+
+
 # Warnings and acknowledgements
 # --------------------------------------------------------------------------------------------------
 
@@ -32,7 +39,11 @@ class WarningView(Document):
 class StallView(Document):
     """What keeps a part of the job from going on."""
 
-    part: Annotated[str, Field(description="source …, build …, probe, kafka, topics, opening")]
+    part: Annotated[
+        str,
+        Field(description="source …, build …, probe, stream, kafka, changelog, topics, opening"),
+    ]
+    place: FaultPlaceName = None
     type: str
     message: str
     hint: str

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
 from service.schemas.freshness import FreshnessView, HoldingView
-from service.schemas.inspection import AcknowledgementView, StallView, WarningView
+from service.schemas.inspection import AcknowledgementView, FaultPlaceName, StallView, WarningView
 from service.schemas.verification import RepairedView, VerifiedView
 
 SQL_LIMIT_BYTES = 64 * 1024
@@ -16,6 +16,10 @@ RecordRate = Annotated[
 ]
 BatchTime = Annotated[
     int | None, Field(description="From the pin of the newest batch to its commit.")
+]
+OpenLetters = Annotated[
+    int | None,
+    Field(description="Dead letters that were neither replayed nor discarded; null if unknown."),
 ]
 
 
@@ -40,6 +44,7 @@ class Submission(Body):
 class ErrorView(Document):
     """Why a job is STALLED or FAILED, or why it cannot be removed."""
 
+    place: FaultPlaceName = None
     type: str
     message: str
     hint: str
@@ -217,7 +222,10 @@ class ProbeView(Document):
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
-    dead_letters: int = 0
+    dead_letters: Annotated[int, Field(description="Of all batches; each INSERT counts.")] = 0
+    open_dead_letters: OpenLetters = None
+    replayed_dead_letters: Annotated[int, Field(description="A replay added the rows.")] = 0
+    discarded_dead_letters: Annotated[int, Field(description="With a recorded reason.")] = 0
     freshness_ms: Annotated[
         dict[str, int | None],
         Field(description="Age of each table's newest change as the newest batch saw it."),
@@ -362,11 +370,41 @@ class ReportView(Document):
     ]
 
 
+class StatusView(Document):
+    """A job's state for people: the words that list, page and commands show."""
+
+    word: Annotated[
+        str,
+        Field(
+            description="Starting, Copying (89 %), Catching up, Running, Waiting for …, "
+            "Holding (stale), Stalled, Stopping, Stopped, Paused, Finished, Failed or Removing."
+        ),
+    ]
+    tone: Annotated[
+        Literal["bad", "warn", "busy", "good", "rest"],
+        OrNewer,
+        Field(description="How urgent it is: an error, a trouble, on its way, well, at rest."),
+    ]
+    since_ms: Annotated[int, Field(description="When this state began.")]
+    sentence: Annotated[str, Field(description="Why the job is in this state.")]
+    remedy: Annotated[
+        str | None, Field(description="What the operator can do; null if nothing is needed.")
+    ]
+    action: Annotated[
+        Literal["start", "resume", "decide", "dead-letters"] | None,
+        OrNewer,
+        Field(description="What a button beside the remedy does; null without one."),
+    ]
+
+
 class JobSummary(Document):
     """A job in a list."""
 
     id: str
     name: str
+    status: Annotated[
+        StatusView | None, Field(description="The state in words; null of an older program.")
+    ] = None
     state: Annotated[JobState, OrNewer]
     desired_state: Annotated[DesiredState, OrNewer]
     phase: Annotated[Literal["LOAD", "JOIN"] | None, OrNewer]
@@ -447,6 +485,7 @@ class ListedJob(JobSummary):
     ] = None
     joined_records: int | None = None
     dead_letters: int | None = None
+    open_dead_letters: OpenLetters = None
     recent: Annotated[
         list[float | None] | None,
         Field(description="Records a second in the last 30 minutes, the oldest first; if wanted."),

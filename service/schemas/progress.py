@@ -110,6 +110,7 @@ class Transition(Document):
     at_ms: int
     origin: Annotated[JobState | None, OrNewer, Field(alias="from")]
     target: Annotated[JobState, OrNewer, Field(alias="to")]
+    word: Annotated[str, Field(description="The state `to` in its word.")] = ""
     cause: str
 
 

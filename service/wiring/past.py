@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
-from joins.durable.letter_replays import LetterReplays
+from joins.durable.letter_replays import REPLAYS, LetterReplays
 from joins.durable.probe_lives import known_topics
 from joins.durable.requests import Request, TurnHandler
 from joins.kernels.table_path import TablePath
@@ -27,8 +27,6 @@ from service.security.secrets import SecretResolver
 from service.wiring.context import JobContext
 from service.wiring.sinks import InsertSink, event_places
 
-_REPLAYS = "replays"
-
 
 def history_places(job: JobContext, number: int) -> HistoryPlaces:
     """Where the files and tables of INSERT `number`, from 0, are. Raises NotAllowedError."""
@@ -42,7 +40,7 @@ def history_places(job: JobContext, number: int) -> HistoryPlaces:
         tables={d.name: job.layout.table(d) for d in plan.dimensions},
         dimensions={d.name: d for d in plan.dimensions},
         dead_letters=job.layout.dead_letters,
-        replays=job.checkpoint.directory / _REPLAYS,
+        replays=job.checkpoint.directory / REPLAYS,
         output=output_path(sink, job.settings) if isinstance(sink, DeltaSink) else None,
         probe_kafka=probe_kafka(plan, job.settings, job.meta.probe_topic),
         sink=sink,
@@ -79,7 +77,7 @@ def _resolved(path: TablePath) -> TablePath:
 
 def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> TurnHandler:
     replayable = not job.plan.needs_event_batches
-    replays = LetterReplays(job.checkpoint.directory / _REPLAYS)
+    replays = LetterReplays.of(job.checkpoint)
     parts = ReplayParts(
         letters=DeadLetters(
             job.layout.dead_letters, replays, partial(known_topics, job.checkpoint)

@@ -82,6 +82,8 @@ def test_after_a_fix_exactly_the_missing_rows_appear(rig: Rig) -> None:
         assert (again["rows"], again["already_replayed"]) == (0, len(fixed))
         rest = replay(rig, job.id, {"all": True})
         assert [bad["offset"] for bad in rest["still_bad"]] == [len(BAD) - 1]
+        counted = job.wait_for(lambda s: s["probe"]["open_dead_letters"] == 1, "one is open")
+        assert counted["probe"]["replayed_dead_letters"] == len(fixed)
 
         after = rig.rows(path)
         batches = {letter["offset"]: letter["batch"] for letter in found}

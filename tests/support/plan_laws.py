@@ -72,7 +72,11 @@ def assert_has_types(made: JoinPlan) -> None:
     for join in made.joins:
         types = {field.name: field.type for field in dimensions[join.dimension].fields}
         for key in join.keys:
-            assert key.probe.type == types[key.dimension_column]
+            kind = types.get(key.dimension_column)
+            if key.computed is not None:
+                assert key.dimension_column not in types
+                kind = key.computed.type
+            assert key.probe.type == kind
     for root in _roots(made):
         for part in _parts(root):
             _check(part)
@@ -92,6 +96,7 @@ def _roots(made: JoinPlan) -> Iterator[Expression]:
     found: list[Expression | None] = [field.expression for field in made.probe.computed_fields]
     for join in made.joins:
         found += [*(key.probe for key in join.keys), join.condition]
+        found += [key.computed for key in join.keys]
     found.append(made.where)
     for watermark in (made.probe.watermark, *(d.watermark for d in made.dimensions)):
         found.append(None if watermark is None else watermark.expression)
@@ -100,6 +105,9 @@ def _roots(made: JoinPlan) -> Iterator[Expression]:
         for item in made.window.aggregates:
             found += [item.argument, item.where]
         found.append(made.window.having)
+        if made.window.rank is not None:
+            found += [*made.window.rank.partition, made.window.rank.having]
+            found += [key.expression for key in made.window.rank.order]
     found += [column.expression for column in made.output]
     yield from (root for root in found if root is not None)
 

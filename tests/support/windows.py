@@ -160,7 +160,7 @@ class KernelWindows:
                 millis(row["window_end"]),
                 row["a0"],
                 row["a1"],
-                row["a2"],
+                row.get("a2"),
                 watermark_ms,
             )
             for sign, row, watermark_ms in self.fired
@@ -214,7 +214,8 @@ class OperatorWindows:
                 self.late.append(each.record.value[2])
             elif isinstance(each, Record):
                 key, start, end, values = each.value
-                row = (key, start, end, len(values), sum(values), ",".join(map(str, values)))
+                listed = ",".join(map(str, values)) if self.spec.lists_rows else None
+                row = (key, start, end, len(values), sum(values), listed)
                 old = self.outstanding.get((key, start, end))
                 if old is not None and self.spec.retracts:
                     self.changed.append(("-U", *old, watermark_ms))

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 from joins.adapters.mysql.clock import PositionClock
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.failover import applied_at
+from joins.adapters.mysql.gtids import Gtid
 from joins.adapters.mysql.repair import Repair, RowsAt, read_rows_at
 from joins.adapters.mysql.replication import check_logged
 from joins.adapters.mysql.sender import (
@@ -26,20 +28,19 @@ from joins.adapters.mysql.sender import (
 )
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
-from joins.adapters.mysql.stream import (
-    Begin,
-    BinlogStream,
-    Boundary,
-    Event,
-    FileOpened,
-    RowImages,
-    StreamStart,
-)
+from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
 from joins.adapters.mysql.tokens import Effect, Statement, Target
+from joins.adapters.mysql.transactions import Begin, Boundary, Event, FileOpened, RowImages
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
-from joins.plan.errors import RepairError, SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.errors import (
+    RepairError,
+    ServerChangedError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+)
 from joins.plan.plan import Field
 from watermark.errors import SluiceError
 
@@ -144,6 +145,11 @@ class BinlogSession:
         kept = _kept(config)
         start = kept.position if kept else config.low.position
         self._boundary = self._acknowledged = (start.file, start.pos)
+        applied = applied_at(config, kept)
+        self._new = applied.new
+        self._gtids = self._acknowledged_gtids = applied.gtids
+        self._begun: Gtid | None = None
+        self._is_sending = False
         self._kept = kept
         self._is_verified = False
         self._created = {start.file: kept.file_created_at_s} if kept else {}
@@ -154,6 +160,8 @@ class BinlogSession:
             config.server_id,
             f"{config.low.prefix}.{start.file:0{config.low.digits}d}",
             start.pos,
+            applied.gtids,
+            applied.new,
         )
 
     def run(self, high: _High | None) -> None:
@@ -172,10 +180,10 @@ class BinlogSession:
                 while not self._protocol.stopped.is_set():
                     self._step(pump, sender)
                     self._prove(clock, sender)
-                self._persist()
             finally:
                 clock.close()
                 pump.close()
+                self._settle(sender)
         finally:
             sender.close()
 
@@ -202,12 +210,15 @@ class BinlogSession:
 
     def _take(self, event: Event, sender: ChangelogSender) -> None:
         if isinstance(event, RowImages):
+            self._is_sending = True
             sender.add(event)
         elif isinstance(event, Begin):
             self._send_again(sender, (event.file, event.pos))
+            self._begun, self._is_sending = event.gtid, False
             sender.begin(event.file, event.pos)
         elif isinstance(event, Boundary):
             self._boundary = max(self._boundary, (event.file, event.pos))
+            self._gtids, self._is_sending = event.gtids, False
         elif isinstance(event, FileOpened):
             check_logged(self._config.connection)  # each connection and each restart opens a file
             self._require_same_file(event)
@@ -216,16 +227,39 @@ class BinlogSession:
 
     def _flush(self, sender: ChangelogSender) -> None:
         sender.flush()
-        self._acknowledged = self._boundary
+        if self._new is None or not self._new.checked:
+            self._acknowledged, self._acknowledged_gtids = self._boundary, self._gtids
         if time.monotonic() - self._kept_at_s > _PERSIST_S:
             self._persist()
 
-    def _persist(self) -> None:
+    def _settle(self, sender: ChangelogSender) -> None:
+        """Note what was sent, as another server may answer next; without Kafka it is not known."""
+        if not self._is_verified:
+            return
+        try:
+            self._flush(sender)
+        except SluiceError:
+            return
+        self._persist(self._sent())
+
+    def _sent(self) -> str | None:
+        gtids = self._gtids
+        if gtids is None or not self._is_sending:
+            return None if gtids is None else str(gtids)
+        try:
+            return None if self._begun is None else str(gtids.plus(self._begun))
+        except ValueError:
+            return None
+
+    def _persist(self, sent: str | None = None) -> None:
         if not self._is_verified:
             return
         position = BinlogPosition(self._epoch, *self._acknowledged)
         created_at_s = self._created.get(position.file, 0)
-        boundary = AcknowledgedBoundary(position, created_at_s, self._config.generation)
+        gtids = None if self._acknowledged_gtids is None else str(self._acknowledged_gtids)
+        boundary = AcknowledgedBoundary(
+            position, created_at_s, self._config.generation, gtids, sent
+        )
         if boundary != self._kept:
             write_boundary(self._config.offset_file, boundary)
             self._kept, self._kept_at_s = boundary, time.monotonic()
@@ -234,12 +268,27 @@ class BinlogSession:
         return BinlogPosition(self._epoch, *self._boundary) >= high
 
     def _write_watermark(self, sender: ChangelogSender, high: _High) -> None:
+        self._require_caught_up()
         self._flush(sender)
         written = sender.watermark(high.position, high.generation)
         self._high = None
         self._protocol.is_marked = True
         partitions = [{"partition": p, "offset": o} for p, o in written]
         self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
+
+    def _require_caught_up(self) -> None:
+        """Everything that the server had when it was taken over must have been read from it."""
+        new = self._new
+        if new is None or not new.checked:
+            return
+        lacking = "all" if self._gtids is None else self._gtids.lacks(new.executed)
+        if lacking:
+            raise SnapshotNeededError(
+                f"the binlog of the server that answers now has not transaction {lacking}, which "
+                "it has executed",
+                hint="Nothing is to be done: the table is copied again by itself.",
+            )
+        new.checked = False
 
     def _read_again(self, repair: Repair | None) -> tuple[str, RowsAt] | None:
         """Rows of the source at a position that the stream, which waits for this, is not behind."""
@@ -314,6 +363,7 @@ class BinlogSession:
         self._created[opened.file] = opened.created_at_s
         if not self._is_verified:
             self._is_verified = True
+            self._persist()  # before anything is sent: what is sent is not known from now on
             self._protocol.tell("streaming", {"position": self._as_json(self._boundary)})
 
 
@@ -343,7 +393,7 @@ def _still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool
     fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
     try:
         now = check_source(connection, fields, table.primary_key)
-    except SourceUnavailableError:
+    except (SourceUnavailableError, ServerChangedError):
         raise
     except SourceError:
         return False

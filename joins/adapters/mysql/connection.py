@@ -15,7 +15,7 @@ from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor, DictCursor
 
 from joins.adapters.network import current_deadline, load_certificate
-from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.errors import ServerChangedError, SourceError, SourceUnavailableError
 from joins.plan.plan import PREFERRED_TLS, MysqlTls, TlsMode
 
 _VERIFYING = (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
@@ -231,7 +231,7 @@ class MysqlConnectionConfig:
 def connected(config: MysqlConnectionConfig) -> Iterator[SafeConnection]:
     """A connection with Sluice's session settings and no default database, closed at the end.
 
-    SourceUnavailableError if it fails or is lost, SnapshotNeededError if another server answers,
+    SourceUnavailableError if it fails or is lost, ServerChangedError if another server answers,
     SourceError if the server refuses the user or a statement.
     """
     with foreign_errors(config):
@@ -248,7 +248,7 @@ def open_connection(
 ) -> SafeConnection:
     """A new connection with Sluice's session settings, to the server of `config`.
 
-    SnapshotNeededError if another server answers, SourceError if the password would go in plain
+    ServerChangedError if another server answers, SourceError if the password would go in plain
     text, else PyMySQL's errors.
     """
     arguments: dict[str, Any] = {
@@ -304,12 +304,12 @@ def require_identity(
     config: MysqlConnectionConfig, actual: ServerIdentity, expected: ServerIdentity
 ) -> None:
     if not actual.same_server(expected):
-        raise SnapshotNeededError(
+        raise ServerChangedError(
             f'database server "{config.server}" is another one (server id {actual.server_id}, '
             f"{actual.server_uid}) than the one that we read (server id {expected.server_id}, "
             f"{expected.server_uid})",
-            hint="Nothing is to be done after a failover: positions of two servers do not compare, "
-            "so the table is copied again by itself. Behind a balancer name one server of it.",
+            hint="Nothing is to be done after a failover: the table is followed there by GTIDs, or "
+            "copied again by itself. Behind a balancer name one server of it.",
         )
 
 

@@ -33,7 +33,8 @@ class BinlogMark:
     position: BinlogPosition
     prefix: str  # name of the binlog files without their number, such as `binlog`
     digits: int  # minimum number of digits of the number
-    gtid: str | None  # MariaDB's GTID position there; a different one means another history
+    # GTIDs that were applied there; on MariaDB different ones mean another history
+    gtid: str | None
     taken_at_ms: int  # by the clock of this machine
 
     @property
@@ -128,7 +129,8 @@ def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
     with connected(config) as connection:
         return (
             mark.gtid is None
-            or _gtid_at(connection, mark.file_name, mark.position.pos) == mark.gtid
+            or not is_mariadb(connection)
+            or gtid_at(connection, mark.file_name, mark.position.pos) == mark.gtid
         )
 
 
@@ -149,8 +151,13 @@ def statement_after(config: MysqlConnectionConfig, mark: BinlogMark) -> str:
 
 
 def binlog_status(connection: "Connection[Any]") -> tuple[str, int] | None:
+    status = _status(connection)
+    return None if status is None else (str(status["File"]), int(status["Position"]))
+
+
+def _status(connection: "Connection[Any]") -> Mapping[str, Any] | None:
     status_rows = first_known(connection, STATUS_OF_BINLOG)
-    return (str(status_rows[0]["File"]), int(status_rows[0]["Position"])) if status_rows else None
+    return status_rows[0] if status_rows else None
 
 
 def _snapshot_position(connection: "Connection[Any]", epoch: int) -> BinlogMark:
@@ -165,24 +172,32 @@ def _snapshot_position(connection: "Connection[Any]", epoch: int) -> BinlogMark:
 
 
 def _end_of_binlog(connection: "Connection[Any]", epoch: int) -> BinlogMark:
-    status = binlog_status(connection)
+    status = _status(connection)
     if status is None:
         raise _no_binlog()
-    return _mark(connection, epoch, *status)
+    file, pos = str(status["File"]), int(status["Position"])
+    if is_mariadb(connection):
+        return _mark(connection, epoch, file, pos)
+    executed = status.get("Executed_Gtid_Set")  # what is committed, maybe less than is in the file
+    return mark_at(epoch, file, pos, None if executed is None else str(executed))
 
 
 def _mark(connection: "Connection[Any]", epoch: int, file: str, pos: int) -> BinlogMark:
+    return mark_at(epoch, file, pos, gtid_at(connection, file, pos))
+
+
+def mark_at(epoch: int, file: str, pos: int, gtid: str | None) -> BinlogMark:
     prefix, _, number = file.rpartition(".")
     return BinlogMark(
         position=BinlogPosition(epoch, int(number), pos),
         prefix=prefix,
         digits=len(number),
-        gtid=_gtid_at(connection, file, pos) if is_mariadb(connection) else None,
+        gtid=gtid,
         taken_at_ms=time.time_ns() // 1_000_000,
     )
 
 
-def _gtid_at(connection: "Connection[Any]", file: str, pos: int) -> str | None:
+def gtid_at(connection: "Connection[Any]", file: str, pos: int) -> str | None:
     gtid = rows(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, pos)[0][0]
     return None if gtid is None else str(gtid)
 

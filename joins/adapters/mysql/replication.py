@@ -24,7 +24,13 @@ from joins.adapters.mysql.connection import (
     variables,
 )
 from joins.adapters.mysql.position import STATUS_OF_BINLOG, binlog_status
-from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError, suggestion
+from joins.plan.errors import (
+    ServerChangedError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+    suggestion,
+)
 from joins.plan.types import quoted
 
 # Setting, required value, versions that have it; MySQL has partial JSON as an option.
@@ -34,11 +40,7 @@ _REQUIRED = (
     ("binlog_row_metadata", "FULL", "MySQL 8.0.1 and MariaDB 10.5"),
 )
 # Not every server has these; each hides changes in events that Sluice cannot read.
-_REFUSED_OTHERWISE = (
-    ("log_bin_compress", "OFF"),
-    ("binlog_transaction_compression", "OFF"),
-    ("binlog_row_value_options", ""),
-)
+_REFUSED_OTHERWISE = (("binlog_row_value_options", ""),)
 _FILTERS = ("Binlog_Do_DB", "Binlog_Ignore_DB")
 _LOGS_WHAT_IT_REPLICATES = ("log_slave_updates", "log_replica_updates")
 _OF_REPLICAS = (*_LOGS_WHAT_IT_REPLICATES, "wsrep_on", "gtid_slave_pos")
@@ -91,7 +93,7 @@ def check_logged(config: MysqlConnectionConfig) -> None:
     try:
         with connected(config) as connection:
             require_logged(connection, config)
-    except (SourceUnavailableError, SnapshotNeededError):
+    except (SourceUnavailableError, ServerChangedError):
         raise
     except SourceError as exc:
         raise SnapshotNeededError(

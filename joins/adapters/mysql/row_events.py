@@ -16,6 +16,8 @@ TABLE_MAP = 19
 FRAGMENT = 172
 ROW_OPS = {23: "c", 24: "u", 25: "d", 30: "c", 31: "u", 32: "d"}
 """Event type → `c`, `u` or `d`."""
+COMPRESSED_ROWS = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
+"""MariaDB's compressed row event → the type of the same event without compression."""
 
 NO_TABLE = (0xFFFFFF, 0xFFFFFFFFFFFF)
 """Numbers of a table in row events that only end a statement."""
@@ -100,7 +102,7 @@ class RowsEvent:
     images: bytes
 
 
-class _Bytes:
+class Bytes:
     """A cursor over bytes; a read beyond the end is a ValueError."""
 
     def __init__(self, data: bytes) -> None:
@@ -143,8 +145,8 @@ def table_id_of(body: bytes, header_bytes: int) -> int:
     return int.from_bytes(body[: 4 if header_bytes == _SMALL_ID_HEADER else 6], "little")
 
 
-def _table_head(body: bytes, header_bytes: int) -> tuple[int, str, str, _Bytes]:
-    data = _Bytes(body)
+def _table_head(body: bytes, header_bytes: int) -> tuple[int, str, str, Bytes]:
+    data = Bytes(body)
     table_id = table_id_of(data.take(4 if header_bytes == _SMALL_ID_HEADER else 6), header_bytes)
     data.take(header_bytes - data.at)
     database = data.take(data.number(1)).decode("utf-8")
@@ -186,7 +188,7 @@ def table_map(body: bytes, header_bytes: int, *, is_mariadb: bool) -> TableMap:
 
 def _kind_metas(kinds: bytes, metas: bytes) -> Iterator[tuple[int, bytes]]:
     """Each column's type, that of ENUM and SET itself, with its metadata."""
-    data = _Bytes(metas)
+    data = Bytes(metas)
     for kind in kinds:
         if kind == TYPED_ARRAY:
             element = data.number(1)
@@ -235,7 +237,7 @@ class _OptionalMetadata:
         self._read_collations(_LISTED, _LISTED_DEFAULT_CHARSET, _LISTED_CHARSET)
         self._read_members(FIELD_TYPE.SET, _SET_MEMBERS)
         self._read_members(FIELD_TYPE.ENUM, _ENUM_MEMBERS)
-        names = _Bytes(self.extra.get(_COLUMN_NAME, b""))
+        names = Bytes(self.extra.get(_COLUMN_NAME, b""))
         while names.left:
             self.names.append(names.text().decode("utf-8"))
         if self.names and len(self.names) != len(self.kinds):
@@ -250,19 +252,19 @@ class _OptionalMetadata:
     ) -> None:
         places = self._places(kinds)
         if default_code in self.extra:
-            data = _Bytes(self.extra[default_code])
+            data = Bytes(self.extra[default_code])
             self.collations.update(dict.fromkeys(places, data.packed()))
             while data.left:
                 place = places[data.packed()]
                 self.collations[place] = data.packed()
         elif each_code in self.extra:
-            data = _Bytes(self.extra[each_code])
+            data = Bytes(self.extra[each_code])
             self.collations.update({at: data.packed() for at in places})
             if data.left:
                 raise ValueError("more columns have a collation than have text")
 
     def _read_members(self, kind: int, code: int) -> None:
-        data = _Bytes(self.extra.get(code, b""))
+        data = Bytes(self.extra.get(code, b""))
         for at in self._places({kind}):
             if data.left:
                 self.members[at] = tuple(data.text() for _ in range(data.packed()))
@@ -270,7 +272,22 @@ class _OptionalMetadata:
 
 def rows_event(event_type: int, body: bytes, header_bytes: int) -> RowsEvent:
     """A row event of one of `ROW_OPS` with undecoded images; arguments as `table_map`."""
-    data = _Bytes(body)
+    data = Bytes(body)
+    table_id, columns, present, after = _rows_head(event_type, data, header_bytes)
+    used = (1 << columns) - 1
+    op = ROW_OPS[event_type]
+    return RowsEvent(op, table_id, columns, present & used, after & used, data.rest())
+
+
+def images_at(event_type: int, body: bytes, header_bytes: int) -> int:
+    """Where the images begin in `body`; arguments as `rows_event`."""
+    data = Bytes(body)
+    _rows_head(event_type, data, header_bytes)
+    return data.at
+
+
+def _rows_head(event_type: int, data: Bytes, header_bytes: int) -> tuple[int, int, int, int]:
+    """Number of the table, columns, and both masks."""
     table_id = table_id_of(data.take(4 if header_bytes == _SMALL_ID_HEADER else 6), header_bytes)
     data.take(2)
     if event_type in WITH_EXTRA:
@@ -279,13 +296,11 @@ def rows_event(event_type: int, body: bytes, header_bytes: int) -> RowsEvent:
         data.take(extra - 2)
     else:
         data.take(header_bytes - data.at)
-    op = ROW_OPS[event_type]
     columns = data.packed()
     present = after = data.number((columns + 7) // 8)
-    if op == "u":
+    if ROW_OPS[event_type] == "u":
         after = data.number((columns + 7) // 8)
-    used = (1 << columns) - 1
-    return RowsEvent(op, table_id, columns, present & used, after & used, data.rest())
+    return table_id, columns, present, after
 
 
 @dataclass(slots=True)
@@ -301,7 +316,7 @@ class Fragments:
 
         ValueError if out of order.
         """
-        data = _Bytes(body)
+        data = Bytes(body)
         total, number, flags = data.number(4), data.number(4), data.number(1)
         if number == 1:
             self.total, self._size, self._parts = total, 0, []
@@ -323,7 +338,7 @@ class Fragments:
         if len(whole) < _HEADER_BYTES:
             raise ValueError(f"a row event in parts has {len(whole)} bytes")
         _, event_type, _, size, _, _ = struct.unpack_from("<IBIIIH", whole)
-        if event_type not in ROW_OPS or len(whole) != (self._size or size):
+        if event_type not in ROW_OPS | COMPRESSED_ROWS or len(whole) != (self._size or size):
             raise ValueError("a row event in parts does not begin with its header")
         end = len(whole) - _CHECKSUM_BYTES
         if zlib.crc32(whole[:end]) == int.from_bytes(whole[end:], "little"):

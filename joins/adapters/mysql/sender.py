@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES, ChangelogProducer
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.gtids import Takeover
 from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
-from joins.adapters.mysql.stream import RowImages
 from joins.adapters.mysql.table import CapturedTable
+from joins.adapters.mysql.transactions import RowImages
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
@@ -43,6 +44,7 @@ class CdcConfig:
     most_bytes: int = MOST_MESSAGE_BYTES  # of a message of the topic
     freshness_s: float = 1.0  # pause between two questions about the server's time and position
     copied_dead_rows: Path | None = None  # file of the rows that the copy has left out
+    takeover: Takeover | None = None  # how changes of another server are gone on with on this one
 
     @property
     def dead_rows_file(self) -> Path:
@@ -61,11 +63,12 @@ class CdcConfig:
             "most_bytes": self.most_bytes,
             "freshness_s": self.freshness_s,
             "copied_dead_rows": str(self.copied_dead_rows) if self.copied_dead_rows else None,
+            "takeover": None if self.takeover is None else asdict(self.takeover),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        copied = value["copied_dead_rows"]
+        copied, takeover = value["copied_dead_rows"], value["takeover"]
         return cls(
             connection=MysqlConnectionConfig.from_json(value["connection"]),
             table=CapturedTable.from_json(value["table"]),
@@ -78,16 +81,23 @@ class CdcConfig:
             most_bytes=value["most_bytes"],
             freshness_s=value["freshness_s"],
             copied_dead_rows=None if copied is None else Path(copied),
+            takeover=None if takeover is None else Takeover(**takeover),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedBoundary:
-    """Boundary of what Kafka has acknowledged; `file_created_at_s` is 0 if not seen."""
+    """Boundary of what Kafka has acknowledged; `file_created_at_s` is 0 if not seen.
+
+    `gtids` are those of what was applied there. `sent` are those of which changes may be in the
+    topic, None while a session sends, so also behind one that was killed.
+    """
 
     position: BinlogPosition
     file_created_at_s: int
     generation: int
+    gtids: str | None = None
+    sent: str | None = None
 
 
 def read_boundary(path: Path) -> AcknowledgedBoundary | None:
@@ -95,7 +105,9 @@ def read_boundary(path: Path) -> AcknowledgedBoundary | None:
     if value is None:
         return None
     position = BinlogPosition(**value["position"])
-    return AcknowledgedBoundary(position, value["file_created_at_s"], value["generation"])
+    created, generation = value["file_created_at_s"], value["generation"]
+    gtids, sent = value.get("gtids"), value.get("sent")  # jobs of an earlier version have none
+    return AcknowledgedBoundary(position, created, generation, gtids, sent)
 
 
 def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:

@@ -193,7 +193,7 @@ def _tokens(kind: str, part: str, modes: Modes) -> Iterator[Token]:
 
 
 _Foreign = Any  # objects of python-mysql-replication, which have no types
-_FIXED_BYTES = 13  # before the status variables
+STATEMENT_BYTES = 13  # of a statement's event before the status variables
 # Sessions have no others. Only words and names of a statement are read; `rows` of a table that it
 # changes are read by the server's tables.
 _CODECS = {
@@ -264,7 +264,7 @@ BinLogPacketWrapper._BinLogPacketWrapper__event_map[constants.QUERY_EVENT] = Que
 
 def query_statement(query_event: _Foreign, charsets: Mapping[int, str]) -> Statement:
     """`charsets` are by collation number."""
-    fixed: int = query_event._declared_post_header_len(_FIXED_BYTES)
+    fixed: int = query_event._declared_post_header_len(STATEMENT_BYTES)
     length = (
         query_event.event_size
         - fixed

@@ -9,9 +9,11 @@ import pyarrow.compute as pc
 
 from joins.kernels.changelog.digest import POSITION_COLUMNS, Position
 from joins.kernels.expressions.casts import Mask, mask_of, whole
+from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.index.hash_table import Rows, hash_rows
 from joins.kernels.index.segment import POSITION, IndexSpec
 from joins.plan.errors import IndexBuildError
+from joins.plan.plan import ComputedField
 
 DELETED = "_deleted"
 GENERATION = "_generation"
@@ -221,15 +223,34 @@ def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
 
 
 def _schema(spec: IndexSpec) -> pa.Schema:
-    return pa.schema([*spec.schema, *(pa.field(name, kind) for name, kind in _META.items())])
+    return pa.schema([*spec.kept, *(pa.field(name, kind) for name, kind in _META.items())])
 
 
 def _typed(table: pa.Table, spec: IndexSpec) -> pa.Table:
     schema = _schema(spec)
+    names = [name for name in schema.names if name not in {c.name for c in spec.computed}]
     try:
-        return table.select(schema.names).cast(schema)
+        table = table.select(names).cast(pa.schema([schema.field(name) for name in names]))
     except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise IndexBuildError(
             f"changelog rows do not fit the index: {error}",
             hint="Check that the changelog table has the columns of the dimension's declaration.",
         ) from error
+    for item in spec.computed:
+        table = table.append_column(schema.field(item.name), _computed(table, item))
+    return table.select(schema.names)
+
+
+def _computed(table: pa.Table, item: ComputedField) -> pa.Array:
+    """The values of a computed column; NULL for what is not a row."""
+    scope = Scope(lambda column: whole(table.column(column.name)), table.num_rows, 0)
+    result = evaluate_rows(item.expression, scope)
+    is_row = mask_of(pc.is_in(table.column("_op"), pa.array(["r", "c", "u"])))
+    for row, reason in result.errors.items():
+        if is_row[row]:
+            raise IndexBuildError(
+                f"key {item.name} cannot be computed for a row of the dimension: {reason}",
+                hint="Correct the row in its source, or use an expression that gives NULL, such as "
+                "TRY_CAST.",
+            )
+    return result.values

@@ -255,7 +255,7 @@ class DimensionIndex:
 
     def _matches(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows, Rows]:
         """The usable positions in `keys`, and all visible matches, by position among those."""
-        schema = self.spec.schema
+        schema = self.spec.kept
         expected = [schema.field(name).type for name in self.spec.join_key]
         columns = [
             key if key.type.equals(kind) else key.cast(kind)
@@ -324,7 +324,7 @@ class DimensionIndex:
 
     def take(self, dimension_rows: Rows, columns: Sequence[str]) -> pa.RecordBatch:
         """`columns` of `dimension_rows` in their order; -1 gives a row of NULLs."""
-        schema = pa.schema([self.spec.schema.field(name) for name in columns])
+        schema = pa.schema([self.spec.kept.field(name) for name in columns])
         if not columns:
             return pa.RecordBatch.from_struct_array(
                 pa.array([{}] * len(dimension_rows), pa.struct([]))

@@ -32,7 +32,7 @@ from joins.kernels.index.hash_table import (
 )
 from joins.kernels.index.lock import Room
 from joins.plan.errors import IndexBuildError
-from joins.plan.plan import Field
+from joins.plan.plan import ComputedField, Field
 from joins.plan.types import arrow_type
 
 
@@ -54,6 +54,8 @@ class IndexSpec:
     # versions that end before it are no longer looked up; None keeps all. Not part of the index's
     # identity.
     needed_from_ms: int | None = field(default=None, compare=False)
+    # further columns of `join_key`, computed of `fields`
+    computed: tuple[ComputedField, ...] = ()
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -70,12 +72,20 @@ class IndexSpec:
             content.append(self.null_safe)
         if self.versioned is not None:
             content.append((self.versioned, "in order of position"))
+        if self.computed:
+            content.append([(item.name, repr(item.expression)) for item in self.computed])
         text = json.dumps(content)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([(item.name, arrow_type(item.type)) for item in self.fields])
+
+    @property
+    def kept(self) -> pa.Schema:
+        """`schema` and the computed columns."""
+        computed = [(item.name, arrow_type(item.expression.type)) for item in self.computed]
+        return pa.schema([*self.schema, *computed])
 
     @property
     def join_is_unique(self) -> bool:

@@ -34,7 +34,7 @@ from joins.plan.plan import (
     Windowing,
 )
 from joins.plan.stream_topics import StreamTopics, index_of
-from joins.plan.types import Case, Expression, arrow_type, columns_of
+from joins.plan.types import Case, Expression, arrow_type, columns_of, unqualified
 
 
 def window_input_columns(window: Windowing) -> tuple[OutputColumn, ...]:
@@ -328,19 +328,29 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
     """
     dimension = next(item for item in plan.dimensions if item.name == join.dimension)
     key = tuple(pair.dimension_column for pair in join.keys)
+    computed = tuple(
+        ComputedField(pair.dimension_column, unqualified(pair.computed))
+        for pair in join.keys
+        if pair.computed is not None
+    )
     null_safe = tuple(at for at, pair in enumerate(join.keys) if pair.null_safe)
     needed = set[str]()
     for each in plan.inserts:
         roles = {item.alias for item in each.joins if item.dimension == join.dimension}
         needed |= {name for relation, name in _plan_columns(each) if relation in roles}
     needed |= {*key, *dimension.primary_key}
+    needed |= {column.name for item in computed for column in columns_of(item.expression)}
     rowtime = _rowtime(dimension, join)
     if rowtime is not None:
         assert set(dimension.primary_key) <= set(key), "ON has all of a versioned table's key"
         needed.add(rowtime)
         key, null_safe = dimension.primary_key, ()
     fields = tuple(item for item in dimension.fields if item.name in needed)
-    return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe, rowtime)
+    if rowtime is not None:
+        computed = ()
+    return IndexSpec(
+        dimension.primary_key, key, fields, partitions, null_safe, rowtime, computed=computed
+    )
 
 
 def _rowtime(dimension: Dimension, join: DimensionJoin) -> str | None:

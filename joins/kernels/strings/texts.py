@@ -57,11 +57,13 @@ def _overlay(text: str, new: str, start: int, length: int | None = None) -> str:
 
 
 def _translate(text: str | None, old: str | None, new: str | None) -> str | None:
-    """Replaces each character of `old` by the one at its place in `new`, or drops it."""
-    if text is None or new is None:
-        return None
-    if not old:
+    """Replaces each character of `old` by the one at its place in `new`, or drops it.
+
+    As in Flink, a NULL `old` changes nothing, and a NULL `new` is an empty text.
+    """
+    if text is None or not old:
         return text
+    new = new or ""
     table: dict[int, str | None] = {}
     for at, character in enumerate(old):
         table.setdefault(ord(character), new[at] if at < len(new) else None)

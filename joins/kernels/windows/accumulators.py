@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Mask, cast, integers, mask_of, null_where, whole
 from joins.kernels.expressions.conversion import to_decimal
-from joins.kernels.windows.spec import Groups, WindowAggregate
+from joins.kernels.windows.ranking import SortColumn, numbered
+from joins.kernels.windows.spec import FirstRows, Groups, WindowAggregate
 from joins.plan.plan import AggregateKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 
@@ -107,6 +108,8 @@ def _plain(function: AggregateKind, kind: SqlType, item: WindowAggregate) -> Acc
         return sums if function is AggregateKind.SUM else _Average(sums, item.type)
     if function is AggregateKind.LISTAGG:
         return _ListAgg(item.separator)
+    if function is AggregateKind.ROWS:
+        return _Rows(arrow_type(kind), item.first_rows)
     if function in {AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE}:
         return _Outermost(arrow_type(kind), function is AggregateKind.FIRST_VALUE)
     return _Extreme(arrow_type(kind), function is AggregateKind.MIN)
@@ -272,6 +275,37 @@ class _ListAgg:
         lists = _lists(columns[0], groups)
         joined = pc.binary_join(lists, self.separator)
         return [null_where(joined, integers(pc.list_value_length(lists)) == 0)]
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows in the order of arrival, or the first ones by their sort keys."""
+
+    kind: pa.DataType
+    first: FirstRows | None
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (pa.list_(self.kind),)
+
+    def lift(self, values: pa.Array) -> Columns:
+        return [_lists(values, Groups.each(len(values)))]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        values = columns[0].flatten()
+        codes = groups.codes[pc.list_parent_indices(columns[0]).to_numpy()]
+        if self.first is None:
+            return [_lists(values, Groups(codes, groups.count))]
+        keys = [
+            SortColumn(pc.struct_field(values, [field]), descending, nulls_last)
+            for field, descending, nulls_last in self.first.order
+        ]
+        rows = numbered(codes, keys, newest_first=self.first.newest_first)
+        kept = np.sort(rows.order[rows.numbers <= self.first.count])
+        return [_lists(values.take(pa.array(kept)), Groups(codes[kept], groups.count))]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]

@@ -6,7 +6,7 @@ carries the watermark before the step. A row whose expression fails is a dead le
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,18 +17,24 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.json.exact import row_texts
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, WATERMARK
+from joins.kernels.windows.ranking import SortColumn, numbered
 from joins.kernels.windows.sessions import fire_sessions
 from joins.kernels.windows.spec import Groups, Rows, WindowSpec
 from joins.kernels.windows.state import (
     DUE,
+    END,
     IS_LATE,
+    KEEP,
     LATE,
+    START,
     WatermarkAdvance,
     WindowFiring,
     by_steps,
     by_window,
     column,
     joined,
+    keeps,
+    key_names,
     living,
     merged,
     numbers,
@@ -36,6 +42,7 @@ from joins.kernels.windows.state import (
     partial_schema,
     state_schema,
 )
+from joins.plan.plan import ROW_NUMBER, Rank
 from joins.plan.types import Expression, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -70,6 +77,8 @@ def fire(
         sessions = fire_sessions(spec, old, new, advance)
         out, kept, late = ordered(spec, sessions.emissions), sessions.state, sessions.late
     else:
+        if spec.carries:
+            new = pa.concat_tables([_carried(spec, old, new, advance), new]).combine_chunks()
         fixed = _Fixed(spec, old, new, advance)
         out, kept, late = ordered(spec, fixed.emissions()), fixed.kept(), LATE.empty_table()
     return Fired(out.rows, out.kinds, out.watermarks, kept, spec.merges, late)
@@ -176,6 +185,45 @@ class _Fixed:
         )
 
 
+def _carried(spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance) -> pa.Table:
+    """Contents of the windows that fire, as a part of the next window that begins with them.
+
+    They go on from window to window up to the first one that does not fire.
+    """
+    names = state_schema(spec).names
+    on_time = new.filter(pc.invert(column(new, IS_LATE))).select(names)
+    parts = pa.concat_tables([old.select(names), on_time]).combine_chunks()
+    due = numbers(parts, DUE)
+    fires = (due > advance.before_ms) & (due <= advance.after_ms)
+    parts = parts.filter(pa.array(fires))
+    parts = merged(spec, parts, by_window(spec, parts))
+    keys = [column(parts, name) for name in key_names(spec)]
+    codes = Groups.of([numbers(parts, START), *keys], parts.num_rows).codes
+    order = np.lexsort([numbers(parts, END), codes])
+    codes = codes[order]
+    sums = running(spec, parts.take(pa.array(order)), codes)
+    starts, ends = numbers(sums, START), numbers(sums, END)
+    last = starts + spec.size_ms
+    # The first end behind the watermark; the watermark may be the end of time.
+    reached = np.minimum(advance.after_ms, last - 1) + 1 - starts
+    waits = np.minimum(last, starts + (reached // spec.slide_ms + 1) * spec.slide_ms)
+    follows = np.append(codes[1:] == codes[:-1], False)[: len(codes)]
+    until = np.where(follows, np.roll(ends, -1), waits)
+    count = (until - ends) // spec.slide_ms
+    of = np.repeat(np.arange(len(count)), count)
+    further = np.arange(len(of)) - (np.cumsum(count) - count)[of] + 1
+    at = ends[of] + further * spec.slide_ms
+    carried = sums.take(pa.array(of))
+    values = {END: at, DUE: at - 1, KEEP: keeps(at - 1, spec.lateness_ms)}
+    for name, moved in values.items():
+        place = carried.schema.get_field_index(name)
+        carried = carried.set_column(place, carried.schema.field(place), pa.array(moved))
+    place = [pa.nulls(len(of), each.type) for each in LATE]
+    schema = partial_schema(spec)
+    late = pa.repeat(pa.scalar(False), len(of))
+    return pa.table([*carried.columns, late, *place], schema=schema)
+
+
 def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
     """Each row with the accumulators of all rows of its code up to it; codes ascend."""
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
@@ -220,9 +268,12 @@ class Projected:
 
 def project(spec: WindowSpec, fired: Fired, proctime_ms: int) -> Projected:
     run = _Projection(fired.rows, proctime_ms, {})
-    passes = np.ones(fired.rows.num_rows, dtype=np.bool_)
-    if spec.having is not None:
-        passes = mask_of(run.evaluate(spec.having))
+    passes = run.passing(spec.having)
+    unranked = run.dead(fired).slice(0, 0)
+    if spec.rank is not None:
+        fired, unranked = _ranked(spec.rank, fired, run, passes)
+        run = _Projection(fired.rows, proctime_ms, {})
+        passes = run.passing(spec.rank.having)
     columns = []
     for item in spec.output:
         values = run.evaluate(item.expression, passes)
@@ -240,7 +291,48 @@ def project(spec: WindowSpec, fired: Fired, proctime_ms: int) -> Projected:
     )
     mask = pa.array(keep)
     rows = pa.RecordBatch.from_arrays([item.filter(mask) for item in columns], schema=schema)
-    return Projected(rows, pa.array(kinds[keep]), fired.watermarks.filter(mask), run.dead(fired))
+    dead = pa.Table.from_batches([unranked, run.dead(fired)]).combine_chunks()
+    return Projected(
+        rows,
+        pa.array(kinds[keep]),
+        fired.watermarks.filter(mask),
+        dead.to_batches()[0] if dead.num_rows else unranked.slice(0, 0),
+    )
+
+
+def _ranked(
+    rank: Rank, fired: Fired, run: "_Projection", passes: Mask
+) -> tuple[Fired, pa.RecordBatch]:
+    """The rows that `rank` keeps, with their numbers; and the dead rows, which have none."""
+    partition = [run.evaluate(each, passes) for each in rank.partition]
+    values = [run.evaluate(each.expression, passes) for each in rank.order]
+    passes = passes.copy()
+    passes[list(run.failed)] = False
+    at = np.flatnonzero(passes)
+    rows = pa.array(at)
+    same = [*map(run.rows.column, (START, END)), *partition]
+    codes = Groups.of([each.take(rows) for each in same], len(at)).codes
+    keys = [
+        SortColumn(each.take(rows), key.descending, key.nulls_last)
+        for each, key in zip(values, rank.order, strict=True)
+    ]
+    found = numbered(codes, keys, newest_first=rank.newest_first)
+    # Results of a window stay together, in the order in which windows fire.
+    firsts = Groups(codes, int(codes.max()) + 1 if len(codes) else 0).firsts()
+    kept = (found.numbers >= rank.first) & (found.numbers <= rank.last)
+    order, numbers = found.order[kept], found.numbers[kept]
+    by_place = np.argsort(firsts[codes[order]], kind="stable")
+    order, numbers = pa.array(at[order[by_place]]), pa.array(numbers[by_place])
+    taken = run.rows.take(order).append_column(pa.field(ROW_NUMBER, pa.int64()), numbers)
+    return (
+        replace(
+            fired,
+            rows=taken,
+            kinds=fired.kinds.take(order),
+            watermarks=fired.watermarks.take(order),
+        ),
+        run.dead(fired),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +353,11 @@ class _Projection:
             if where is None or where[row]:
                 self.failed.setdefault(row, reason)
         return result.values
+
+    def passing(self, condition: Expression | None) -> Mask:
+        if condition is None:
+            return np.ones(self.rows.num_rows, dtype=np.bool_)
+        return mask_of(self.evaluate(condition))
 
     def fail(self, rows: np.ndarray, reason: str) -> None:
         for row in rows:

@@ -93,7 +93,11 @@ class _TimedRows:
             steps.append(counts)
         groups = Groups.of([*steps, *part.keys], len(living))
         firsts = groups.firsts()
-        windows = self._back_from(latest[firsts], counts[firsts])
+        skipped = None
+        if self.spec.carries:
+            skipped = (counts[firsts] - 1) * self.spec.slide_ms
+            counts = np.minimum(counts, 1)
+        windows = self._back_from(latest[firsts], counts[firsts], skipped)
         return part._table(groups, windows, late=False)
 
     def _window_by_window(self, latest: Rows, counts: Rows) -> pa.Table:
@@ -181,7 +185,7 @@ class _TimedRows:
         if not (len(of) == groups.count and (of == np.arange(len(of))).all()):
             columns = [item.take(pa.array(of)) for item in columns]
         head = [
-            pa.array(_buckets(keys, len(firsts), self.spec.buckets)[of]),
+            pa.array(_buckets(self.spec, keys, len(firsts))[of]),
             pa.array(due),
             pa.array(keeps(due, self.spec.lateness_ms)),
             pa.array(windows.starts),
@@ -223,10 +227,12 @@ def _counted(last: Rows, watermarks: Rows, slide_ms: int, windows: Rows) -> Rows
     return np.where(ahead, np.minimum(windows, counted), 0)
 
 
-def _buckets(keys: list[pa.Array], count: int, buckets: int) -> npt.NDArray[np.int32]:
-    if not keys or buckets == 1:
+def _buckets(spec: WindowSpec, keys: list[pa.Array], count: int) -> npt.NDArray[np.int32]:
+    if spec.bucket_keys is not None:
+        keys = [keys[at] for at in spec.bucket_keys]
+    if not keys or spec.buckets == 1:
         return np.zeros(count, dtype=np.int32)
-    return (hash_rows(keys) % np.uint64(buckets)).astype(np.int32)
+    return (hash_rows(keys) % np.uint64(spec.buckets)).astype(np.int32)
 
 
 def _by_bucket(table: pa.Table) -> pa.Table:

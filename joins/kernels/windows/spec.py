@@ -11,11 +11,14 @@ import pyarrow.compute as pc
 
 from joins.plan.errors import ExpressionError
 from joins.plan.plan import (
+    IN_ORDER_OF_ARRIVAL,
+    WINDOW,
     AggregateKind,
     DeltaSink,
     JoinPlan,
     KafkaSink,
     OutputColumn,
+    Rank,
     Windowing,
     WindowKind,
 )
@@ -126,7 +129,6 @@ def _dense(codes: Rows, room: int) -> tuple[Rows, int]:
 
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
-_IN_ORDER = (AggregateKind.LISTAGG, AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,15 @@ class WindowKey:
 
     name: str
     type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """The rows that have the lowest numbers: at most `count`, in the order of these fields."""
+
+    count: int
+    order: tuple[tuple[int, bool, bool], ...]  # field, descending, nulls last
+    newest_first: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +164,7 @@ class WindowAggregate:
     distinct: bool
     separator: str
     type: SqlType
+    first_rows: FirstRows | None = None  # of `ROWS`, those that are kept; None for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +184,9 @@ class WindowSpec:
     # output, having: over the relation of the windows
     output: tuple[OutputColumn, ...]
     having: Expression | None
+    rank: Rank | None = None
+    # the places of the keys that say in which bucket a row is; None for all keys
+    bucket_keys: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, plan: JoinPlan, buckets: int) -> Self:
@@ -187,6 +202,7 @@ class WindowSpec:
                 item.distinct,
                 item.separator,
                 item.type,
+                _first_rows(window) if item.function is AggregateKind.ROWS else None,
             )
             for at, item in enumerate(window.aggregates)
         )
@@ -204,7 +220,14 @@ class WindowSpec:
             retracts=_wants_old_rows(plan),
             output=plan.output,
             having=window.having,
+            rank=window.rank,
+            bucket_keys=_bucket_keys(window),
         )
+
+    @property
+    def rows(self) -> WindowAggregate | None:
+        """The aggregate whose elements are rows."""
+        return next((a for a in self.aggregates if a.function is AggregateKind.ROWS), None)
 
     @property
     def needs_old_rows(self) -> bool:
@@ -217,15 +240,51 @@ class WindowSpec:
 
     @property
     def lists_rows(self) -> bool:
-        return any(item.function in _IN_ORDER for item in self.aggregates)
+        return any(item.function in IN_ORDER_OF_ARRIVAL for item in self.aggregates)
 
     @property
     def grows(self) -> bool:
         return self.kind is WindowKind.CUMULATE
 
     @property
+    def carries(self) -> bool:
+        """True if a row is added to its first window alone, whose contents go on to the next one.
+
+        Otherwise it is added to each of its windows, so that all list it in the order of arrival.
+        """
+        return self.grows and not self.lists_rows
+
+    @property
     def merges(self) -> bool:
         return self.kind is WindowKind.SESSION
+
+
+def _bucket_keys(window: Windowing) -> tuple[int, ...] | None:
+    """The rows that are numbered together are in one bucket."""
+    if window.rank is None:
+        return None
+    names = {e.name for e in window.rank.partition if isinstance(e, Column)}
+    return tuple(at for at, key in enumerate(window.keys) if key.name in names)
+
+
+def _first_rows(window: Windowing) -> FirstRows | None:
+    """The rows that a rank keeps of the rows of one key; None if it has others, too."""
+    rank, rows = window.rank, window.rows
+    if rank is None or rows is None or rows.argument is None or window.having is not None:
+        return None
+    fields = [member.name for member in rows.argument.type.members]
+    keys = {Column(WINDOW, key.name, key.expression.type) for key in window.keys}
+    order = [each.expression for each in rank.order]
+    if set(rank.partition) != keys or not all(
+        isinstance(each, Column) and each.name in fields for each in order
+    ):
+        return None
+    columns = tuple(
+        (fields.index(each.expression.name), each.descending, each.nulls_last)
+        for each in rank.order
+        if isinstance(each.expression, Column)
+    )
+    return FirstRows(rank.last, columns, rank.newest_first)
 
 
 def _window_of(plan: JoinPlan) -> Windowing:

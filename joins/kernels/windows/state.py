@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.kernels.changelog.row_kinds import TYPE
 from joins.kernels.expressions.casts import whole
@@ -209,6 +210,14 @@ def ordered(spec: WindowSpec, emissions: Sequence[WindowFiring]) -> Ordered:
     ends, starts = numbers(contents, END), numbers(contents, START)
     order = np.lexsort([starts, spread, ends, places, steps])
     rows = relation(spec, contents.take(pa.array(order)))
+    if spec.rows is not None:
+        lists = rows.column(spec.rows.name)
+        of = pc.list_parent_indices(lists)
+        order = order[of.to_numpy()]
+        fields = lists.flatten()
+        names = [*rows.schema.names, *(field.name for field in fields.type)]
+        rows = pa.RecordBatch.from_arrays([*rows.take(of).columns, *fields.flatten()], names=names)
+        rows = rows.drop_columns([spec.rows.name])
     return Ordered(rows, pa.array(kinds[order], TYPE), pa.array(watermarks[order]))
 
 

@@ -26,7 +26,7 @@ from service.api.http.access import VIEWER
 from service.api.http.checks import EVENT_STREAM, wants
 from service.api.services import Injected, JobId
 from service.errors import BusyError, JobNotFoundError
-from service.jobs.store.job import JobEvent
+from service.jobs.store.job import STATE_WORDS, JobEvent
 from service.jobs.store.store import JobStore
 from service.schemas.jobs import JobDetail
 from service.schemas.progress import EventPage, Transition
@@ -50,6 +50,7 @@ def event_view(event: JobEvent) -> Transition:
         at_ms=event.at_ms,
         origin=event.origin,
         target=event.target,
+        word=STATE_WORDS[event.target],
         cause=event.cause,
     )
 

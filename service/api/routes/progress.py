@@ -137,12 +137,13 @@ def show_wait(job_id: JobId, services: Injected) -> WaitReport:
     """The conditions for output, and a sentence about the one that is not met."""
     detail = services.detail(services.store.get(job_id))
     explanation = explain_wait(detail.model_dump(mode="json", by_alias=True))
+    assert detail.status is not None
     return WaitReport(
         job_id=detail.id,
         state=detail.state,
         waiting=explanation.waiting,
-        sentence=explanation.sentence,
-        hint=explanation.hint,
+        sentence=detail.status.sentence,
+        hint=detail.status.remedy,
         conditions=[ConditionView(**asdict(condition)) for condition in explanation.conditions],
         status_age_ms=detail.runner.status_age_ms,
     )

@@ -151,7 +151,8 @@ def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceSt
         return bad(
             title,
             "another server answers than the one that was copied",
-            "After a failover nothing is to be done: the table is copied again by itself.",
+            "After a failover nothing is to be done: the table is followed there by GTIDs, or "
+            "it is copied again by itself.",
         )
     if state.high is None and not binlog_still_has(config.of_server(state.server), state.low):
         return bad(

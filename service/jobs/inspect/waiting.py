@@ -39,7 +39,7 @@ def explain_wait(job: Document) -> WaitExplanation:
         )
     conditions = tuple(_conditions(job))
     unmet = [each for each in conditions if each.met is False]
-    aside = [each for each in unmet if each.name == _SOURCE_REACHED and _goes_on(job)]
+    aside = [each for each in unmet if each.name == _SOURCE_REACHED and goes_on(job)]
     unmet = [each for each in unmet if each not in aside]
     if not unmet:
         remarks = "".join(f" But {each.evidence}." for each in aside[:_TOLD_TABLES])
@@ -180,7 +180,7 @@ def _of_dimension(dimension: Document, job: Document, *, reported: bool) -> Iter
         yield Condition("channel-in-processing-time", place, done, evidence)
 
 
-def _goes_on(job: Document) -> bool:
+def goes_on(job: Document) -> bool:
     return bool(job["phase"] == "JOIN" and not job["event_time"])
 
 
@@ -188,7 +188,7 @@ def _after_opening(condition: Condition, job: Document) -> Condition:
     """Opening is final: after it, an incomplete table holds no row back."""
     if condition.met is not False:
         return condition
-    if condition.name == _SOURCE_REACHED and not _goes_on(job):
+    if condition.name == _SOURCE_REACHED and not goes_on(job):
         return condition
     if condition.name == _SOURCE_REACHED:
         evidence = f"{condition.evidence}; records are joined with the rows that are there"

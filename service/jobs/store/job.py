@@ -26,6 +26,21 @@ class JobState(StrEnum):
     FINISHED = "FINISHED"
 
 
+STATE_WORDS = {
+    JobState.CREATED: "Created",
+    JobState.STARTING: "Starting",
+    JobState.SNAPSHOT: "Copying",
+    JobState.CATCHING_UP: "Catching up",
+    JobState.JOINING: "Running",
+    JobState.PAUSED: "Paused",
+    JobState.STALLED: "Stalled",
+    JobState.FAILED: "Failed",
+    JobState.STOPPED: "Stopped",
+    JobState.FINISHED: "Finished",
+}
+"""The words of stored states for people; `status_words` knows more of a living job."""
+
+
 class DesiredState(StrEnum):
     """What the operator wants of a job."""
 
@@ -146,6 +161,7 @@ class Job:
     created_at_ms: int
     updated_at_ms: int
     shared_table: str | None = None  # the table that the job maintains for other jobs
+    since_ms: int | None = None  # when the newest transition was made; None if it was not read
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:

@@ -134,6 +134,16 @@ LISTED: list[sa.ColumnElement[Any]] = [
     sa.cast(sa.literal(b""), sa.LargeBinary).label("plan"),  # each may have 64 KiB and more
     sa.literal("").label("sql"),
 ]
+SINCE = (  # the newest transition; notes have equal states
+    sa.select(EVENTS.c.at_ms)
+    .where(EVENTS.c.job_id == JOBS.c.id)
+    .where(sa.or_(EVENTS.c.origin.is_(None), EVENTS.c.origin != EVENTS.c.target))
+    .order_by(EVENTS.c.sequence.desc())
+    .limit(1)
+    .correlate(JOBS)
+    .scalar_subquery()
+    .label("since_ms")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +212,8 @@ def now_ms() -> int:
 
 def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Job:
     """The job, with `lock` locked for a change. Raises JobNotFoundError."""
-    query = sa.select(*_JOB_COLUMNS).where(JOBS.c.id == job_id)
+    columns = _JOB_COLUMNS if lock else [*_JOB_COLUMNS, SINCE]
+    query = sa.select(*columns).where(JOBS.c.id == job_id)
     row = connection.execute(query.with_for_update() if lock else query).mappings().first()
     if row is None:
         raise JobNotFoundError(

@@ -31,6 +31,7 @@ from service.jobs.store.rows import (
     JOBS,
     LISTED,
     SECRETS,
+    SINCE,
     JobFilter,
     StoredJobs,
     event_of,
@@ -138,7 +139,7 @@ class JobStore:
         self, chosen: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
     ) -> list[Job]:
         """Matching jobs without plan and SQL, newest first, after job `before`."""
-        query = sa.select(*LISTED).order_by(JOBS.c.id.desc()).limit(limit)
+        query = sa.select(*LISTED, SINCE).order_by(JOBS.c.id.desc()).limit(limit)
         query = query.where(*chosen.conditions())
         if before is not None:
             query = query.where(JOBS.c.id < before)

@@ -43,6 +43,9 @@ class RunnerReports:
         if offset != job.events_offset:
             error = None if status is None else status.error
             updates = [_with_error(change, error) for change in changes]
+            if watch.state in ENDING or job.desired_state is not DesiredState.RUNNING:
+                # What ends in order with the runner, such as its sources, stalls nothing.
+                updates = [change for change in updates if change.target is not JobState.STALLED]
             job = self._store.follow(job.id, updates, offset)
             _log_changes(job, updates)
         return self._reconcile(job, watch, status)

@@ -25,9 +25,11 @@ from joins.plan.plan import (
     KeyPair,
     PrintSink,
     ProbeSource,
+    Rank,
     SharedSource,
     Sink,
     SinkWriter,
+    SortKey,
     TopicSource,
     Unnest,
     WatermarkSpec,
@@ -35,6 +37,7 @@ from joins.plan.plan import (
     WindowKind,
 )
 from joins.plan.stream_topics import index_of
+from joins.plan.types import Call
 from service.sql.expressions.expression_text import expression_text
 from service.sql.grammar.type_rules import type_text
 
@@ -94,10 +97,40 @@ def window_lines(window: Windowing | None) -> Iterator[str]:
     yield f"WINDOW {window.kind} of {time}, {', '.join(parts)}"
     keys = [f"{expression_text(key.expression)} AS {key.name}" for key in window.keys]
     yield "GROUP BY " + ", ".join(["window_start", "window_end", *keys])
-    if window.aggregates:
-        yield "AGGREGATE " + ", ".join(_aggregate(item) for item in window.aggregates)
+    aggregates = [_aggregate(item) for item in window.aggregates if item is not window.rows]
+    if aggregates:
+        yield "AGGREGATE " + ", ".join(aggregates)
+    if window.rows is not None:
+        yield "ROWS " + ", ".join(_kept_columns(window.rows))
     if window.having is not None:
         yield f"HAVING {expression_text(window.having)}"
+    if window.rank is not None:
+        yield from _rank_lines(window.rank)
+
+
+def _kept_columns(rows: Aggregate) -> Iterator[str]:
+    assert isinstance(rows.argument, Call), "it makes a ROW"
+    members = rows.argument.type.members
+    for value, member in zip(rows.argument.arguments, members, strict=True):
+        yield f"{expression_text(value)} AS {member.name}"
+
+
+def _rank_lines(rank: Rank) -> Iterator[str]:
+    partition = ", ".join(["window_start", "window_end", *map(expression_text, rank.partition)])
+    order = ", ".join(_sorted_by(key) for key in rank.order)
+    text = f"ROW_NUMBER {rank.first} TO {rank.last} PARTITION BY {partition}"
+    newest = ", the newest of equal rows first" if rank.newest_first else ""
+    yield text + (f" ORDER BY {order}" if order else "") + newest
+    if rank.having is not None:
+        yield f"KEEP {expression_text(rank.having)}"
+
+
+def _sorted_by(key: SortKey) -> str:
+    nulls = "" if key.nulls_last == key.descending else f" NULLS {_NULLS[key.nulls_last]}"
+    return expression_text(key.expression) + " DESC" * key.descending + nulls
+
+
+_NULLS = {True: "LAST", False: "FIRST"}
 
 
 def _aggregate(item: Aggregate) -> str:
@@ -327,6 +360,8 @@ def _dimension_source(source: DimensionSource) -> str:
 def _key(alias: str, key: KeyPair) -> str:
     """The equality as written; then the lookup expression, if a cast may lose a value."""
     column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
+    if key.computed is not None:
+        column = expression_text(key.computed)
     if not key.null_safe:
         return f"{value} = {column}"
     if key.uncast is None:

@@ -143,6 +143,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         f" JOIN d {_DIM}",
         "JOIN d FOR SYSTEM_TIME AS OF s.rowtime": "INSERT INTO o SELECT s.id FROM s JOIN d "
         "FOR SYSTEM_TIME AS OF s.ts ON s.id = d.id;",
+        "ON LOWER(d.name) = s.k": "INSERT INTO o SELECT s.id FROM s JOIN d FOR SYSTEM_TIME AS OF "
+        "s.p ON LOWER(d.name) = s.k;",
         "LATERAL TABLE(d(s.proctime))": "INSERT INTO o SELECT s.id FROM s, LATERAL TABLE(d(s.p)) "
         "AS d WHERE s.id = d.id;",
         "LATERAL SNAPSHOT(input => TABLE d)": "INSERT INTO o SELECT s.id FROM s JOIN LATERAL "
@@ -186,6 +188,11 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "CUMULATE": _window(f"TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}))"),
         "a window function without aggregates": "INSERT INTO o SELECT id FROM TABLE(HOP(TABLE "
         f"s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}));",
+        "SESSION without aggregates": "INSERT INTO o SELECT id FROM TABLE(SESSION(TABLE s "
+        f"PARTITION BY k, DESCRIPTOR(ts), {_MINUTE}));",
+        "ROW_NUMBER of a window (Top-N, deduplication)": "INSERT INTO o SELECT id FROM (SELECT *, "
+        "ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY k DESC) AS n FROM "
+        f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE}))) WHERE n <= 3;",
         "GROUP BY TUMBLE(ts, size), HOP, SESSION": _window(
             "s", f"GROUP BY TUMBLE(ts, {_MINUTE}) HAVING COUNT(*) > 1"
         ),

@@ -17,6 +17,7 @@ from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
+from service.sql.catalog.mysql_connector import without_login
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import InlineSecret, InlineSecrets
 from service.sql.catalog.watermarks import (
@@ -102,6 +103,7 @@ class Table:
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
     """Check a CREATE TABLE and build its table; its credentials are added to `secrets`."""
     _check_names(script, node)
+    node = without_login(script, node)
     connector, values = read_options(script, node)
     key = tuple(name.text for name in node.primary_key)
     fields = _fields(node, key)

@@ -1,14 +1,17 @@
 """The connectors `mysql-cdc` and `jdbc`: a table of MySQL or MariaDB as a dimension."""
 
 import re
+from dataclasses import replace
 from urllib.parse import unquote
 
 from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
-from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.option_values import OptionValues, literal
 from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION, VERIFY_OPTIONS
+from service.sql.grammar.syntax import CreateTable, OptionNode
+from service.sql.text.script import Edit, Script
 
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
@@ -350,7 +353,8 @@ _JDBC_OPTIONS = (
     Option(
         "url",
         "Of a dimension: jdbc:mysql://host:port/database or jdbc:mariadb://…; sslMode and useSSL "
-        "decide about TLS, other parameters have no effect. Without a login in it.",
+        "decide about TLS, other parameters have no effect. A login in it is that of 'username' "
+        "and 'password'.",
         required=True,
     ),
     Option("table-name", "The table; database.table for one of another database.", required=True),
@@ -376,17 +380,10 @@ def _jdbc(
     if parts is None:
         raise values.error(
             "url",
-            'option "url" is not jdbc:mysql://host:port/database or jdbc:mariadb://…, without a '
-            "login",
-            hint="Write the login as 'username' and 'password', and one host.",
+            'option "url" is not jdbc:mysql://host:port/database or jdbc:mariadb://… with one host',
+            hint="Write jdbc:mysql://host:3306/database, the login as 'username' and 'password'.",
         )
     parameters = [unquote(each) for each in (parts["query"] or "").split("&") if each]
-    if any(each.partition("=")[0].lower() in ("user", "password") for each in parameters):
-        raise values.error(
-            "url",
-            'option "url" has a login',
-            hint="Write the login as 'username' and 'password', where it is kept as a secret.",
-        )
     database, _, table = values.required("table-name").replace("`", "").rpartition(".")
     source = MysqlCdcSource(
         hostname=parts["host"],
@@ -402,6 +399,55 @@ def _jdbc(
         "the binlog, for which its user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT."
     )
     return Endpoints(dimension=source)
+
+
+_LOGIN = re.compile(
+    r"(?P<scheme>jdbc:(?:mysql|mariadb)://)"
+    r"(?:(?P<user>[^:/?]*)(?::(?P<password>[^/?]*))?@)?(?P<rest>[^?]*)(?:\?(?P<query>.*))?",
+    re.DOTALL,
+)
+_OF_LOGIN = {"user": "username", "password": "password"}
+
+
+def without_login(script: Script, table: CreateTable) -> CreateTable:
+    """The table of `jdbc` with the login of its URL as options of their own."""
+    nodes = {node.key: node for node in table.options}
+    connector, url = nodes.get("connector"), nodes.get("url")
+    parts = None if url is None else _LOGIN.fullmatch(url.value)
+    if connector is None or connector.value != "jdbc" or url is None or parts is None:
+        return table
+    login = {key: parts[key] for key in _OF_LOGIN if parts[key] is not None}
+    parameters = []
+    for each in (parts["query"] or "").split("&"):
+        key, _, value = each.partition("=")
+        if key.lower() in _OF_LOGIN:
+            login[key.lower()] = value
+        elif each:
+            parameters.append(each)
+    if not login:
+        return table
+    plain = parts["scheme"] + parts["rest"] + ("?" + "&".join(parameters) if parameters else "")
+    given = {_OF_LOGIN[key]: unquote(value) for key, value in login.items()}
+    twice = next((key for key in given if key in nodes), None)
+    if twice is not None:
+        alike = all(nodes[key].value == value for key, value in given.items() if key in nodes)
+        sure = alike and set(given) <= set(nodes)
+        raise script.error(
+            url.value_at,
+            f'option "url" has a login beside option "{twice}"',
+            hint="Remove the login from the URL.",
+            edit=Edit(url.value_at, url.end, literal(plain), sure=sure),
+        )
+    user = given.get("username")
+    named = "" if user is None else f", 'username' = {literal(user)}"
+    inside = (url.value_at, f"{literal(plain)}{named}, 'password' = ", "")
+    made = [
+        # Inside the URL's literal no other value begins.
+        OptionNode(key, value, url.at, url.value_at + place, url.end, inside)
+        for place, (key, value) in enumerate(given.items(), 1)
+    ]
+    options = [replace(url, value=plain) if node is url else node for node in table.options]
+    return replace(table, options=(*options, *made))
 
 
 def _tls_of_url(parameters: list[str]) -> TlsMode:

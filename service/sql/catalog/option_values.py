@@ -390,5 +390,6 @@ class InlineSecrets:
         shown |= {at: ("***", node) for at, node in self._hidden.items()}
         for at in sorted(shown, reverse=True):
             reference, node = shown[at]
-            text = f"{text[:at]}'{reference}'{text[node.end :]}"
+            start, before, behind = node.inside or (at, "", "")
+            text = f"{text[:start]}{before}'{reference}'{behind}{text[node.end :]}"
         return text

@@ -127,6 +127,10 @@ REFUSED: dict[str, str] = {
         "arguments; so do HOP and SESSION.",
     ),
     **dict.fromkeys(
+        ("GROUPING", "GROUPING_ID", "GROUP_ID"),
+        "It stands in SELECT or HAVING beside GROUP BY, with keys of GROUP BY.",
+    ),
+    **dict.fromkeys(
         ("COLLECT", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP",
          "VAR_SAMP", "ARRAY_AGG", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "PERCENTILE"),
         "Aggregates are COUNT, SUM, MIN, MAX, AVG, LISTAGG, FIRST_VALUE and LAST_VALUE.",

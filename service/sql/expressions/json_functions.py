@@ -135,8 +135,12 @@ def _nested(kind: SqlType) -> list[SqlType]:
 
 
 def _string(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """JSON_STRING; of a constructor it is the constructor's JSON, not that JSON as a text."""
     check_count(script, node, 1, 1)
-    value = _written(script, node.name, planner.plan(node.arguments[0]))
+    (argument,) = node.arguments
+    if isinstance(argument, FunctionCall) and argument.name in ("JSON_OBJECT", "JSON_ARRAY"):
+        return planner.plan(argument)
+    value = _written(script, node.name, planner.plan(argument))
     return planner.call("JSON_STRING", (value,), STRING, node.at)
 
 

@@ -114,11 +114,20 @@ class AggregateNode:
 
 
 @dataclass(frozen=True, slots=True)
+class SortNode:
+    """An expression of ORDER BY; by default NULL is the least value, as in Flink."""
+
+    expression: Node
+    descending: bool
+    nulls_last: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RowNumberNode:
-    """`ROW_NUMBER() OVER (PARTITION BY … ORDER BY …)`; `order` has True for DESC."""
+    """`ROW_NUMBER() OVER (PARTITION BY … ORDER BY …)`."""
 
     partition: tuple[Node, ...]
-    order: tuple[tuple[Node, bool], ...]
+    order: tuple[SortNode, ...]
     at: int
     depth: int
 

@@ -14,6 +14,7 @@ from service.sql.grammar.expression_nodes import (
     Node,
     Reference,
     RowNumberNode,
+    SortNode,
 )
 from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
 from service.sql.grammar.special_forms import SPECIAL_FORMS, SpecialForms, is_json
@@ -94,8 +95,8 @@ def rank_refused(script: Script, name: str, at: int) -> SqlError:
         f"{name}() OVER (…) keeps rows of every key, to number them",
         hint=f"{OUTSIDE} "
         "For the newest row of each key write to an upsert-kafka table with that PRIMARY "
-        "KEY; for the greatest value of a window take MAX(x) in FROM TABLE(TUMBLE(TABLE t, "
-        "DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end.",
+        "KEY; for the first rows of a window number them by ROW_NUMBER() OVER (PARTITION BY "
+        "window_start, window_end ORDER BY x DESC).",
     )
 
 
@@ -109,18 +110,20 @@ def read_row_number(cursor: TokenCursor, parse: Callable[[], Node], at: int) -> 
         partition.append(parse())
         while cursor.accept_symbol(","):
             partition.append(parse())
-    order: list[tuple[Node, bool]] = []
+    order: list[SortNode] = []
     cursor.expect_words("ORDER", "BY", hint=form)
     while not order or cursor.accept_symbol(","):
         part = parse()
-        descending = cursor.accept_words("DESC")
+        descending = nulls_last = cursor.accept_words("DESC")
         if not descending:
             cursor.accept_words("ASC")
-        if cursor.accept_words("NULLS") and not cursor.accept_words("FIRST"):
-            cursor.expect_words("LAST", hint="Write NULLS FIRST or NULLS LAST.")
-        order.append((part, descending))
+        if cursor.accept_words("NULLS"):
+            nulls_last = not cursor.accept_words("FIRST")
+            if nulls_last:
+                cursor.expect_words("LAST", hint="Write NULLS FIRST or NULLS LAST.")
+        order.append(SortNode(part, descending, nulls_last))
     cursor.expect_symbol(")", hint=form)
-    depth = depth_over(cursor, (*partition, *(part for part, _ in order)), at)
+    depth = depth_over(cursor, (*partition, *(part.expression for part in order)), at)
     return RowNumberNode(tuple(partition), tuple(order), at, depth)
 
 

@@ -1,9 +1,12 @@
 """Queries: SELECT … FROM probe [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF … ON … WHERE …."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import compress, product
+from typing import TypeVar
 
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.expression_nodes import Node
+from service.sql.grammar.expression_nodes import FunctionCall, Node
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.from_parser import JOIN_FORM, FromParser
 from service.sql.grammar.syntax import (
@@ -49,6 +52,11 @@ _AFTER_SELECT |= {
 _CONFLICTS = ("ERROR", "NOTHING", "DEDUPLICATE")
 _CONFLICT_FORM = "Write INSERT INTO table SELECT … ON CONFLICT DO DEDUPLICATE."
 _WITH_FORM = "Write WITH name AS (SELECT … FROM table) SELECT … FROM name."
+_GROUPING_SETS, _ROLLUP, _CUBE = ("GROUPING", "SETS"), ("ROLLUP",), ("CUBE",)
+_SETS_FORM = "Write GROUP BY window_start, window_end, GROUPING SETS ((a, b), (a), ())."
+MAX_SETS = 256
+_MAX_CUBE = 8
+_Read = TypeVar("_Read")
 _DISTINCT_FORM = (
     "Select the columns, and write to an upsert-kafka table with a PRIMARY KEY; of a window write "
     "SELECT x, COUNT(*) FROM TABLE(TUMBLE(…)) GROUP BY window_start, window_end, x."
@@ -269,21 +277,77 @@ class QueryParser:
         cursor = self._cursor
         at = cursor.at
         cursor.expect_words("GROUP", "BY", hint=GROUP_FORM)
-        keys = [self._group_key()]
+        has_sets = self._at_sets()
+        sets = self._sets()
         while cursor.accept_symbol(","):
-            limit_columns(cursor, len(keys) + 1, cursor.at)
-            keys.append(self._group_key())
+            has_sets = has_sets or self._at_sets()
+            further = self._sets()
+            sets = self._limited([(*one, *other) for one in sets for other in further])
+        keys = tuple(dict.fromkeys(key for each in sets for key in each))
+        limit_columns(cursor, len(keys), at)
         having = self._expressions.parse() if cursor.accept_words("HAVING") else None
-        return GroupBy(tuple(keys), having, at)
+        return GroupBy(keys, having, at, tuple(sets) if has_sets else ())
 
-    def _group_key(self) -> Node:
+    def _at_sets(self) -> bool:
         cursor = self._cursor
-        for words in (("GROUPING", "SETS"), ("ROLLUP",), ("CUBE",)):
-            if cursor.at_words(*words) and cursor.ahead(len(words)).text == "(":
-                raise cursor.script.error(
-                    cursor.at, f"{' '.join(words)} is not supported", hint=f"{OUTSIDE} {GROUP_FORM}"
-                )
-        return self._expressions.parse()
+        return any(
+            cursor.at_words(*words) and cursor.ahead(len(words)).text == "("
+            for words in (_GROUPING_SETS, _ROLLUP, _CUBE)
+        )
+
+    def _sets(self) -> list[tuple[Node, ...]]:
+        """The sets of keys of one element of GROUP BY: one, but for ROLLUP and its like."""
+        cursor = self._cursor
+        if not self._at_sets():
+            return [self._keys()]
+        if cursor.accept_words(*_GROUPING_SETS):
+            return self._limited([each for sets in self._listed(self._sets) for each in sets])
+        if cursor.accept_words(*_ROLLUP):
+            keys = self._listed(self._keys)
+            sets = [keys[:count] for count in range(len(keys), -1, -1)]
+        else:
+            cursor.advance()
+            keys = self._listed(self._keys)
+            if len(keys) > _MAX_CUBE:
+                raise self._too_many_sets()
+            sets = [
+                list(compress(keys, chosen)) for chosen in product((True, False), repeat=len(keys))
+            ]
+        return self._limited([tuple(key for keys in each for key in keys) for each in sets])
+
+    def _listed(self, read: Callable[[], _Read]) -> list[_Read]:
+        cursor = self._cursor
+        cursor.expect_symbol("(", hint=_SETS_FORM)
+        parts = [read()]
+        while cursor.accept_symbol(","):
+            limit_columns(cursor, len(parts) + 1, cursor.at)
+            parts.append(read())
+        cursor.expect_symbol(")", hint=_SETS_FORM)
+        return parts
+
+    def _keys(self) -> tuple[Node, ...]:
+        """A key, or several in parentheses."""
+        cursor = self._cursor
+        if cursor.at_symbol("(") and cursor.ahead(1).text == ")":
+            cursor.advance()
+            cursor.advance()
+            return ()
+        node = self._expressions.parse()
+        if isinstance(node, FunctionCall) and node.name == "ROW":
+            return node.arguments
+        return (node,)
+
+    def _limited(self, sets: list[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
+        if len(sets) > MAX_SETS:
+            raise self._too_many_sets()
+        return sets
+
+    def _too_many_sets(self) -> Exception:
+        return self._cursor.script.error(
+            self._cursor.at,
+            f"GROUP BY has more than {MAX_SETS} grouping sets",
+            hint="Write the sets that you need: GROUPING SETS ((a, b), (a)).",
+        )
 
     def _order(self) -> tuple[OrderItem, ...]:
         cursor = self._cursor

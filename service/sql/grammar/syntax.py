@@ -56,13 +56,18 @@ class WatermarkNode:
 
 @dataclass(frozen=True, slots=True)
 class OptionNode:
-    """`'key' = 'value'`; `end` is where the value's literal ends."""
+    """`'key' = 'value'`; `end` is where the value's literal ends.
+
+    `inside` is None unless the value is a part of another option's literal: where that begins, and
+    what stands for it in WITH, before and behind the value's own literal.
+    """
 
     key: str
     value: str
     at: int
     value_at: int
     end: int
+    inside: tuple[int, str, str] | None = None
 
 
 class Feature(Enum):
@@ -230,11 +235,12 @@ class WindowNode:
 
 @dataclass(frozen=True, slots=True)
 class GroupBy:
-    """GROUP BY, with its HAVING."""
+    """GROUP BY, with its HAVING; `sets` are the keys of each grouping set, empty without any."""
 
     keys: tuple[Node, ...]
     having: Node | None
     at: int
+    sets: tuple[tuple[Node, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from joins.plan.plan import WINDOW, Aggregate, AggregateKind, OutputColumn, WindowKind
 from joins.plan.types import Cast, Column, Constant, Expression, ProcTime, SqlType, TypeName
+from service.sql.expressions.arguments import check_count
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed
@@ -18,6 +19,7 @@ from service.sql.grammar.expression_nodes import (
 from service.sql.grammar.syntax import GroupBy
 from service.sql.grammar.type_rules import (
     BIGINT,
+    INT,
     NUMERIC,
     PROCTIME,
     STRING,
@@ -25,6 +27,7 @@ from service.sql.grammar.type_rules import (
     type_text,
 )
 from service.sql.grammar.window_parser import GROUP_FORM
+from service.sql.planner.grouping_sets import FUNCTIONS, bits, keyed, repetitions
 from service.sql.planner.join_planner import relations_of
 from service.sql.planner.update_sinks import refuse_unkept
 from service.sql.planner.window_planner import (
@@ -34,7 +37,7 @@ from service.sql.planner.window_planner import (
     same_intervals,
     window_value,
 )
-from service.sql.text.script import Script, SqlError
+from service.sql.text.script import OUTSIDE, Script, SqlError
 
 _ORDERED = NUMERIC | TEMPORAL | {TypeName.STRING}
 _SCALARS = _ORDERED | {TypeName.BOOLEAN}
@@ -59,6 +62,23 @@ class GroupKey:
     node: Node
     value: Typed
     result: Typed
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The keys of GROUP BY; `sets` are the names of the keys of each grouping set, or empty."""
+
+    keys: tuple[GroupKey, ...]
+    sets: tuple[frozenset[str], ...] = ()
+
+    @property
+    def number(self) -> Column:
+        """The key that is the number of the set."""
+        return Column(WINDOW, f"k{len(_of_rows(self.keys))}", INT)
+
+    def output_keys(self) -> tuple[OutputColumn, ...]:
+        columns = output_keys(self.keys)
+        return keyed(columns, self.sets) if self.sets else columns
 
 
 class KeyPlanner(ExpressionPlanner):
@@ -92,13 +112,13 @@ class GroupedPlanner(ExpressionPlanner):
     def __init__(
         self,
         scope: NameScope,
-        keys: Sequence[GroupKey],
+        grouping: Grouping,
         window: OpenWindow,
         key: GroupWindow | None,
     ) -> None:
         super().__init__(scope)
         self._rows = RowPlanner(scope)
-        self._keys = keys
+        self._keys, self._grouping = grouping.keys, grouping
         self._window, self._window_key = window, key
         self._known: dict[Aggregate, Typed] = {}
         self._size = 0
@@ -116,6 +136,8 @@ class GroupedPlanner(ExpressionPlanner):
         part = part_of(node, self._window_key)
         if part is not None and isinstance(node, FunctionCall):
             return replace(self._of_window(node, part), at=node.at)
+        if isinstance(node, FunctionCall) and node.name in FUNCTIONS:
+            return Typed(self._of_set(node), nullable=False, at=node.at)
         if not isinstance(node, Reference):
             return super().plan(node)
         typed = super().plan(node)
@@ -129,6 +151,28 @@ class GroupedPlanner(ExpressionPlanner):
             if is_of_window(typed.expression)
             else f"Add it to GROUP BY, or take MAX({name}) or COUNT({name}).",
         )
+
+    def _of_set(self, node: FunctionCall) -> Expression:
+        """GROUPING, GROUPING_ID and GROUP_ID."""
+        number, sets = self._grouping.number, self._grouping.sets
+        if node.name == "GROUP_ID":
+            check_count(self._script, node, 0, 0)
+            return repetitions(number, sets)
+        check_count(self._script, node, 1, 62)
+        names = []
+        for argument in node.arguments:
+            key = self._key(argument)
+            if key is None:
+                raise self._script.error(
+                    argument.at,
+                    f"{node.name} has an argument that is not in GROUP BY",
+                    hint=f"Write {node.name} with an expression of GROUP BY.",
+                )
+            name = key.result.expression.name if isinstance(key.result.expression, Column) else ""
+            names.append(name)
+        # A bound of the window is in every set.
+        always = {name for name in names if not name.startswith("k")}
+        return bits(number, names, [each | always for each in sets])
 
     def _of_window(self, node: FunctionCall, part: str) -> Typed:
         assert self._window_key is not None, "there is a window with such a part"
@@ -265,29 +309,57 @@ def group_keys(
     window: OpenWindow,
     group_by: GroupBy,
     window_key: GroupWindow | None,
-) -> tuple[GroupKey, ...]:
+) -> Grouping:
     planner = KeyPlanner(scope)
     keys: list[GroupKey] = []
-    bounds: set[str] = set()
+    named: dict[Node, frozenset[str]] = {}
     for node in group_by.keys:
         if window_key is not None and node is window_key.call:
-            bounds |= {"window_start", "window_end"}
+            named[node] = frozenset(("window_start", "window_end"))
             continue
         value = _key_value(script, scope, planner, node)
         bound = window_column(value.expression)
         if bound is not None:
-            bounds.add(bound)
+            named[node] = frozenset((bound,))
             keys.append(GroupKey(node, value, value))
             continue
-        place = sum(window_column(key.value.expression) is None for key in keys)
-        column = Column(WINDOW, f"k{place}", value.type)
-        keys.append(GroupKey(node, value, Typed(column, value.nullable, node.at)))
-    for name in ("window_start", "window_end"):
-        if name not in bounds:
-            raise script.error(group_by.at, f"GROUP BY has no {name}", hint=GROUP_FORM)
-    grouping = tuple(keys)
-    _check_partition(script, window, output_keys(grouping))
+        known = [key for key in _of_rows(keys) if key.value.expression == value.expression]
+        name = f"k{len(_of_rows(keys))}"
+        if group_by.sets and known and isinstance(known[0].result.expression, Column):
+            name = known[0].result.expression.name
+        else:
+            column = Column(WINDOW, name, value.type)
+            keys.append(GroupKey(node, value, Typed(column, value.nullable, node.at)))
+        named[node] = frozenset((name,))
+    sets = [frozenset[str]().union(*map(named.__getitem__, each)) for each in group_by.sets]
+    for each in sets or [frozenset[str]().union(*named.values())]:
+        for name in ("window_start", "window_end"):
+            if name not in each:
+                what = "a grouping set of GROUP BY" if sets else "GROUP BY"
+                raise script.error(group_by.at, f"{what} has no {name}", hint=GROUP_FORM)
+    grouping = Grouping(tuple(_nullable(key, sets) for key in keys), tuple(sets))
+    _check_partition(script, window, output_keys(grouping.keys))
+    if sets and window.kind is WindowKind.SESSION:
+        raise script.error(
+            group_by.at,
+            "GROUPING SETS of SESSION, whose windows are of all keys",
+            hint=f"{OUTSIDE} Write GROUP BY with the keys of one set, a job for each.",
+        )
     return grouping
+
+
+def _of_rows(keys: Sequence[GroupKey]) -> list[GroupKey]:
+    return [key for key in keys if window_column(key.value.expression) is None]
+
+
+def _nullable(key: GroupKey, sets: Sequence[frozenset[str]]) -> GroupKey:
+    """The key, NULL where a set has not got it."""
+    result = key.result.expression
+    if not isinstance(result, Column) or window_column(key.value.expression) is not None:
+        return key
+    if all(result.name in each for each in sets):
+        return key
+    return replace(key, result=replace(key.result, nullable=True))
 
 
 def output_keys(keys: Sequence[GroupKey]) -> tuple[OutputColumn, ...]:

@@ -153,7 +153,7 @@ def check_versioned(
     if table.watermark is None:
         return
     _check_times(script, node, table, join)
-    compared = {key.dimension_column for key in join.keys}
+    compared = {key.dimension_column for key in join.keys if key.computed is None}
     for column in table.primary_key:
         if column not in compared:
             at = node.relation.table.at if node.condition is None else node.condition.at
@@ -206,7 +206,7 @@ def with_compared_key(table: Table, join: DimensionJoin) -> Table:
     """
     if table.primary_key or table.connector.home is not Home.DATABASE:
         return table
-    compared = {key.dimension_column for key in join.keys}
+    compared = {key.dimension_column for key in join.keys if key.computed is None}
     key = tuple(field.name for field in table.fields if field.name in compared)
     fields = tuple(
         replace(field, nullable=field.nullable and field.name not in compared)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, Unnest
 from joins.plan.types import (
+    Call,
     Cast,
     Column,
     Expression,
@@ -14,8 +15,10 @@ from joins.plan.types import (
     TypeName,
     columns_of,
     nodes,
+    unqualified,
 )
 from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.expression_text import expression_text
 from service.sql.expressions.nested_access import refuse_nested
 from service.sql.expressions.scope import (
     NameScope,
@@ -169,7 +172,7 @@ class JoinPlanner:
             node.at if node.condition is None else node.condition.at,
             f'{clause} has no equality between "{self.dimension.alias}" and the tables before it',
             hint=f"Add one such as {self.scope.relations[0].alias}.key = "
-            f"{self.dimension.alias}.{column}; a key is a bare column of the dimension.",
+            f"{self.dimension.alias}.{column}: each side has columns of one table alone.",
         )
 
     def _other_keys(
@@ -178,14 +181,39 @@ class JoinPlanner:
         """Keys of a join without a bare equality, and the conditions that each match must meet.
 
         A constant is the key of every record. A CAST of an integer column is a condition, and the
-        only value of the column that can meet it is the key.
+        only value of the column that can meet it is the key. Any other expression over the
+        dimension is computed for the index.
         """
         keys = [self._key(planner, part, constant=True) for part in conditions]
         if any(keys):
             pairs = zip(keys, rest, strict=True)
             return [k for k in keys if k is not None], [c for k, c in pairs if k is None]
-        casts = (self._uncast_key(planner, part) for part in conditions)
-        return [key for key in casts if key is not None], rest
+        casts = [key for part in conditions if (key := self._uncast_key(planner, part))]
+        if casts:
+            return casts, rest
+        keys = [self._computed_key(planner, part) for part in conditions]
+        pairs = zip(keys, rest, strict=True)
+        return [k for k in keys if k is not None], [c for k, c in pairs if k is None]
+
+    def _computed_key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
+        """The key of an equality of an expression over the dimension alone."""
+        if not isinstance(node, FunctionCall) or node.name not in _KEY_OPERATORS:
+            return None
+        for sides in (node.arguments, node.arguments[::-1]):
+            own, probe = (planner.plan(side) for side in sides)
+            used = set(relations_of(probe.expression))
+            is_own = set(relations_of(own.expression)) == {self.dimension.source}
+            moves = any(isinstance(part, ProcTime) for part in nodes(own.expression))
+            if not is_own or moves or not used or self.dimension.source in used:
+                continue
+            refuse_nested(self.scope.script, (own, probe), "a key of a join")
+            own, probe = planner.common([own, probe], node.at, node.name)
+            name = expression_text(unqualified(own.expression))
+            while any(column.name == name for column in self.dimension.columns):
+                name += "'"
+            null_safe = node.name == _NULL_SAFE
+            return KeyPair(probe.expression, name, null_safe, computed=own.expression)
+        return None
 
     def _uncast_key(self, planner: ExpressionPlanner, node: Node) -> KeyPair | None:
         if not isinstance(node, FunctionCall) or node.name != "=":
@@ -458,6 +486,14 @@ def conjuncts(node: Node) -> Iterator[Node]:
             pending.extend(reversed(current.arguments))
         else:
             yield current
+
+
+def split(typed: Typed) -> list[Typed]:
+    """The conditions that AND joins."""
+    expression = typed.expression
+    if not isinstance(expression, Call) or expression.function != "AND":
+        return [typed]
+    return [part for e in expression.arguments for part in split(replace(typed, expression=e))]
 
 
 def relations_of(expression: Expression) -> Iterator[str]:

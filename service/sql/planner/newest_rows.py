@@ -9,9 +9,10 @@ from joins.plan.types import Call, Column, Constant, Expression, columns_of
 from service.sql.catalog.catalog import Table
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute, Typed
-from service.sql.grammar.expression_nodes import Name, Reference, RowNumberNode
+from service.sql.grammar.expression_nodes import Name, Node, Reference, RowNumberNode
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.grammar.type_rules import BIGINT
+from service.sql.planner.join_planner import split
 from service.sql.text.script import Script, SqlError
 
 _RANK = "$rank"
@@ -55,14 +56,19 @@ def rank_of(scope: NameScope, node: RowNumberNode, before: Sequence[Typed]) -> R
     planner = ExpressionPlanner(scope)
     partition = tuple(planner.plan(part) for part in node.partition)
     time = None
-    for part, _ in node.order:
-        planner.plan(part)
-    if len(node.order) == 1:
-        part, descending = node.order[0]
-        if descending and isinstance(part, Reference):
-            _, column, fields = scope.located(part)
-            time = None if fields else column.time
+    for part in node.order:
+        planner.plan(part.expression)
+    if len(node.order) == 1 and node.order[0].descending:
+        time = time_attribute(scope, node.order[0].expression)
     return Rank(partition, time, tuple(before), node.at)
+
+
+def time_attribute(scope: NameScope, node: Node) -> TimeAttribute | None:
+    """The time attribute that `node` names."""
+    if not isinstance(node, Reference):
+        return None
+    _, column, fields = scope.located(node)
+    return None if fields else column.time
 
 
 def newest_rows(
@@ -74,7 +80,7 @@ def newest_rows(
     filters: Sequence[Typed],
 ) -> KeyedView:
     """The view as its table with the key of PARTITION BY; other views are refused."""
-    conditions = [part for each in filters for part in _conjuncts(each)]
+    conditions = [part for each in filters for part in split(each)]
     rest = tuple(each for each in conditions if not _is_first(each.expression))
     if len(rest) == len(conditions):
         raise _refused(
@@ -191,17 +197,6 @@ def _refused(script: Script, rank: Rank, view: Name, why: str, hint: str) -> Sql
     return script.error(
         rank.at, f'view "{view.text}" {why}, so it cannot be a dimension', hint=hint
     )
-
-
-def _conjuncts(typed: Typed) -> list[Typed]:
-    expression = typed.expression
-    if isinstance(expression, Call) and expression.function == "AND":
-        return [
-            part
-            for each in expression.arguments
-            for part in _conjuncts(replace(typed, expression=each))
-        ]
-    return [typed]
 
 
 def _is_rank(expression: Expression) -> bool:

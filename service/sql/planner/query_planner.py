@@ -222,8 +222,10 @@ class QueryPlanner:
         self.filters += [condition for condition in conditions if not self.windows.takes(condition)]
         self.warnings += [_hint_text(node) for node in select.hints]
 
-        def number(node: RowNumberNode) -> Typed:
-            if self.of_job or select.group_by is not None or self.windows.is_used:
+        def number(planner: ExpressionPlanner, node: RowNumberNode) -> Typed:
+            if self.windows.is_used:
+                return self.windows.number(planner, scope, node)
+            if self.of_job or select.group_by is not None:
                 raise rank_refused(self.script, "ROW_NUMBER", node.at)
             self.ranks.append(rank_of(scope, node, self.filters))
             return number_of_a_row(node)
@@ -237,7 +239,7 @@ class QueryPlanner:
             key = group_window(self.script, select.group_by)
             if key is not None:
                 self.windows.open_key(key, scope)
-            columns = self.windows.group(scope, select, select.group_by, selected)
+            columns = self.windows.group(scope, select, select.group_by, selected, self.unnests)
         self.warnings += check_order(self.script, select, columns, scope)
         return columns
 

@@ -43,7 +43,7 @@ def selected_columns(
     scope: NameScope,
     planner: ExpressionPlanner,
     select: Select,
-    number: Callable[[RowNumberNode], Typed],
+    number: Callable[[ExpressionPlanner, RowNumberNode], Typed],
 ) -> Iterator[ScopeColumn]:
     """The columns of a select list; a column without a name has an empty one."""
     for item in select.items:
@@ -54,7 +54,7 @@ def selected_columns(
                     yield replace(column, value=scope.typed(relation, column, item.at))
             continue
         if isinstance(item.expression, RowNumberNode):
-            typed = number(item.expression)
+            typed = number(planner, item.expression)
         else:
             typed = planner.plan(item.expression)
         name, time = _name_and_time(scope, item.expression)

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
 from joins.plan.types import (
     Call,
-    Case,
-    Cast,
     Column,
     Constant,
     Expression,
@@ -15,6 +13,7 @@ from joins.plan.types import (
     SqlType,
     TypeName,
     array_type,
+    with_parts,
 )
 from service.sql.catalog.option_values import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
@@ -148,6 +147,17 @@ def open_window(
     return window
 
 
+def check_count(script: Script, window: OpenWindow, hint: str) -> None:
+    """Refuse a window whose rows are kept once for each of their windows, if these are too many."""
+    count = window.size_ms // (window.slide_ms or window.size_ms)
+    if count > MAX_WINDOWS_OF_A_ROW:
+        raise script.error(
+            window.at,
+            f"a row is in {count:,} windows of {window.kind}, more than {MAX_WINDOWS_OF_A_ROW:,}",
+            hint=hint,
+        )
+
+
 def with_window_columns(
     script: Script, relation: ScopeRelation, window: OpenWindow
 ) -> ScopeRelation:
@@ -213,21 +223,7 @@ def _row_time(window: OpenWindow) -> Expression:
 def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Expression:
     if isinstance(expression, Column):
         return bounds[expression.name] if expression.relation == WINDOW else expression
-    if isinstance(expression, Cast):
-        return replace(expression, operand=_with_bounds(expression.operand, bounds))
-    if isinstance(expression, Call):
-        parts = tuple(_with_bounds(part, bounds) for part in expression.arguments)
-        return replace(expression, arguments=parts)
-    if isinstance(expression, Case):
-        branches = tuple(
-            (_with_bounds(condition, bounds), _with_bounds(value, bounds))
-            for condition, value in expression.branches
-        )
-        otherwise = expression.otherwise
-        if otherwise is not None:
-            otherwise = _with_bounds(otherwise, bounds)
-        return replace(expression, branches=branches, otherwise=otherwise)
-    return expression
+    return with_parts(expression, lambda part: _with_bounds(part, bounds))
 
 
 def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str]) -> int:
@@ -290,13 +286,8 @@ def _check_sizes(script: Script, window: OpenWindow) -> None:
             f"{slide_ms} ms",
             hint=f"{window.kind} takes the {step} first, then the size.",
         )
-    if window.size_ms // slide_ms > MAX_WINDOWS_OF_A_ROW:
-        raise script.error(
-            window.at,
-            f"a row is in {window.size_ms // slide_ms:,} windows of {window.kind}, more than "
-            f"{MAX_WINDOWS_OF_A_ROW:,}",
-            hint="Use a longer step." if grows else "Use a longer slide.",
-        )
+    if not grows:
+        check_count(script, window, "Use a longer slide.")
     apart_ms = window.size_ms if grows else slide_ms
     if abs(window.offset_ms) >= apart_ms and window.kind is not WindowKind.SESSION:
         raise script.error(

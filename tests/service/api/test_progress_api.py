@@ -219,8 +219,8 @@ WAITS = {
     "fresh": (True, "The runner has not been started yet"),
     "copying": (True, "The runner has not been started yet"),
     "paused": (True, "paused by request"),
-    "failed": (True, "The job has failed: database does not answer"),
-    "finished": (False, "The job has finished"),
+    "failed": (True, "Database does not answer"),
+    "finished": (False, "Everything up to the end of its stream is joined"),
 }
 
 

@@ -65,7 +65,7 @@ def test_a_job_is_driven_from_the_command_line(plane, process, tmp_path):
     job_id = submitted.stdout.strip()
     assert len(job_id) == 36
     shown = process("jobs", "get", "driven")
-    assert "JOINING" in shown.stdout
+    assert "Running" in shown.stdout
     assert "MIN + processing time" in shown.stdout
     assert "\x1b" not in shown.stdout
     log = process("jobs", "logs", "driven")
@@ -230,6 +230,27 @@ def test_an_error_is_two_lines_and_an_exit_code(sluice, arguments, code, message
     assert hint.startswith("hint: ")
 
 
+MEANT = {
+    "group_nearly": (["job", "ls"], "Run sluice jobs."),
+    "verb_of_jobs": (["stop", "driven"], "Run sluice jobs stop."),
+    "verb_of_jobs_nearly": (["resme", "driven"], "Run sluice jobs resume."),
+    "other_name_of_a_verb": (["list"], "Run sluice jobs ls."),
+    "verb_of_another_group": (["discard"], "Run sluice dlq discard."),
+    "other_name_in_its_own_group": (["tables", "list"], "Run sluice tables ls."),
+    "verb_nearly": (["jobs", "logz", "driven"], "Run sluice jobs logs."),
+    "option_nearly": (["jobs", "ls", "--outpt", "json"], "Use --output."),
+    "nothing_near": (["frobnicate"], "Run the command with --help."),
+    "no_option_near": (["jobs", "ls", "--frobnicate"], "Run the command with --help."),
+}
+
+
+@pytest.mark.parametrize(("arguments", "hint"), MEANT.values(), ids=MEANT)
+def test_a_wrong_command_names_the_one_that_is_meant_once(sluice, arguments, hint):
+    error, said = sluice(*arguments).stderr.splitlines()
+    assert said == f"hint: {hint}"
+    assert "Did you mean" not in error
+
+
 NO_ADDRESSES = {
     "nothing": "",
     "a_word": "nonsense",
@@ -327,7 +348,7 @@ def test_who_waits_for_a_job_that_is_removed_is_told_so(plane, sluice, waiting):
         if waiting == "submit":
             waiter.stdin.write(script())
         waiter.stdin.close()
-        assert any("JOINING" in line for line in iter(waiter.stderr.readline, ""))
+        assert any("Running" in line for line in iter(waiter.stderr.readline, ""))
         assert sluice("jobs", "rm", "goes").returncode == 0
         told = waiter.stderr.read().splitlines()[-2:]
     assert waiter.returncode == 1

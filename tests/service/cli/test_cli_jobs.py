@@ -17,8 +17,17 @@ from rich.console import Console
 from service.cli import main as cli
 from service.cli import options as cli_options
 from service.cli.options import complete_job, complete_sink, complete_table
-from service.cli.output import ExitCode, exit_code
-from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
+from service.cli.output import ExitCode, exit_code, show
+from service.cli.views import (
+    Bar,
+    bars,
+    by_trouble,
+    job_parts,
+    jobs_table,
+    short_ids,
+    state,
+    waiting,
+)
 from service.cli.wait import JobPoll
 from service.client import RefusedError, Sluice
 from service.client.refusals import refusal
@@ -76,10 +85,11 @@ def test_jobs_are_listed_with_whole_ids_in_a_pipe(sluice, client):
     code, out, _ = sluice("jobs", "ls")
     assert code == 0
     header, *lines = out.splitlines()
-    heads = ["ID", "NAME", "STATE", "PHASE", "AGE", "REC/S", "LAG", "AS", "OF", "SINK", "REASON"]
-    assert header.split() == heads
+    heads = "ID NAME STATE SINCE REC/S WAITING AS_OF DEAD OUTPUT REASON"
+    assert "_".join(header.replace("AS OF", "AS_OF").split()) == heads.replace(" ", "_")
     assert all("enriched (blackhole)" in line for line in lines), out
-    assert [line.split()[0] for line in lines] == [job["id"] for job in client.jobs()]
+    assert [line.split()[1:3] for line in lines] == [["lost", "Stalled"], ["calm", "Running"]]
+    assert {line.split()[0] for line in lines} == {job["id"] for job in client.jobs()}
 
 
 LISTS = {
@@ -107,38 +117,65 @@ def test_a_terminal_gets_ids_that_are_just_long_enough():
     assert short_ids([]) == []
 
 
+def listed(name="clicks", tone="busy", word="Catching up", **values):
+    """A job as the list has it."""
+    usual = {"id": f"01a204d1-{name}", "state": "CATCHING_UP", "dead_letters": 0, "sinks": ()}
+    usual["open_dead_letters"] = None
+    usual |= {"records_per_s": 12.0, "lag_records": 34_000, "held_records": 0, "as_of_ms": None}
+    status = SimpleNamespace(word=word, tone=tone, since_ms=0, sentence="it waits " * 90)
+    return SimpleNamespace(**{"name": name, "status": status, **usual, **values})
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
-    job = {"id": "01a204d1-63a8", "name": "clicks", "state": "CATCHING_UP", "phase": "LOAD"}
-    job |= {"desired_state": "RUNNING", "created_at_ms": 0, "reason": "it waits " * 30}
-    job |= {"records_per_s": 12.0, "lag_records": 34_000, "as_of_ms": None, "sinks": ()}
     screen = io.StringIO()
-    made = jobs_table([SimpleNamespace(**job)], width=width)
+    made = jobs_table([listed()], width=width)
     Console(file=screen, width=width).print(made)
     header, row = screen.getvalue().splitlines()
-    assert ("LAG" in header, "SINK" in header) == (width >= 72, width >= 96)
-    assert header.split()[:4] == ["ID", "NAME", "STATE", "PHASE"]
-    assert row.split()[:4] == ["01a204d1", "clicks", "CATCHING_UP", "LOAD"]
+    assert ("WAITING" in header, "OUTPUT" in header) == (width >= 80, width >= 108)
+    assert header.split()[:4] == ["ID", "NAME", "STATE", "SINCE"]
+    assert row.split()[:4] == ["01a204d1", "clicks", "Catching", "up"]
     assert (row[-1], len(row)) == ("…", width)
 
 
-STATES = {
-    "as_wanted": ("JOINING", "RUNNING", "JOINING"),
-    "stops": ("JOINING", "STOPPED", "JOINING → STOPPED"),
-    "stopped": ("STOPPED", "STOPPED", "STOPPED"),
-    "starts_again": ("STOPPED", "RUNNING", "STOPPED → RUNNING"),
-    "pauses": ("JOINING", "PAUSED", "JOINING → PAUSED"),
-    "paused": ("PAUSED", "PAUSED", "PAUSED"),
-    "resumes": ("PAUSED", "RUNNING", "PAUSED → RUNNING"),
-    "failed": ("FAILED", "STOPPED", "FAILED"),
-    "finished": ("FINISHED", "STOPPED", "FINISHED"),
-    "leaves": ("FINISHED", "REMOVED", "FINISHED → REMOVED"),
+def test_in_a_pipe_each_job_is_one_line_that_is_never_cut(capsys):
+    name = "a name " * 9
+    show(jobs_table([listed(name, sinks=(SimpleNamespace(table="t", connector="c"),))], width=None))
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 1
+    assert rows[0].endswith("it waits " * 89 + "it waits")
+    assert name in rows[0]
+
+
+def test_jobs_are_sorted_by_trouble():
+    jobs = [
+        listed("rests", "rest"),
+        listed("well", "good"),
+        listed("letters", "good", dead_letters=1, open_dead_letters=1),
+        listed("settled", "good", dead_letters=1, open_dead_letters=0),
+        listed("copies", "busy"),
+        listed("failed", "bad"),
+        listed("waits", "warn"),
+    ]
+    names = [job.name for job in by_trouble(jobs)]
+    assert names == ["failed", "waits", "letters", "copies", "well", "settled", "rests"]
+
+
+COUNTS = {
+    "lag": ({"lag_records": 3, "held_records": 3}, 3),
+    "no_lag": ({"lag_records": 0, "held_records": None}, 0),
+    "only_held": ({"lag_records": None, "held_records": 4}, 4),
+    "unknown": ({"lag_records": None, "held_records": None}, None),
 }
 
 
-@pytest.mark.parametrize(("now", "wanted", "shown"), STATES.values(), ids=STATES)
-def test_a_state_says_what_is_wanted_where_that_differs(now, wanted, shown):
-    assert str(state(SimpleNamespace(state=now, desired_state=wanted))) == shown
+@pytest.mark.parametrize(("values", "count"), COUNTS.values(), ids=COUNTS)
+def test_what_waits_is_one_number(values, count):
+    assert waiting(listed(**values)) == count
+
+
+def test_a_state_of_an_older_control_plane_is_shown_by_its_name():
+    assert str(state(listed(status=None))) == "CATCHING_UP"
 
 
 def test_watermarks_are_a_line_a_channel(sluice):
@@ -207,7 +244,8 @@ def test_watermarks_of_event_time_are_a_line_a_generator_with_what_waits(sluice,
 
 def test_a_job_is_shown_with_what_it_waits_for(sluice):
     out = sluice("jobs", "get", "lost")[1]
-    assert "STALLED" in out
+    assert "Stalled" in out
+    assert out.count("Decide.") <= 1 + out.count("not-stalled")
     waits = out[out.index("WAITS FOR") :]
     assert "not-stalled" in waits
     assert "5 records are gone" in waits
@@ -221,7 +259,7 @@ def test_a_job_is_shown_with_what_it_waits_for(sluice):
 def test_waiting_ends_in_the_phase(sluice, client):
     code, out, said = sluice("wait", "calm", "JOIN", "--timeout", "30")
     assert (code, out) == (0, "")
-    assert "is JOINING" in said
+    assert "is Running" in said
     job = json.loads(sluice("wait", "calm", "load", "-o", "json")[1])
     assert job["state"] == "JOINING"
 
@@ -230,7 +268,7 @@ def test_waiting_for_too_long_says_what_the_job_waits_for(sluice):
     code, out, said = sluice("wait", "lost", "join", "--timeout", "0.3")
     assert (code, out) == (ExitCode.TIMED_OUT, "")
     error, hint = said.splitlines()[-2:]
-    assert "is STALLED after 0.3 s" in error
+    assert "is Stalled after 0.3 s" in error
     assert "sluice jobs get" in hint
 
 
@@ -339,7 +377,7 @@ def test_an_interrupt_ends_with_130_and_sigterm_with_143(plane):
             env=environment,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # as in a terminal
         ) as waiting:
-            assert waiting.stderr.readline().startswith("STALLED: ")
+            assert waiting.stderr.readline().startswith("Stalled: ")
             waiting.send_signal(number)
             assert waiting.wait(timeout=60) == code
             assert "Traceback" not in waiting.stderr.read()
@@ -355,8 +393,8 @@ def test_watching_in_a_pipe_tells_each_transition(plane, sluice, client):
     code, out, _ = sluice("jobs", "watch", job_id)
     assert code == 0
     states = [line.split("  ")[1].split(":")[0] for line in out.splitlines()]
-    assert list(dict.fromkeys(states))[-1] == "FINISHED"
-    assert [e["to"] for e in client.events(job_id)] == list(dict.fromkeys(states))
+    assert list(dict.fromkeys(states))[-1] == "Finished"
+    assert [e["word"] for e in client.events(job_id)] == list(dict.fromkeys(states))
     documents = sluice("jobs", "watch", job_id, "-o", "json")[1].splitlines()
     assert [json.loads(line)["state"] for line in documents] == ["FINISHED"]
 
@@ -365,7 +403,7 @@ def test_watching_a_job_that_fails_ends_with_1(sluice, client):
     job_id = client.submit(script(), "fail")["id"]
     code, out, _ = sluice("jobs", "watch", job_id)
     assert code == 1
-    assert "FAILED: table is gone" in out
+    assert "Failed: table is gone" in out
 
 
 def job(**values):
@@ -442,7 +480,7 @@ def test_only_a_terminal_gets_colours(sluice, monkeypatch, stream, environment, 
     assert colours or "\x1b" not in out.getvalue()
     moves = stream is Screen and environment["TERM"] != "dumb"
     assert ("\x1b" in err.getvalue()) == moves
-    assert ("\x1b[33mSTALLED" in err.getvalue()) == colours
+    assert ("\x1b[33mStalled" in err.getvalue()) == colours
 
 
 def test_waiting_on_a_real_terminal_gives_the_cursor_back(plane):
@@ -497,7 +535,9 @@ def test_jobs_of_the_control_plane_are_offered(plane, client, monkeypatch):
     monkeypatch.setenv("SLUICE_SERVER", NOWHERE)
     context = SimpleNamespace(params={"server": plane.url})
     jobs = client.jobs()
-    assert complete_job(context, "") == [(j["id"], f"{j['name']} {j['state']}") for j in jobs]
+    assert complete_job(context, "") == [
+        (j["id"], f"{j['name']} {j['status']['word']}") for j in jobs
+    ]
     assert [offered for offered, _ in complete_job(context, "cal")] == ["calm"]
     assert complete_job(context, "done t") == []  # a shell would take it for two words
 

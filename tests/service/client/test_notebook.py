@@ -81,7 +81,7 @@ def test_jobs_tables_and_outputs_have_a_form_of_their_own(tables_plane):
         job = sluice.job("enriched")
         assert "enriched" in sluice._repr_html_()
         shown = job._repr_html_()
-        assert "JOINING" in shown
+        assert "Running" in shown
         assert '<progress value="10" max="10">' in shown
         shown = job.dimension("users")._repr_html_()
         assert "user 3" in shown
@@ -105,5 +105,5 @@ def test_the_notebook_of_the_documents_runs(tables_plane, monkeypatch):
         if "data" in output
     ]
     assert len(shown) == 7
-    assert "JOINING" in shown[1]
+    assert "Running" in shown[1]
     assert "user 3" in shown[3]

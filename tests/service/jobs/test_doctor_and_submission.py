@@ -56,7 +56,9 @@ CASES = {
     "row_metadata": setting("binlog_row_metadata", "MINIMAL", "FULL"),
     "format_statement": setting("binlog_format", "STATEMENT", "ROW"),
     "format_mixed": setting("binlog_format", "MIXED", "ROW"),
-    "compressed": setting("log_bin_compress", "ON", "OFF"),
+    "compressed": Case(
+        before=("SET GLOBAL log_bin_compress = ON",), after=("SET GLOBAL log_bin_compress = OFF",)
+    ),
     "triggers_of_a_replica": setting(
         "slave_run_triggers_for_rbr", "YES", "NO", expected="NO, LOGGING or ENFORCE"
     ),

@@ -146,7 +146,9 @@ def test_what_is_only_so_at_a_moment_is_told_by_the_runner_that_lives_or_not_at_
     assert probe["held_records"] is None
     assert all(table["lag_records"] is None for table in job["dimensions"])
     assert ended or "lag -" in text_of(job)
-    assert "(runner not responding)" in text_of(job)
+    alive = job["runner"]["alive"]
+    assert ("(runner not responding)" in text_of(job)) is alive
+    assert ("(the runner's last report)" in text_of(job)) is not alive
 
 
 @settings(max_examples=examples(100))

@@ -17,6 +17,8 @@ from service.jobs.store.job import (
     StateUpdate,
     new_job_id,
 )
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.runner_files import append_event
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.outcomes import RunnerReports
 from service.jobs.supervise.runner_process import RunnerProcess
@@ -146,3 +148,20 @@ def test_a_silent_runner_stalls_a_job_that_has_not_ended_and_is_killed_in_any(
     finally:
         child.kill()
         child.wait()
+
+
+@pytest.mark.parametrize("desired", [each for each in DesiredState if each != "REMOVED"])
+def test_sources_that_end_with_a_job_do_not_stall_it(store, tmp_path, desired):
+    job_id = new_job_id()
+    store.add(NewJob(job_id, job_id, b"{}", "INSERT", (), None, "digest"))
+    for target in (JobState.STARTING, JobState.JOINING):
+        store.transition(job_id, StateUpdate(target, "as reported", desired=desired))
+    limits = Settings.load(data_dir=tmp_path)
+    job_dir = JobLayout(limits.jobs_dir / job_id).job_dir
+    job_dir.mkdir(parents=True)
+    for at_ms, target in enumerate(("STALLED", "JOINING")):
+        append_event(job_dir, {"at_ms": at_ms, "from": "x", "to": target, "cause": "reported"})
+    job = RunnerReports(store, limits).follow(store.get(job_id), Watch())
+    assert job.state is JobState.JOINING
+    stalled = [each for each in store.events(job_id) if each.target is JobState.STALLED]
+    assert len(stalled) == (1 if desired is DesiredState.RUNNING else 0)

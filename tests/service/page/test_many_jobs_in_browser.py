@@ -8,7 +8,6 @@ from tests.support.stored_jobs import rest, store_copies, stored_services
 pytestmark = pytest.mark.matrix
 
 JOBS = 500
-AT_ONCE = 100
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +20,13 @@ def data(secret, processes, tmp_path_factory):
     return directory
 
 
-def test_five_hundred_jobs_are_shown_a_page_at_a_time(data, browser):
+def test_five_hundred_jobs_are_shown_at_once(data, browser):
     with control_plane(data) as plane:
         browser.open(plane.url)
-        browser.until("Show older jobs", "main")
+        browser.until(f"{JOBS} jobs", "main")
         rows = "return document.querySelectorAll('main tbody tr').length"
-        assert browser.run(rows) == AT_ONCE
-        assert browser.run("return document.querySelectorAll('.spark path').length") == AT_ONCE
+        assert browser.run(rows) == JOBS  # trouble must not be on a later page
+        assert browser.run("return document.querySelectorAll('.spark path').length") == JOBS
         paint = browser.run(
             "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
         )
@@ -36,6 +35,4 @@ def test_five_hundred_jobs_are_shown_a_page_at_a_time(data, browser):
             ".filter((each) => each.name.includes('/v1/jobs?')).map((each) => each.duration)"
         )
         print(f"{JOBS} jobs: first paint after {paint:.0f} ms, lists in {asked} ms")  # noqa: T201
-        browser.find("[data-action=more]").click()
-        browser.wait(lambda: browser.run(rows) == 2 * AT_ONCE, "the next page")
         browser.driver.get("about:blank")

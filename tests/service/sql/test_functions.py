@@ -77,6 +77,11 @@ RESULTS = {
     "LPAD('hi', 1, '??')": "h",
     "RPAD('hi', 4, '?')": "hi??",
     "REPLACE('hello world', 'world', 'flink')": "hello flink",
+    "TRANSLATE('www.apache.org', 'abc', CAST(NULL AS STRING))": "www.phe.org",
+    "TRANSLATE('www.apache.org', CAST(NULL AS STRING), '123')": "www.apache.org",
+    "TRANSLATE('www.apache.org', CAST(NULL AS STRING), CAST(NULL AS STRING))": "www.apache.org",
+    "TRANSLATE('', CAST(NULL AS STRING), CAST(NULL AS STRING))": "",
+    "TRANSLATE(CAST(NULL AS STRING), 'abc', CAST(NULL AS STRING))": None,
     "REVERSE('abc')": "cba",
     "LEFT('abc', 2)": "ab",
     "RIGHT('abc', 2)": "bc",
@@ -122,6 +127,11 @@ RESULTS = {
     "TO_TIMESTAMP_LTZ(-1)": "1969-12-31 23:59:59.999",
     "TO_TIMESTAMP_LTZ(4, 0)": "1970-01-01 00:00:04.000",
     "TO_TIMESTAMP_LTZ(CAST(NULL AS BIGINT), 3)": None,
+    "JSON_STRING(JSON_OBJECT(KEY 'a' VALUE 1))": '{"a":1}',
+    "JSON_STRING(JSON_OBJECT(KEY 'a' VALUE CAST(NULL AS INT) ABSENT ON NULL))": "{}",
+    "JSON_STRING(JSON_ARRAY(1, JSON_ARRAY('x')))": '[1,["x"]]',
+    "JSON_STRING(JSON_STRING(JSON_OBJECT(KEY 'a' VALUE 1)))": '"{\\"a\\":1}"',
+    "JSON_ARRAY(JSON_STRING(JSON_ARRAY(1)))": '["[1]"]',
     **{f"JSON_VALUE('{DOCUMENT}', {rest})": value for rest, value in AT_A_PATH.items()},
 }
 

@@ -22,6 +22,12 @@ TIMED = (
     "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'kafka', 'topic' = 'e', "
     "'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json');\n"
 )
+VERSIONED = (
+    "CREATE TABLE v (id BIGINT PRIMARY KEY NOT ENFORCED, ts TIMESTAMP(3), "
+    "WATERMARK FOR ts AS ts) WITH ('connector' = 'upsert-kafka', 'topic' = 'v', "
+    "'properties.bootstrap.servers' = 'broker:9092', 'key.format' = 'json', "
+    "'value.format' = 'json');\n"
+)
 SINK = "CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');\n"
 INSERT = f"INSERT INTO o SELECT s.k {JOIN};\n"
 WINDOW = "INSERT INTO o SELECT COUNT(*) FROM TABLE({}) GROUP BY window_start, window_end;"
@@ -101,6 +107,17 @@ STATEMENTS = {
         "JOIN LATERAL TABLE(d(s.p)) AS d ON s.k = d.id",
         ";",
     ),
+    "snapshot": (
+        TABLES + VERSIONED + SINK + "INSERT INTO o SELECT s.k FROM s ",
+        "JOIN LATERAL SNAPSHOT(input => TABLE v, on_time => DESCRIPTOR(ts)) AS v ON s.k = v.id",
+        ";",
+    ),
+    "newest_rows": (
+        TABLES + VERSIONED + SINK + "CREATE VIEW w AS SELECT id FROM (SELECT *, ",
+        "ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n",
+        " FROM v) WHERE n = 1; INSERT INTO o SELECT s.k FROM s JOIN w FOR SYSTEM_TIME AS OF s.p "
+        "AS w ON s.k = w.id;",
+    ),
     "with": (
         TIMED + SINK,
         "INSERT INTO o WITH x (a) AS (SELECT k FROM e) SELECT a FROM x;",
@@ -127,6 +144,12 @@ STATEMENTS = {
     "group_window": (
         TIMED + SINK,
         "INSERT INTO o SELECT COUNT(*) FROM e GROUP BY TUMBLE(ts, INTERVAL '1' DAY);",
+        "",
+    ),
+    "grouping_sets": (
+        TIMED + SINK,
+        WINDOW.format(f"TUMBLE(TABLE e, DESCRIPTOR(ts), {DAY})")[:-1]
+        + ", GROUPING SETS ((k, n), ()), ROLLUP (t), CUBE ((k, t), n);",
         "",
     ),
     "tumble": (TIMED + SINK, WINDOW.format(f"TUMBLE(TABLE e, DESCRIPTOR(ts), {DAY})"), ""),

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joins.kernels.index.index import DimensionIndex, build
+from joins.kernels.index.index import DimensionIndex, advance, build
 from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
-from joins.plan.types import arrow_type
+from joins.plan.errors import IndexBuildError
+from joins.plan.types import SqlType, TypeName, arrow_type
 from service.jobs.store import plan_codec
 from service.sql.planner.planner import plan
 
@@ -224,6 +225,37 @@ OTHER_KEYS = {
         "INT",
         lambda v, r: v == r is not None,
     ),
+    "function": (
+        "LOWER(d.x) = s.v",
+        "STRING",
+        "STRING",
+        lambda value, row: row is not None and row.lower() == value,
+    ),
+    "function_and_a_condition": (
+        "LOWER(d.x) = s.v AND d.x <> 'a'",
+        "STRING",
+        "STRING",
+        lambda value, row: row is not None and row.lower() == value and row != "a",
+    ),
+    "two_functions": (
+        "LOWER(d.x) = s.v AND d.x || 'b' = s.v || 'b'",
+        "STRING",
+        "STRING",
+        lambda value, row: row is not None and row.lower() == value == row,
+    ),
+    "null_safe_function": (
+        "NULLIF(d.x, 'a') IS NOT DISTINCT FROM s.v",
+        "STRING",
+        "STRING",
+        lambda value, row: (None if row == "a" else row) == value,
+    ),
+    "sum": ("d.x + 1 = s.v", "BIGINT", "INT", lambda v, r: r is not None and r + 1 == v),
+    "sum_compared_with_a_decimal": (
+        "s.v = d.x + 0",
+        "DECIMAL(8, 3)",
+        "INT",
+        lambda value, row: row is not None and value == row,
+    ),
     "decimal_of_an_integer": (
         "s.v = CAST(d.x AS DECIMAL(10, 0))",
         "DECIMAL(8, 3)",
@@ -233,14 +265,14 @@ OTHER_KEYS = {
 }
 PROBES = {
     "BIGINT": (3, -1, 2**40, None, 4),
-    "STRING": ("3", " 3", "03", "+3", "3.0", "-1", "", None, "99999999999", "x"),
+    "STRING": ("a", "A", "3", " 3", "03", "+3", "3.0", "-1", "", None, "99999999999", "x"),
     "DECIMAL(8, 3)": (Decimal("3.000"), Decimal("3.500"), Decimal("-1.000"), None),
 }
 ROWS = {"INT": (3, -1, None, 3, 0, 4), "STRING": ("a", "A", None, "a")}
 
 
 @pytest.mark.parametrize(("on", "probe", "column", "matches"), OTHER_KEYS.values(), ids=OTHER_KEYS)
-def test_a_constant_or_a_cast_of_the_column_matches_as_its_condition_does(
+def test_an_expression_over_the_dimension_matches_as_its_condition_does(
     tmp_path, on, probe, column, matches
 ):
     values, rows = PROBES[probe], ROWS[column]
@@ -249,3 +281,38 @@ def test_a_constant_or_a_cast_of_the_column_matches_as_its_condition_does(
         mine = [(at, id_) for id_, row in enumerate(rows) if matches(value, row)]
         wanted += mine or [(at, None)]
     assert joined(tmp_path, Pair(probe, column, values, rows), on, values, rows) == wanted
+
+
+def test_a_changed_row_is_found_by_its_new_computed_key_alone(tmp_path):
+    text = arrow_type(SqlType(TypeName.STRING))
+    made = plan(SCRIPT.format(probe="STRING", column="STRING", on="LOWER(d.x) = s.v"))
+    spec = index_spec(made, made.joins[0], 1)
+    build(tmp_path, 0, spec, [changelog(["A", "B", "C"], text)])
+    later = changelog(["B", None, "C"], text)
+    later = later.set_column(
+        later.schema.get_field_index("_offset"), "_offset", pa.array([3, 4, 5])
+    ).set_column(later.schema.get_field_index("_op"), "_op", pa.array(["u", "d", "u"]))
+    advance(tmp_path, 0, 1, spec, [later])
+    found = []
+    for version in (0, 1):
+        index = DimensionIndex.attach(tmp_path, version, spec)
+        answer = join_batch(kernel_spec(made), records(("a", "b", "c")), {"d": index}, CONTEXT)
+        found.append([row["id"] for row in answer.rows.to_pylist()])
+    assert found == [[0, 1, 2], [None, 0, 2]]
+
+
+def test_a_row_whose_key_cannot_be_computed_is_told_unless_it_is_deleted(tmp_path):
+    made = plan(SCRIPT.format(probe="BIGINT", column="STRING", on="CAST(d.x AS BIGINT) = s.v"))
+    spec = index_spec(made, made.joins[0], 1)
+    rows = changelog(["3", "x"], arrow_type(SqlType(TypeName.STRING)))
+    with pytest.raises(IndexBuildError, match="cannot be computed for a row"):
+        build(tmp_path, 0, spec, [rows])
+    gone = rows.set_column(rows.schema.get_field_index("_op"), "_op", pa.array(["c", "d"]))
+    build(tmp_path, 1, spec, [gone])
+    assert index_rows(tmp_path, 1, spec) == 1
+
+
+def index_rows(directory, version, spec):
+    index = DimensionIndex.attach(directory, version, spec)
+    _, rows = index.lookup([pa.array([3], pa.int64())])
+    return len(rows)

@@ -1,6 +1,7 @@
 import pytest
 
 from service.jobs.store import plan_codec
+from service.sql.answers.answers import answers
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan, plan_script
 from service.sql.text.script import SqlError
@@ -49,6 +50,61 @@ def test_script_is_shown_without_secrets_and_plans_alike():
 
 def test_explanation_never_shows_a_password():
     assert CANARY not in "\n".join(explain(plan(KAFKA)))
+
+
+class NoJobs:
+    """The jobs of a control plane that has none."""
+
+    def all(self):
+        return []
+
+
+URLS = {
+    "before_the_host": f"jdbc:mysql://me:{CANARY}@db/shop",
+    "in_the_query": f"jdbc:mysql://db/shop?useSSL=false&user=me&password={CANARY}&a=b",
+    "in_the_query_without_the_user": f"jdbc:mysql://me@db/shop?password={CANARY}",
+}
+
+
+def of_jdbc(url):
+    table = f"""CREATE TABLE d (id BIGINT, name STRING) WITH (
+    'connector' = 'jdbc', 'table-name' = 'd', 'url' = '{url}' -- the shop
+);"""
+    before, _, rest = selecting("t").partition("CREATE TABLE d")
+    return before + table + rest.partition(";")[2]
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
+def test_a_login_in_a_url_is_kept_as_the_options_of_a_login(url):
+    script = of_jdbc(url)
+    planned = plan_script(script)
+    source = planned.plan.dimensions[0].source
+    (secret,) = planned.inline_secrets
+    assert (source.username, source.password) == ("me", secret.reference)
+    assert secret.value == CANARY
+    stored = plan_codec.dump(planned.plan).decode() + "\n".join(explain(planned.plan))
+    assert CANARY not in stored + " ".join(planned.warnings)
+    assert plan_script(planned.plan.sql).plan == planned.plan
+    assert planned.plan.sql.count("\n") == script.count("\n")
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
+def test_a_table_shows_its_login_by_reference(url):
+    declared = of_jdbc(url).partition("INSERT")[0]
+    (answer,) = answers(f"{declared}SHOW CREATE TABLE d;", NoJobs())
+    shown = str(answer)
+    assert CANARY not in shown
+    assert "'username' = 'me'" in shown
+    assert "${secret:inline-d-password}" in shown
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
+def test_a_refused_script_does_not_show_the_login_of_a_url(url):
+    for damage in ("'connectir'", "'connector' = 'jdbc', 'username' = 'u', 'x'"):
+        with pytest.raises(SqlError) as caught:
+            plan_script(of_jdbc(url).replace("'connector'", damage, 1))
+        error = caught.value
+        assert CANARY not in f"{error.message} {error.hint} {error.excerpt}"
 
 
 AGAIN = (

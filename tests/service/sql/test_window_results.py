@@ -17,6 +17,9 @@ CREATE TABLE s (k STRING, n INT, amount DECIMAL(8, 2), ts {time}, p AS PROCTIME(
 BOUNDS = "GROUP BY window_start, window_end"
 TUMBLE = "TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECOND)"
 HOP = "HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)"
+NUMBERED = (
+    "SELECT {of}, ROW_NUMBER() OVER (PARTITION BY window_start, window_end{key} ORDER BY {by}) AS x"
+)
 SESSION = "SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), INTERVAL '4' SECOND)"
 
 
@@ -28,6 +31,7 @@ def clicks(*rows: tuple[str | None, int | None, float]) -> list[dict[str, object
     return [{"k": k, "n": n, "amount": n, "ts": at(second).isoformat(" ")} for k, n, second in rows]
 
 
+LONGER = SESSION.replace("'4'", "'5.5'")
 CLICKS = clicks(("a", 1, 1), ("b", 2, 3), ("a", 4, 6), ("a", None, 12), (None, 8, 13))
 RESULTS = {
     "count_per_key": (
@@ -49,6 +53,88 @@ RESULTS = {
             (3, 2, Decimal("2.333333"), 1, 4, "a-b-a", 2),
             (1, 8, Decimal("8.000000"), 8, 8, "a", 1),
         },
+    ),
+    "top_n_of_rows": (
+        "a TIMESTAMP(3), k STRING, n INT, x BIGINT",
+        "INSERT INTO o SELECT window_start, k, n, x FROM "
+        f"({NUMBERED.format(of='*', key='', by='n DESC')} FROM TABLE({TUMBLE})) WHERE x <= 2",
+        {(at(0), "a", 4, 1), (at(0), "b", 2, 2), (at(10), None, 8, 1), (at(10), "a", None, 2)},
+    ),
+    "top_n_of_rows_without_the_first": (
+        "a TIMESTAMP(3), k STRING, n INT, x BIGINT",
+        "INSERT INTO o SELECT window_start, k, n, x FROM "
+        f"({NUMBERED.format(of='*', key='', by='n NULLS LAST')} FROM TABLE({TUMBLE})) "
+        "WHERE x BETWEEN 2 AND 3 AND k IS NOT NULL",
+        {(at(0), "b", 2, 2), (at(0), "a", 4, 3), (at(10), "a", None, 2)},
+    ),
+    "newest_row_of_a_key_and_window": (
+        "a TIMESTAMP(3), k STRING, n INT",
+        "INSERT INTO o SELECT window_start, k, n FROM "
+        f"({NUMBERED.format(of='*', key=', k', by='ts DESC')} FROM TABLE({TUMBLE})) WHERE x = 1",
+        {(at(0), "a", 4), (at(0), "b", 2), (at(10), "a", None), (at(10), None, 8)},
+    ),
+    "top_n_of_results": (
+        "a TIMESTAMP(3), k STRING, n INT, x BIGINT",
+        "INSERT INTO o SELECT window_start, k, total, x FROM "
+        f"({NUMBERED.format(of='*', key='', by='total DESC')} FROM (SELECT window_start, "
+        f"window_end, k, SUM(n) AS total FROM TABLE({TUMBLE}) {BOUNDS}, k)) WHERE x < 2",
+        {(at(0), "a", 5, 1), (at(10), None, 8, 1)},
+    ),
+    "top_n_beside_group_by": (
+        "k STRING, x BIGINT",
+        f"INSERT INTO o SELECT k, x FROM ({NUMBERED.format(of='k', key='', by='COUNT(*) DESC, k')} "
+        f"FROM TABLE({HOP}) {BOUNDS}, k HAVING window_start = TIMESTAMP '1970-01-01 00:00:00') "
+        "WHERE x <= 2",
+        {("a", 1), ("b", 2)},
+    ),
+    "top_n_of_a_session": (
+        "k STRING, a TIMESTAMP(3), n INT",
+        "INSERT INTO o SELECT k, window_start, n FROM "
+        f"({NUMBERED.format(of='*', key=', k', by='n')} FROM TABLE({LONGER})) "
+        "WHERE x = 1 AND k IS NOT NULL",
+        {("a", at(1), 1), ("a", at(12), None), ("b", at(3), 2)},
+    ),
+    "session_without_aggregates": (
+        "k STRING, n INT, a TIMESTAMP(3), b TIMESTAMP(3), c TIMESTAMP(3)",
+        "INSERT INTO o SELECT k, n + 1, window_start, window_end, window_time FROM "
+        f"TABLE({LONGER}) WHERE n > 0",
+        {
+            ("a", 2, at(1), at(11.5), at(11.499)),
+            ("a", 5, at(1), at(11.5), at(11.499)),
+            ("b", 3, at(3), at(8.5), at(8.499)),
+            (None, 9, at(13), at(18.5), at(18.499)),
+        },
+    ),
+    "rollup": (
+        "a TIMESTAMP(3), k STRING, n INT, g BIGINT, x BIGINT",
+        "INSERT INTO o SELECT window_start, k, n, GROUPING_ID(k, n), COUNT(*) "
+        f"FROM TABLE({TUMBLE}) {BOUNDS}, ROLLUP (k, n)",
+        {
+            (at(0), "a", 1, 0, 1),
+            (at(0), "a", 4, 0, 1),
+            (at(0), "b", 2, 0, 1),
+            (at(0), "a", None, 1, 2),
+            (at(0), "b", None, 1, 1),
+            (at(0), None, None, 3, 3),
+            (at(10), "a", None, 0, 1),
+            (at(10), None, 8, 0, 1),
+            (at(10), "a", None, 1, 1),
+            (at(10), None, None, 1, 1),
+            (at(10), None, None, 3, 2),
+        },
+    ),
+    "grouping_sets_count_values_of_keys_that_they_lack": (
+        "k STRING, x BIGINT, y INT, g BIGINT",
+        "INSERT INTO o SELECT k, COUNT(k), SUM(n), GROUPING(k) "
+        f"FROM TABLE({HOP}) {BOUNDS}, GROUPING SETS ((k), ()) HAVING window_start = TIMESTAMP "
+        "'1970-01-01 00:00:05'",
+        {("a", 2, 4, 0), (None, 0, 8, 0), (None, 2, 12, 1)},
+    ),
+    "equal_grouping_sets_have_a_row_each": (
+        "x BIGINT, y BIGINT",
+        "INSERT INTO o SELECT GROUP_ID(), COUNT(*) "
+        f"FROM TABLE({TUMBLE}) WHERE n > 4 {BOUNDS}, GROUPING SETS ((), ())",
+        {(0, 1), (1, 1)},
     ),
     "filter_and_having": (
         "k STRING, x INT",

@@ -342,6 +342,53 @@ def test_an_update_of_which_the_binlog_has_what_changed_is_whole(mariadb, kafka,
         assert [e for e in process.events if e["event"] == "error"] == []
 
 
+COMPRESSED = {
+    *("Query_compressed", "Write_rows_compressed_v1", "Update_rows_compressed_v1"),
+    "Delete_rows_compressed_v1",
+}
+LENGTHS = (0, 1, 9, 10, 11, 200, 255, 256, 257, 65_535, 65_536, 2_000_000)
+
+
+def test_compressed_events_of_every_size_are_read(mariadb, kafka, tmp_path):
+    wide = "ALTER TABLE t MODIFY v LONGTEXT"
+    [before] = run_sql(
+        mariadb, "SELECT @@GLOBAL.log_bin_compress, @@GLOBAL.log_bin_compress_min_len"
+    )
+    run_sql(mariadb, "SET GLOBAL log_bin_compress=ON", "SET GLOBAL log_bin_compress_min_len=10")
+    try:
+        with (
+            captured_table(mariadb, kafka.bootstrap_servers, tmp_path, wide) as (schema, config),
+            CdcProcess(config) as process,
+        ):
+            inserts = [
+                f"INSERT INTO t VALUES ({at}, REPEAT(CHAR(97 + {at}), {length}))"
+                for at, length in enumerate(LENGTHS)
+            ]
+            run_sql(
+                mariadb,
+                *inserts,
+                "INSERT INTO t SELECT seq, REPEAT(CHAR(65 + seq % 26), seq) FROM seq_100_to_900",
+                "ALTER TABLE t ADD COLUMN other INT DEFAULT 5, COMMENT 'is compressed, too'",
+                "UPDATE t SET v = REPEAT('z', id) WHERE id % 3 = 0",
+                "DELETE FROM t WHERE id % 7 = 0",
+                schema=schema,
+            )
+            high = take_high(config.connection, 0)
+            process.wait_for_position(high)
+            rows = run_sql(mariadb, "SELECT id, v FROM t", schema=schema)
+            assert newest(records_of(config)) == dict(rows)
+            assert [e for e in process.events if e["event"] == "error"] == []
+            file, pos = config.low.file_name, config.low.position.pos
+            events = run_sql(mariadb, f"SHOW BINLOG EVENTS IN '{file}' FROM {pos}")
+            assert {str(event[2]) for event in events} >= COMPRESSED
+    finally:
+        run_sql(
+            mariadb,
+            f"SET GLOBAL log_bin_compress={before[0]}",
+            f"SET GLOBAL log_bin_compress_min_len={before[1]}",
+        )
+
+
 def test_database_that_comes_back_is_followed_again(tmp_path, database_home, kafka):
     with (
         MariaDb(tmp_path / "db", database_home) as database,

@@ -28,10 +28,15 @@ from joins.adapters.mysql.position import (
     take_low,
 )
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
-from joins.adapters.mysql.stream import BinlogStream, FileOpened, StreamStart
+from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.text import result_columns
+from joins.adapters.mysql.transactions import FileOpened
 from joins.adapters.network import within
-from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.errors import (
+    ServerChangedError,
+    SourceError,
+    SourceUnavailableError,
+)
 from joins.plan.plan import Field, MysqlTls, TlsMode
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import DatabaseSettings, MariaDb
@@ -332,7 +337,7 @@ def test_whatever_is_asked_of_another_server_is_not_answered(copied, question):
     config, table, low = copied
     question(config, table, low)
     restored = replace(config.identity, server_uid="restored-elsewhere")
-    with pytest.raises(SnapshotNeededError, match="is another one"):
+    with pytest.raises(ServerChangedError, match="is another one"):
         question(config.of_server(restored), table, low)
 
 
@@ -346,7 +351,7 @@ def test_a_stream_is_of_one_server_whichever_connection_goes_astray(copied, with
         return with_tls.port if number == astray else config.port
 
     with balanced(port_of) as port:
-        with pytest.raises(SnapshotNeededError, match=r"server id 2, .* than the one that we read"):
+        with pytest.raises(ServerChangedError, match=r"server id 2, .* than the one that we read"):
             opened_file(replace(config, port=port), table, start_of(low))
         assert made == list(range(astray + 1))
     with balanced(lambda number: config.port) as port:

@@ -3,12 +3,15 @@
 import pytest
 from pymysqlreplication.event import NotImplementedEvent
 
-from joins.adapters.mysql.stream import EVENTS, HARMLESS, Packets, require_known
+from joins.adapters.mysql.packets import EVENTS, HARMLESS, Packets, require_known
 from joins.adapters.mysql.tokens import decoded
 from joins.plan.errors import SnapshotNeededError
 
 MADE = Packets._BinLogPacketWrapper__event_map
-KNOWN = (2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 42, 162, 172)
+KNOWN = (
+    *(2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 40, 42, 162),
+    *range(165, 173),
+)
 
 
 @pytest.mark.parametrize("number", range(256))

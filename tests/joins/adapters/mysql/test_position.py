@@ -16,7 +16,8 @@ from joins.adapters.mysql.position import (
     take_low,
 )
 from joins.adapters.mysql.source import check_source, choose_server_id
-from joins.adapters.mysql.stream import BinlogStream, Boundary, RowImages, StreamStart
+from joins.adapters.mysql.stream import BinlogStream, StreamStart
+from joins.adapters.mysql.transactions import Boundary, RowImages
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import DatabaseSettings, MariaDb

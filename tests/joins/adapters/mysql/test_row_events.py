@@ -17,8 +17,8 @@ from joins.adapters.mysql.row_events import (
     table_map,
 )
 from joins.adapters.mysql.row_images import RowDecoder
-from joins.adapters.mysql.stream import RowImages
 from joins.adapters.mysql.table import CapturedTable, ServerColumn, capture
+from joins.adapters.mysql.transactions import RowImages
 from joins.plan.errors import SnapshotNeededError, SourceError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName

@@ -258,7 +258,6 @@ SETTINGS = {
         {"binlog-row-metadata": "NO_LOG"},
         '"binlog_row_metadata" = NO_LOG, expected FULL',
     ),
-    "compressed": ({"log-bin-compress": "ON"}, '"log_bin_compress" = ON, expected OFF'),
 }
 
 

@@ -12,6 +12,7 @@ from joins.kernels.windows.state import WatermarkAdvance
 from joins.plan.plan import WindowKind
 from tests.support.laws import examples
 from tests.support.windows import (
+    COUNTED,
     ENDLESS,
     KernelWindows,
     OperatorWindows,
@@ -82,7 +83,8 @@ def play(spec, steps, *, per_batch, start_ms=START, on_fired=lambda each: None):
         if step == "row":
             key, delta = arguments
             time = max(operator.watermark_ms, start_ms) + delta
-            kernels.row((key,), (number, str(number)), time)
+            arguments = (number, str(number)) if spec.lists_rows else (number,)
+            kernels.row((key,), arguments, time)
             operator.row(key, number, time)
         elif step == "watermark":
             watermark_ms = max(operator.watermark_ms, start_ms) + arguments[0]
@@ -107,9 +109,12 @@ def play(spec, steps, *, per_batch, start_ms=START, on_fired=lambda each: None):
     per_batch=st.booleans(),
     buckets=st.integers(1, 3),
     start_ms=STARTS,
+    aggregates=st.sampled_from([COUNTED, COUNTED[:2]]),
 )
-def test_fixed_windows_give_what_the_operator_gives(spec, steps, per_batch, buckets, start_ms):
-    spec = replace(spec, buckets=buckets)
+def test_fixed_windows_give_what_the_operator_gives(
+    spec, steps, per_batch, buckets, start_ms, aggregates
+):
+    spec = replace(spec, buckets=buckets, aggregates=aggregates)
     kernels, operator = play(spec, steps, per_batch=per_batch, start_ms=start_ms)
     assert by_key(kernels.changes()) == by_key(operator.changed)
     assert kernels.late == operator.late
@@ -296,6 +301,38 @@ def test_seed_003_the_log_with_side_output(lateness_ms, per_batch):
     ]
     sides = [each["side_output"][0] for each in vector["timeline"] if "side_output" in each]
     assert [events[at]["id"] for at in windows.late] == sides
+
+
+# Cumulative windows
+# --------------------------------------------------------------------------------------------------
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize("per_batch", [True, False])
+def test_a_cumulative_window_of_many_steps_has_a_row_of_state_for_each_key(per_batch):
+    """8,640 windows of a day; each is emitted, and a row is kept for the next one alone."""
+    spec = window_spec(WindowKind.CUMULATE, DAY, slide_ms=10_000, aggregates=COUNTED[:2])
+    windows = KernelWindows(spec)
+    for at, key in enumerate("abab"):
+        windows.row((key,), (1,), at * 10_000)
+    windows.watermark(59_999)
+    windows.end_batch()
+    assert [table.num_rows for table in windows.state[0]] == [2]
+    assert [(*change[1:5], change[5]) for change in windows.changes()[-2:]] == [
+        ("a", 0, 60_000, 2, 2),
+        ("b", 0, 60_000, 2, 2),
+    ]
+    for hour in range(1, 25):
+        windows.watermark(hour * 3_600_000)
+        if per_batch:
+            windows.end_batch()
+            assert sum(table.num_rows for table in windows.state[0]) <= 2
+    windows.end_batch()
+    assert windows.state[0] == []
+    ends = [change[3] for change in windows.changes() if change[1] == "a"]
+    assert ends == list(range(10_000, DAY + 1, 10_000))
+    assert {change[5] for change in windows.changes()[8:]} == {2}
 
 
 # State

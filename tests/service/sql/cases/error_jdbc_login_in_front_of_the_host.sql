@@ -1,4 +1,4 @@
--- error: option "url" is not jdbc:mysql://host:port/database
+-- error: option "url" has a login beside option "username"
 -- fixed: u:p@ =>
 -- with: orders out_id_name
 CREATE TABLE d (id BIGINT, name STRING) WITH ('connector' = 'jdbc', 'url' = 'jdbc:mysql://u:p@db/shop', 'username' = 'u', 'password' = '${secret:x}', 'table-name' = 'd');

@@ -1,4 +1,4 @@
--- error: option "url" has a login
+-- error: option "url" has a login beside option "username"
 -- fixed: ?user=u&password=p =>
 -- with: orders out_id_name
 CREATE TABLE d (id BIGINT, name STRING) WITH ('connector' = 'jdbc', 'url' = 'jdbc:mysql://db/shop?user=u&password=p', 'username' = 'u', 'password' = '${secret:x}', 'table-name' = 'd');

@@ -1,5 +1,5 @@
--- error: ROLLUP is not supported
--- fixed: GROUP BY ROLLUP (window_start, window_end) => GROUP BY window_start, window_end
+-- error: a grouping set of GROUP BY has no window_end
+-- fixed: ROLLUP (window_start, window_end) => window_start, window_end
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

@@ -1,0 +1,62 @@
+// The key figures of a job, each with its last hour as a line.
+
+import { sparkline } from "./chart.js";
+import { h } from "./dom.js";
+import { count, duration, openLetters } from "./format.js";
+import { newest } from "./flow.js";
+import { rate } from "./numbers.js";
+
+/** The figures as nodes; `watch` is a `JobWatch`. */
+export function figures(watch) {
+  const { job, numbers } = watch;
+  if (!job.probe && !job.dimensions?.length) return null;
+  return h("dl", { class: "figures", "data-key": "figures", "aria-label": "Key figures" }, known(job, numbers, watch.nowMs).map(figure));
+}
+
+/** Label, text, series and tone of each figure. */
+export function known(job, numbers, nowMs) {
+  const { probe } = job;
+  const series = numbers?.series ?? {};
+  const pulse = numbers ? newest(numbers) : {};
+  const waiting = probe?.lag_records ?? probe?.held_records;
+  const letters = openLetters(probe);
+  const isLive = job.report?.is_live !== false;
+  return [
+    ["Rate in", isLive ? perSecond(probe?.records_per_s) : "–", series.records_per_s],
+    ["Rate out", isLive ? perSecond(pulse.rows_per_s) : "–", series.rows_per_s],
+    ["Waiting", count(waiting), job.phase === "JOIN" ? series.lag_records : series.held_records ?? series.lag_records],
+    ["As of", asOf(job, nowMs), null],
+    ["Dead letters", count(letters), series.dead_letters_per_s, letters > 0 ? "warn" : null],
+    ["Batch time", duration(probe?.batch_ms), sum(series.index_ms, series.join_ms, series.commit_ms)],
+  ];
+}
+
+function perSecond(value) {
+  return Number.isFinite(value) ? `${rate(value)}/s` : "–";
+}
+
+/** How long ago the oldest table was as it is now; a dash unless each has said so. */
+function asOf({ dimensions }, nowMs) {
+  const times = (dimensions ?? []).map(({ freshness }) => freshness?.as_of_ms);
+  if (!times.length || !times.every(Number.isFinite)) return "–";
+  return `${duration(nowMs - Math.min(...times))} ago`;
+}
+
+function sum(...lists) {
+  const there = lists.filter(Boolean);
+  if (!there.length) return null;
+  return there[0].map((_, at) => {
+    const values = there.map((list) => list[at]).filter(Number.isFinite);
+    return values.length ? values.reduce((one, other) => one + other, 0) : null;
+  });
+}
+
+function figure([label, text, values, tone]) {
+  const isDrawn = values?.some((value) => value > 0);
+  return h(
+    "div",
+    { "data-key": label, "data-figure": label },
+    h("dt", {}, label),
+    h("dd", {}, h("strong", { class: tone }, text), isDrawn && sparkline(values, `${label} in the time of the charts`)),
+  );
+}

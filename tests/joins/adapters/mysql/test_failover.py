@@ -1,0 +1,114 @@
+"""A stream that goes on at a replica of real MariaDBs: no change twice, none left out."""
+
+from dataclasses import replace
+
+import pytest
+
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.failover import applied_at, take_over
+from joins.adapters.mysql.gtids import gtid_position
+from joins.adapters.mysql.position import server_identity, take_high, take_low
+from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
+from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.stream import BinlogStream, StreamStart
+from joins.adapters.mysql.transactions import Boundary, RowImages
+from joins.plan.errors import SnapshotNeededError
+from joins.plan.plan import KafkaOptions
+from tests.support.cdc import FIELDS, TABLE
+from tests.support.replicas import replicas
+from tests.support.sql import run_sql
+
+SERVER_ID = 4_000_000
+
+
+@pytest.fixture(scope="module")
+def servers(database_home, tmp_path_factory):
+    with replicas(tmp_path_factory.mktemp("replicas"), database_home) as made:
+        run_sql(made.primary, "CREATE DATABASE shop")
+        run_sql(made.primary, TABLE, schema="shop")
+        yield made
+
+
+def config_of(servers, database):
+    primary = servers.primary
+    user = (primary.cdc_user, primary.cdc_password)
+    config = MysqlConnectionConfig("127.0.0.1", database.port, *user, "shop", "t")
+    return config.of_server(server_identity(config))
+
+
+def changes_to(stream, mark):
+    """(changes up to a position, the boundary there)."""
+    changes = []
+    try:
+        for event in stream.events():
+            if isinstance(event, RowImages):
+                changes += [(event.op, *change) for change in event.changes()]
+            elif isinstance(event, Boundary):
+                place = (event.file, event.pos)
+                if place >= (mark.position.file, mark.position.pos):
+                    return changes, event
+    finally:
+        stream.close()
+    raise AssertionError("the stream has ended")
+
+
+def test_a_stream_goes_on_at_a_replica_or_says_why_not(servers, tmp_path):
+    """Two domains, whose transactions the job has read in part, in two binlog files."""
+    primary, replica = servers.primary, servers.replica
+    config = config_of(servers, primary)
+    table, low = check_source(config, FIELDS, ("id",)), take_low(config, 0)
+    run_sql(
+        primary,
+        "INSERT INTO t VALUES (1, 'a')",
+        "SET SESSION gtid_domain_id = 7",
+        "INSERT INTO t VALUES (2, 'b')",
+        "SET SESSION gtid_domain_id = 0",
+        "UPDATE t SET v = 'c' WHERE id = 1",
+        schema="shop",
+    )
+    start = StreamStart(SERVER_ID, low.file_name, low.position.pos, gtid_position(low.gtid or ""))
+    _, read = changes_to(BinlogStream(config, table, start), take_high(config, 0))
+    assert str(read.gtids).endswith("7-1-1")
+    run_sql(primary, "INSERT INTO t VALUES (3, 'unread')", schema="shop")
+    servers.wait_replicated()
+    run_sql(replica, "FLUSH BINARY LOGS")
+    run_sql(primary, "DELETE FROM t WHERE id = 2", schema="shop")
+    servers.wait_replicated()
+    servers.fail_over()
+    config = config_of(servers, replica)
+    gtids = str(read.gtids)
+    position = replace(low.position, file=read.file, pos=read.pos)
+    kept = AcknowledgedBoundary(position, 0, 1, gtids, gtids)
+
+    first = take_over(config, kept, 1)
+    run_sql(replica, "INSERT INTO t VALUES (4, 'after')", schema="shop")
+    cdc = CdcConfig(
+        *(config, table, SERVER_ID, first.low, 1, KafkaOptions("nowhere:1", "t"), 2),
+        tmp_path / "boundary.json",
+        takeover=first.takeover,
+    )
+    assert CdcConfig.from_json(cdc.as_json()) == cdc
+    applied = applied_at(cdc, None)
+    start = StreamStart(
+        SERVER_ID, first.low.file_name, first.low.position.pos, applied.gtids, applied.new
+    )
+    changes, end = changes_to(BinlogStream(config, table, start), take_high(config, 1))
+    assert changes == [
+        ("c", None, [3, "unread"]),
+        ("d", [2, "b"], None),
+        ("c", None, [4, "after"]),
+    ]
+    assert end.gtids.lacks(applied.new.executed) == ""
+    refused = {
+        f"{end.gtids},0-1-99": "it has not transaction 0-1-99",
+        f"{end.gtids},3-1-1": "it has not transaction 3-1-1",
+        None: "the CDC process was killed",
+    }
+    for sent, why in refused.items():
+        with pytest.raises(SnapshotNeededError, match=why):
+            take_over(config, replace(kept, sent=sent), 2)
+    with pytest.raises(SnapshotNeededError, match="the GTIDs of what was applied are not known"):
+        take_over(config, replace(kept, gtids=None), 2)
+    servers.purge_replica()
+    with pytest.raises(SnapshotNeededError, match=r"it has purged transaction 0-2-\d+, which was"):
+        take_over(config, kept, 2)

@@ -1,0 +1,89 @@
+"""Transactions that another server's stream has already told are skipped; GTIDs are counted."""
+
+import struct
+from uuid import UUID
+
+import pytest
+
+from joins.adapters.mysql.gtids import NewTransactions, Takeover, gtid_set
+from joins.adapters.mysql.transactions import Begin, Boundary, RowImages, Transactions
+from joins.plan.errors import SnapshotNeededError
+from tests.support import binlogs
+from tests.support.binlogs import CHARSETS, GTID, QUERY, TABLE, TABLE_MAP, WRITE, XID
+
+OURS = bytes(range(16))
+SOURCE = str(UUID(bytes=OURS))
+ANONYMOUS, TAGGED = 34, 42
+
+
+def insert(number, kind=GTID, source=OURS):
+    """A transaction that inserts row `number`, ended at 1000 times `number`."""
+    yield binlogs.event(kind, binlogs.gtid(number, source), number * 1_000 - 500)
+    yield binlogs.event(QUERY, binlogs.query("BEGIN"))
+    yield binlogs.event(TABLE_MAP, binlogs.table_map())
+    yield binlogs.event(WRITE, binlogs.rows(WRITE, [(number, "a")]))
+    yield binlogs.event(XID, struct.pack("<Q", 9), number * 1_000)
+
+
+def told(events, gtids="", new=None):
+    transactions = Transactions(TABLE, CHARSETS, 1, gtid_set(gtids), new)
+    for data in events:
+        yield from transactions.events_of(binlogs.packet(data).event)
+
+
+def new_behind(applied, *, checked=True):
+    return NewTransactions(Takeover(applied, "", ""), is_mariadb=False, checked=checked)
+
+
+def test_boundaries_have_the_gtids_of_what_is_before_them():
+    events = [*insert(5), *insert(6), *insert(8)]
+    boundaries = [e for e in told(events, f"{SOURCE}:1-3") if isinstance(e, Boundary)]
+    assert [str(boundary.gtids) for boundary in boundaries] == [
+        f"{SOURCE}:1-3:5",
+        f"{SOURCE}:1-3:5-6",
+        f"{SOURCE}:1-3:5-6:8",
+    ]
+
+
+@pytest.mark.parametrize("kind", [ANONYMOUS, TAGGED])
+def test_a_transaction_without_a_gtid_that_is_read_makes_them_unknown(kind):
+    found = told([*insert(5), *insert(6, kind), *insert(7)])
+    boundaries = [event for event in found if isinstance(event, Boundary)]
+    assert [boundary.gtids is None for boundary in boundaries] == [False, True, True]
+
+
+def test_only_boundaries_are_told_of_what_was_applied():
+    """In the other server's order: 7 was not applied, 5 and 8 were."""
+    events = [*insert(7), *insert(5), *insert(8), *insert(9)]
+    found = list(told(events, f"{SOURCE}:1-6:8", new_behind(f"{SOURCE}:1-6:8")))
+    rows = [event.changes()[0][1][0] for event in found if isinstance(event, RowImages)]
+    assert rows == [7, 9]
+    assert [event.gtid.number for event in found if isinstance(event, Begin)] == [7, 9]
+    places = [(event.pos, str(event.gtids)) for event in found if isinstance(event, Boundary)]
+    assert places == [
+        (7_000, f"{SOURCE}:1-8"),
+        (5_000, f"{SOURCE}:1-8"),
+        (8_000, f"{SOURCE}:1-8"),
+        (9_000, f"{SOURCE}:1-9"),
+    ]
+
+
+def test_a_statement_that_was_applied_is_not_judged_again():
+    truncate = [
+        binlogs.event(GTID, binlogs.gtid(5), 4_500),
+        binlogs.event(QUERY, binlogs.query("TRUNCATE t"), 5_000),
+    ]
+    assert list(told(truncate, "", new_behind(f"{SOURCE}:1-5"))) == [Boundary(1, 5_000)]
+    assert [type(e).__name__ for e in told(truncate, "", new_behind(f"{SOURCE}:1-4"))] == [
+        "Begin",
+        "Statement",
+        "Boundary",
+    ]
+
+
+@pytest.mark.parametrize("kind", [ANONYMOUS, TAGGED])
+def test_a_transaction_without_a_gtid_is_in_doubt_until_the_server_is_caught_up_with(kind):
+    with pytest.raises(SnapshotNeededError, match="without a GTID"):
+        list(told(insert(5, kind), "", new_behind("")))
+    caught_up = new_behind("", checked=False)
+    assert any(isinstance(event, RowImages) for event in told(insert(5, kind), "", caught_up))

@@ -1,0 +1,5 @@
+-- error: with one host
+-- fixed: a,b => a
+-- with: orders out_id_name
+CREATE TABLE d (id BIGINT, name STRING) WITH ('connector' = 'jdbc', 'url' = 'jdbc:mysql://u:p@a,b/shop', 'table-name' = 'd');
+INSERT INTO o SELECT o.id, d.name FROM orders AS o JOIN d FOR SYSTEM_TIME AS OF o.proc_time ON o.user_id = d.id;

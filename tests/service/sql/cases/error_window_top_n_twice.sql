@@ -1,0 +1,3 @@
+-- error: ROW_NUMBER() of the rows that ROW_NUMBER() keeps of a window
+-- with: s_event_time out_at_bigint
+INSERT INTO o SELECT window_start, k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n) AS r2 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n) AS rn FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))) WHERE rn <= 3) WHERE r2 <= 3;

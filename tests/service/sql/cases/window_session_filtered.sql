@@ -1,0 +1,4 @@
+-- plan: ROWS s.n AS r0 | HAVING ((r0 > 5) AND (window_end > CAST(2026-01-01 00:00:00:TIMESTAMP(0) AS TIMESTAMP(3))))
+-- with: s_event_time out_at_bigint
+CREATE VIEW v AS SELECT * FROM TABLE(SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), INTERVAL '1' HOUR));
+INSERT INTO o SELECT window_end, k FROM v WHERE n > 5 AND window_end > TIMESTAMP '2026-01-01 00:00:00';
