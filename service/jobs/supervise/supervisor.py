@@ -380,7 +380,7 @@ class Supervisor:
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
         elif runner.exit_code == EXIT_SUPERSEDED:
-            _log.info("runner starts again under a newer plan", job_id=job.id)
+            self._outcomes.superseded(job)
             self.wake()
         elif ended is RunnerStage.HUNG:
             self._outcomes.crashed(job, watch, "killed, because it did not report any more", None)

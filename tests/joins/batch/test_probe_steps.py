@@ -118,7 +118,7 @@ def side(tmp_path, spark, kafka):
 
 
 def test_a_pinned_batch_ends_under_its_plan_and_no_other_one_begins_when_there_is_a_newer(side):
-    side.limit = 45
+    side.limit, side.writers = 45, [Writer(durable=True)]
     with pytest.raises(FailpointError):
         side.steps(failpoints="C3=raise").step()  # pinned, not run
     side.may_pin = False

@@ -75,7 +75,7 @@ def test_a_batch_that_was_joined_by_another_plan_than_its_pin_s_differs(job):
 
 def test_a_record_is_explained_by_the_plan_of_its_batch(job):
     offsets = {0: "joined", 1: "unmatched", 2: "dead-letter", 3: "joined"}
-    offsets |= {4: "joined", 5: "joined", 6: "filtered", 7: "dead-letter"}
+    offsets |= {4: "joined", 5: "unmatched", 6: "filtered", 7: "dead-letter"}
     tables = {offset: ["u"] if offset < 4 else ["u", "f"] for offset in (0, 3, 4)}
     with open_explainer(job.directory) as explainer:
         for offset, state in offsets.items():

@@ -11,6 +11,7 @@ from service.jobs.store.plans import JobPlans
 from tests.support.control_plane import control_plane, script
 from tests.support.program import run_program, silent_logs
 from tests.support.topics import unique_name
+from tests.support.wait import wait_until
 
 SCRIPT = script()
 FILTERED = SCRIPT.replace("= u.user_id;", "= u.user_id WHERE c.item > 5;")
@@ -98,6 +99,18 @@ def test_a_program_changes_the_plan_that_it_has_seen(client, job):
         client.job(job.id).update(SCRIPT, of_plan=shown.plan)
     with pytest.raises(ConflictError, match="the job has started"):
         client.job(job.id).update(LATER)
+
+
+def test_the_runner_starts_again_under_the_new_plan_and_that_is_no_crash(client, job):
+    remote = client.job(job.id)
+    wait_until(lambda: remote.status().state == "JOINING", what="the job joins")
+    remote.update(FILTERED)
+    wait_until(lambda: remote.status().runner.restarts == 1, what="another runner")
+    wait_until(lambda: remote.status().state == "JOINING", what="the job joins again")
+    status = remote.status()
+    assert (status.runner.restarts, status.runner.crashes) == (1, 0)
+    causes = [event.cause for event in client.transitions(job_id=job.id)]
+    assert not any("crash" in cause for cause in causes), causes
 
 
 def test_a_request_names_a_script_or_a_plan(plane, job):
