@@ -35,6 +35,10 @@ class JobConflictError(ServiceError, fault="job-conflict"):
     """The request contradicts the job's state or an earlier request."""
 
 
+class UpdateRefusedError(JobConflictError, fault="update-refused"):
+    """A running job cannot take this change; `sluice jobs update --preview` shows each one."""
+
+
 class JobStateError(JobConflictError, fault="job-state"):
     """The job's state does not allow that: start a stopped job, resume a paused one.
 

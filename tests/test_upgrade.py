@@ -119,6 +119,7 @@ KEPT_FAULTS = [
     "unknown-version",
     "unreachable",
     "unreadable-schema",
+    "update-refused",
     "verification",
     "version-expired",
     "vertex-not-found",

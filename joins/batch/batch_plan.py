@@ -191,6 +191,7 @@ class BatchPlanner:
                 event=plan.event,
                 as_of=plan.proofs,
                 stale_released=plan.stale_released,
+                plan=self._hooks.plan,
             )
         )
         if pin.epoch > self._hooks.epoch:
@@ -252,6 +253,8 @@ class ProbeSteps:
         if self._retry is not None:
             self._run(self._retry)
             return True
+        if not self._hooks.may_pin():
+            return False
         plan = self._planner.next(self._next, self._start, self._state)
         if not (plan.has_records() or self._is_due(plan)):
             return False

@@ -83,6 +83,9 @@ class ProbeHooks:
     """What the probe's loop calls, all on its thread."""
 
     epoch: int
+    plan: int  # number of the plan, for the pins
+    # False once the job has a newer plan: then only a batch that is pinned runs
+    may_pin: Callable[[], bool]
     pins: PinStore
     dead_letters: DeltaLog
     versions: Callable[[], Mapping[str, int]]  # dimension → newest version that can be looked up

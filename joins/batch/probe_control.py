@@ -83,6 +83,13 @@ class ProbeControl:
             self._parts.stalls.note(_PART, fault)
         return fault is None
 
+    def is_at_border(self) -> bool:
+        """True if no batch is pinned that is not counted as committed."""
+        pin, done = self.pins.newest(), self.progress.counts.batch
+        if pin is None or pin.batch < self.lives.current.first_batch:
+            return True
+        return done is not None and done >= pin.batch
+
     def may_begin(self) -> bool:
         """True if the offsets to start from, and those of a pinned batch, are stable.
 

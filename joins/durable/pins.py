@@ -70,6 +70,7 @@ class Pin:
     # an operator had released records from `join.max-staleness`, and some of the batch may be too
     # new for its tables
     stale_released: bool = False
+    plan: int = 1  # number of the plan that the batch is joined by
 
     @property
     def of_event(self) -> EventPin:
@@ -138,6 +139,7 @@ class PinStore:
             event=None if event is None else EventPin.of(event),
             as_of={name: _proof(each) for name, each in value.get("as_of", {}).items()},
             stale_released=value.get("stale_released", False),
+            plan=value.get("plan", 1),
         )
 
     def create(self, pin: Pin) -> Pin:
@@ -189,6 +191,7 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
         **({"as_of": as_of} if as_of else {}),
         **released,
+        **({"plan": pin.plan} if pin.plan != 1 else {}),
         **event,
     }
 

@@ -77,9 +77,16 @@ def _write_aside(path: Path, content: bytes, mode: int) -> Path:
 CHECKPOINT = "checkpoint"
 CLAIMS = f"{CHECKPOINT}/epochs"
 PLAN = "plan.json"
+PLANS = "plans"
 REQUESTS = "requests"
 COMPLETE = "complete"
-_SHARED = (f"{CLAIMS}/", f"{CHECKPOINT}/pins/", f"{CHECKPOINT}/leases/", f"{REQUESTS}/")
+_SHARED = (
+    f"{PLANS}/",
+    f"{CLAIMS}/",
+    f"{CHECKPOINT}/pins/",
+    f"{CHECKPOINT}/leases/",
+    f"{REQUESTS}/",
+)
 _LAZILY_S = 2.0
 _log = structlog.get_logger(__name__)
 

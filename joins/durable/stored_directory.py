@@ -15,6 +15,7 @@ from joins.durable.stored import (
     CLAIMS,
     COMPLETE,
     PLAN,
+    PLANS,
     REQUESTS,
     StoredFiles,
     claim_content,
@@ -30,7 +31,7 @@ _CLOCK_S = 0.02  # how far a file system's clock may be behind
 _CLAIMS_KEPT = 100  # more than runners that start at the same time
 _REPLACED = f"{CHECKPOINT}/leases/"  # shared, and a new content may be as long as the old one
 _GROWS = re.compile(r"\.(rows|places|times)-\d+$")
-_STORED = (CHECKPOINT, REQUESTS)
+_STORED = (CHECKPOINT, REQUESTS, PLANS)
 _SUFFIXES = (".json", ".jsonl")
 _ONLY_HERE = tuple(f"{CHECKPOINT}/{each}" for each in ("epochs/", "failpoints/", "spark/"))
 _AREA, _SHARED, _PARTS = "epoch-", "shared", "parts"

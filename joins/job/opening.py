@@ -4,7 +4,7 @@ One valve covers every channel of every dimension; only its output feeds the gat
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from joins.durable.checkpoint import Checkpoint
@@ -34,14 +34,21 @@ class Opening:
     """Owns valve, gate and phase of one job; its methods may be called from any thread."""
 
     def __init__(
-        self, checkpoint: Checkpoint, channels: Iterable[str], on_open: Callable[[], None]
+        self,
+        checkpoint: Checkpoint,
+        channels: Iterable[str],
+        on_open: Callable[[], None],
+        tables: Collection[str] = (),
     ) -> None:
+        """`tables` are the job's: an opening that lacks one is none, the gate is closed again."""
         self._checkpoint = checkpoint
         self._valve = StatusWatermarkValve(tuple(channels))
         self._gate = ProbeGate()
         self._on_open = on_open
         self._lock = threading.RLock()
         kept = checkpoint.read_phase()
+        if kept is not None and not kept["versions"].keys() >= set(tables):
+            kept = None
         self._phase = Phase(kept["phase"]) if kept else Phase.LOAD
         self._opened_at_ms: int | None = kept["opened_at_ms"] if kept else None
         self._versions: dict[str, int] = kept["versions"] if kept else {}

@@ -146,3 +146,5 @@ class JobParts:
     # current writer of the delta outputs, Spark's if one needs it; None for other sinks
     writer_choice: Callable[[], WriterChoice | None] = lambda: None
     event: EventJob | None = None  # None for a job that joins records as they come
+    # True once the job has a newer plan than `plan`
+    has_newer_plan: Callable[[], bool] = lambda: False

@@ -76,6 +76,7 @@ class TemporalJoin:
         self._indexes: Future[Mapping[str, int]] | None = None
         self._stopping = threading.Event()
         self.is_stop_requested = False
+        self.is_superseded = False  # it ended because the job has a newer plan
         self._open_requested = threading.Event()
         self._loops = Loops(parts.stalls, self._start_loop)
         self._turns = BatchTurns()
@@ -179,6 +180,10 @@ class TemporalJoin:
             self._tick()
 
     def _tick(self) -> None:
+        if self.parts.has_newer_plan() and self.control.is_at_border():
+            self.is_superseded = True
+            self._stopping.set()
+            return
         if self.parts.generator is not None:
             self.parts.generator()
         self._look_at_offsets()
@@ -291,6 +296,8 @@ class TemporalJoin:
         )
         hooks = ProbeHooks(
             epoch=self.parts.meta.epoch,
+            plan=self.parts.plan.number,
+            may_pin=lambda: not self.parts.has_newer_plan(),
             pins=self.control.pins,
             dead_letters=self.parts.dead_letters,
             versions=self._ready_versions,

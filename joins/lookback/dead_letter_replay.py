@@ -11,7 +11,7 @@ no rows again, or whose output refuses them, keeps the letter; the others do not
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,7 +23,7 @@ from joins.durable.pins import Pin
 from joins.durable.requests import Request
 from joins.lookback.dead_letters import Coordinates, DeadLetters, Standing, Wanted
 from joins.lookback.letter_rows import LetterInsert, LetterRows, LetterSource, bad_letter
-from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.plans import OfPlans, PlanIndexes
 from joins.plan.errors import (
     CheckpointError,
     FencedError,
@@ -249,8 +249,8 @@ class DeadLetterReplay:
 
     def _write(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
         parts, number = self._parts, replay.number
-        with ExitStack() as commit, PastIndexes(insert.history.places) as indexes:
-            source = LetterSource(parts.letters, indexes, self._pin, parts.passed)
+        with ExitStack() as commit, closing(OfPlans(insert.history, PlanIndexes)) as plans:
+            source = LetterSource(parts.letters, plans, self._pin, parts.passed)
             rows = LetterRows(number, replay.letters_of(insert.number), insert, source)
 
             def staged() -> Mapping[str, Any]:

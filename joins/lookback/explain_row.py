@@ -21,6 +21,7 @@ from joins.lookback.dead_letters import DeadLetter, DeadLetters
 from joins.lookback.event_replay import EventJourneys, Journey
 from joins.lookback.history import History
 from joins.lookback.past_indexes import PastIndexes, PastRecords
+from joins.lookback.plans import OfPlans
 from joins.lookback.row_matches import MAX_ROWS, RowMatches, json_rows
 from joins.plan.errors import (
     RecordsExpiredError,
@@ -72,12 +73,14 @@ class RowExplainer:
             LetterReplays(history.places.replays),
             lambda: self._records.topics,
         )
+        self._of_plans = OfPlans(history, RowExplainer)
 
     def close(self) -> None:
+        self._of_plans.close()
         self._records.close()
 
     def explain(self, place: Coordinates) -> dict[str, Any]:
-        """Explain the record at `place`; returns JSON values.
+        """Explain the record at `place` by the plan of its batch; returns JSON values.
 
         `state` is one of `joined`, `unmatched` (a row padded with NULL by LEFT JOIN), `filtered`
         (by WHERE), `no-match` (by INNER JOIN), `dead-letter`, `being-joined`, `not-yet-joined`,
@@ -105,6 +108,12 @@ class RowExplainer:
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
             return self._without_batch(place)
+        if pin.plan != self.places.plan:
+            return self._of_plans.of(pin.plan).explain_in(place, pin)
+        return self.explain_in(place, pin)
+
+    def explain_in(self, place: Coordinates, pin: Pin) -> dict[str, Any]:
+        """Like `explain`, for a record of the batch of `pin`, which has this plan."""
         if self._journeys is not None:
             return self._with_journey(self._journeys, place, pin)
         return self._with_batch(place, pin)

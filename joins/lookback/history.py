@@ -55,6 +55,9 @@ class HistoryPlaces:
     insert: int = 0  # index of the INSERT from 0; kernel, roles, output and sink belong to it
     has_own_table: bool = True  # no other INSERT of the job writes to `output`
     event: PastEvent | None = None
+    plan: int = 1  # number of the plan that all this is of
+    # number of another plan of the job → its places; None for a job with one plan
+    places_of: "Callable[[int], HistoryPlaces] | None" = None
 
 
 def sent_note(insert: int) -> str:
@@ -157,6 +160,17 @@ class History:
                 hint="Its runner has not started; look again when the job is JOINING.",
             )
         self._meta = meta
+
+    def of_plan(self, number: int) -> "History":
+        """The same batches by plan `number`. Raises CheckpointError if that cannot be read."""
+        if number == self.places.plan:
+            return self
+        if self.places.places_of is None:
+            raise CheckpointError(
+                f"a batch is pinned under plan {number}, and the job has plan {self.places.plan}",
+                hint="Restore the directory plans of the job.",
+            )
+        return History(self.places.places_of(number))
 
     def pin(self, batch: int) -> Pin:
         """The pin of `batch`: its file, or the copy in the output's commit once that is pruned.
@@ -282,6 +296,7 @@ def _pin_of(value: Mapping[str, Any]) -> Pin:
             epoch=int(value["epoch"]),
             source_ts_ms=dict(value.get("source_ts_ms") or {}),
             event=None if event is None else EventPin.of(event),
+            plan=int(value.get("plan", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CheckpointError(
@@ -380,8 +395,15 @@ class OutputPreview:
                 f'a file of delta table "{self._log.path}" is gone: {exc}',
                 hint="Restore the file; the table's log still names it.",
             ) from exc
-        typed = [part.select(self._schema.names).cast(self._schema) for part in parts]
+        typed = [self._typed(part) for part in parts]
         return pa.concat_tables([self._schema.empty_table(), *typed])
+
+    def _typed(self, part: pa.Table) -> pa.Table:
+        """Rows of an older plan have NULL in the columns that it did not have."""
+        for field in self._schema:
+            if field.name not in part.column_names:
+                part = part.append_column(field, pa.nulls(part.num_rows, field.type))
+        return part.select(self._schema.names).cast(self._schema)
 
     def _newest_of(self, rows: pa.Table, most: int) -> pa.Table:
         places = [(n, "ascending") for n in ("_partition", "_offset") if n in rows.schema.names]

@@ -1,18 +1,18 @@
 """The rows of replayed dead letters in one INSERT: each letter is joined under its batch's pin."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from joins.durable.letter_replays import ChosenLetter
 from joins.durable.pins import Pin
-from joins.kernels.probe.probe import BatchContext, JoinedBatch, join_batch
+from joins.kernels.probe.probe import BatchContext, JoinedBatch, ProbeKernelSpec, join_batch
 from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.lookback.dead_letters import Coordinates, DeadLetter, DeadLetters
 from joins.lookback.history import History
-from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.plans import OfPlans, PlanIndexes, widened
 from joins.plan.errors import PinnedVersionExpiredError, UnknownBatchError
 
 _GOES_THROUGH_STATE = (
@@ -71,7 +71,7 @@ class LetterSource:
     """What letters are joined with."""
 
     letters: DeadLetters
-    indexes: PastIndexes
+    plans: OfPlans[PlanIndexes]
     pin: Callable[[int], Pin]  # by batch; raises UnknownBatchError where there is none any more
     passed: Callable[[str], None]  # called at each step, for planted faults
 
@@ -88,7 +88,8 @@ class LetterRows:
     ) -> None:
         self._number = number
         self._chosen = sorted(chosen, key=lambda letter: letter.place)
-        self._kernel = insert.history.places.kernel
+        self._plan = insert.history.places.plan
+        self._rows_schema = insert.history.places.kernel.joined_schema
         self._source = source
         self._rows = 0
         self._bad: list[dict[str, Any]] = []
@@ -116,20 +117,28 @@ class LetterRows:
     ) -> Part | None:
         try:
             pin = self._source.pin(batch)
-            indexes = self._source.indexes.of(pin.versions)
+            plan = self._source.plans.of(pin.plan)
+            indexes = plan.indexes.of(pin.versions)
         except (UnknownBatchError, PinnedVersionExpiredError) as exc:
             self._fail(chosen, exc.message)
             return None
         if pin.event is not None:
             self._fail(chosen, _GOES_THROUGH_STATE)
             return None
-        known = [c for c in chosen if self._is_usable(c, letters)]
+        kernel = plan.history.places.kernel
+        surplus = set(kernel.joined_schema.names) - set(self._rows_schema.names)
+        if surplus:
+            self._fail(chosen, f"plan {self._plan} of the job has no column {min(surplus)}")
+            return None
+        known = [c for c in chosen if self._is_usable(c, letters, kernel)]
         if not known:
             return None
         versions = tuple(sorted(pin.versions.items()))
         context = BatchContext(pin.batch_timestamp_ms, pin.batch, versions)
         records = _records(known, letters)
-        joined = join_batch(self._kernel, records, indexes, context)
+        joined = join_batch(kernel, records, indexes, context)
+        if pin.plan != self._plan:
+            joined = replace(joined, rows=widened(joined.rows, self._rows_schema))
         topics = self._source.letters.topics()
         for dead in joined.dead_letters.to_pylist():
             number = topics.number(dead["topic"], dead["partition"]) if topics else None
@@ -138,12 +147,17 @@ class LetterRows:
         self._rows += joined.rows.num_rows
         return joined, pin
 
-    def _is_usable(self, chosen: ChosenLetter, letters: Mapping[Coordinates, DeadLetter]) -> bool:
+    def _is_usable(
+        self,
+        chosen: ChosenLetter,
+        letters: Mapping[Coordinates, DeadLetter],
+        kernel: ProbeKernelSpec,
+    ) -> bool:
         letter = letters.get(chosen.place)
         if letter is None:
             self._fail([chosen], "the dead letter was retracted with its batch")
             return False
-        fields = self._kernel.metadata_fields
+        fields = kernel.metadata_fields
         if letter.timestamp is None and any(item.key == "timestamp" for item in fields):
             self._fail([chosen], "the record's timestamp was not kept")
             return False

@@ -34,6 +34,7 @@ from joins.lookback.past_indexes import (
     changed_rows,
     last_changes,
 )
+from joins.lookback.plans import OfPlans
 from joins.plan.errors import (
     BatchNotCommittedError,
     NotReplayableError,
@@ -130,12 +131,14 @@ class Replayer:
         )
         self.records = PastRecords(history)
         self._topics = self.records.topics
+        self._of_plans = OfPlans(history, Replayer)
 
     def close(self) -> None:
+        self._of_plans.close()
         self.records.close()
 
     def replay(self, batch: int, *, diff: bool = False) -> dict[str, Any]:
-        """Join `batch` again and compare; returns JSON values.
+        """Join `batch` again under the plan of its pin and compare; returns JSON values.
 
         `verdict` is one of `Verdict`: NOTHING_TO_COMPARE for a batch without rows, dead letters and
         late records. With `diff`, the first `MAX_DIFFERENCES` differences; else only their number.
@@ -154,6 +157,8 @@ class Replayer:
                 hint="Use explain-row to see what a record is joined with.",
             )
         pin = self._history.pin(batch)
+        if pin.plan != self.places.plan:
+            return self._of_plans.of(pin.plan).replay(batch, diff=diff)
         if not self._history.is_committed(batch):
             raise BatchNotCommittedError(
                 f"batch {batch} is pinned and not committed",

@@ -822,6 +822,8 @@ class JoinPlan:
     # the table that the job keeps for others: its only dimension, joined with nothing (its stream
     # is `NO_STREAM`). None for all other jobs.
     shared_table: str | None = None
+    # of the job's plans: 1 at submission, one more for each update; a pin names the plan of a batch
+    number: int = 1
 
     @property
     def attached(self) -> tuple[str, ...]:

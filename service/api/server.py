@@ -123,6 +123,7 @@ class ControlPlane:
         """Serve until SIGINT or SIGTERM, between `open` and `close`."""
         parts = self._open_parts()
         if parts.election is None:
+            parts.services.updates.catch_up()
             parts.services.supervisor.start()
         else:
             parts.election.start()
@@ -208,6 +209,7 @@ def _election(services: Services, address: Callable[[str], str]) -> Election | N
 
     def begin(term: int) -> None:
         store.fence(term)
+        services.updates.catch_up()
         supervisor.start()
 
     def end(by: float) -> None:

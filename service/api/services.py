@@ -25,6 +25,7 @@ from service.jobs.store.runner_files import (
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.supervisor import Supervisor
+from service.jobs.update.updates import Updates
 from service.schemas.jobs import JobDetail, ListedJob, SinkView
 
 _SHOWN_ACKNOWLEDGEMENTS = 20
@@ -92,6 +93,10 @@ class Services:
         layout = self.layout(job.id)
         listed = listed_job(job, read_status(layout.job_dir), runner, sinks)
         return listed.model_copy(update={"recent": recent_rates(layout)}) if recent else listed
+
+    @property
+    def updates(self) -> Updates:
+        return Updates(self.store, self.settings, self.submissions)
 
     @property
     def has_directories(self) -> bool:

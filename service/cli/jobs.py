@@ -1,8 +1,9 @@
-"""`sluice jobs ls | get | watch | logs | pause | resume | stop | rm`."""
+"""`sluice jobs ls | get | watch | logs | update | rollback | pause | resume | stop | rm`."""
 
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from service.cli.options import Form, Job, Server, Timeout, open_client
+from service.cli.options import Form, Job, Script, Server, Timeout, open_client
 from service.cli.output import (
     ExitCode,
     OutputFormat,
@@ -26,6 +27,7 @@ from service.cli.output import (
     tell,
     working,
 )
+from service.cli.scripts import read_script
 from service.cli.views import bars, bars_grid, job_parts, jobs_table, reason, state
 from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
 from service.jobs.store.job import JobState
@@ -33,6 +35,7 @@ from service.jobs.store.job import JobState
 if TYPE_CHECKING:
     from service.client import RemoteJob, Sluice
     from service.schemas.jobs import JobDetail
+    from service.schemas.updates import UpdateView
 
 app = typer.Typer(help="List, show and control jobs.", no_args_is_help=True)
 Wait = Annotated[
@@ -160,6 +163,88 @@ def show_logs(
             if not text:
                 time.sleep(POLL_S)
             text, offset = remote.log(offset)
+
+
+Preview = Annotated[bool, typer.Option("--preview", help="Show what changes, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed in a pipe.")]
+
+
+@app.command("update")
+def update_job(
+    job: Job,
+    script: Script,
+    preview: Preview = False,
+    yes: Yes = False,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Change a job to another script at the border of a batch.
+
+    The copies of its tables, its offsets and its output stay. Exits with 1 if a change is refused.
+    """
+    sql = read_script(script)
+    with open_client(server) as client:
+        remote = client.job(job)
+        with working("comparing the script with the job's plan"):
+            shown = remote.update(sql, preview=True)
+        apply = partial(remote.update, sql, of_plan=shown.plan)
+        _change(shown, output, apply, preview=preview, yes=yes)
+
+
+@app.command("rollback")
+def roll_back_job(
+    job: Job,
+    to: Annotated[
+        int | None, typer.Option(help="Number of the plan; default: the one before the newest.")
+    ] = None,
+    preview: Preview = False,
+    yes: Yes = False,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Change a job back to an older plan of it, which gets a new number."""
+    with open_client(server) as client:
+        remote = client.job(job)
+        shown = remote.roll_back(to, preview=True)
+        apply = partial(remote.roll_back, to, of_plan=shown.plan)
+        _change(shown, output, apply, preview=preview, yes=yes)
+
+
+def _change(
+    shown: "UpdateView",
+    output: OutputFormat,
+    apply: Callable[[], "UpdateView"],
+    *,
+    preview: bool,
+    yes: bool,
+) -> None:
+    """Show the changes and, unless for a preview, apply them after consent."""
+    if output is OutputFormat.TABLE:
+        _show_changes(shown)
+    if not shown.accepted:
+        if output is OutputFormat.JSON:
+            show_json(shown)
+        raise typer.Exit(ExitCode.FAILED)
+    applies = not preview and bool(shown.changes)
+    if applies and not yes and not typer.confirm("Change the job?", default=False, err=True):
+        raise typer.Exit(ExitCode.FAILED)
+    done = apply() if applies else shown
+    if output is OutputFormat.JSON:
+        show_json(done)
+    elif applies:
+        say(f"job {done.job_id} has plan {done.plan}; its runner takes it after its batch")
+
+
+def _show_changes(shown: "UpdateView") -> None:
+    for warning in shown.warnings:
+        say(f"warning: {one_line(warning)}")
+    for change in shown.changes:
+        typer.echo(f"{'accepted' if change.accepted else 'refused '}  {one_line(change.of)}")
+        if not change.accepted:
+            typer.echo(f"          {one_line(change.reason or '')}")
+            typer.echo(f"          {one_line(change.hint or '')}")
+    if not shown.changes:
+        typer.echo(f"nothing changes: the job has plan {shown.plan}")
 
 
 @app.command("pause")

@@ -31,6 +31,7 @@ from service.schemas.inspection import (
 from service.schemas.jobs import JobDetail, JobSummary, RemovalView
 from service.schemas.progress import Transition, WaitReport, WatermarkReport
 from service.schemas.tables import DimensionList, DimensionVersions, Preview
+from service.schemas.updates import UpdateView
 from service.schemas.verification import VerificationReport
 
 _SHORTEST_S = 0.2
@@ -230,6 +231,32 @@ class RemoteJob:
 
     def start(self) -> JobDetail:
         return self._changed("start")
+
+    def update(self, sql: str, *, preview: bool = False, of_plan: int | None = None) -> UpdateView:
+        """Change the job to another script; its copies, offsets and output stay.
+
+        Args:
+            sql: the whole changed script.
+            preview: show what would change, and change nothing.
+            of_plan: refuse unless this is the job's plan, such as that of a preview.
+
+        Raises:
+            InvalidRequestError: the script is invalid, or an added table cannot be used.
+            ConflictError: a change is refused, or the job has another plan than `of_plan`.
+        """
+        return self._updated(sql=sql, preview=preview, of_plan=of_plan)
+
+    def roll_back(
+        self, to_plan: int | None = None, *, preview: bool = False, of_plan: int | None = None
+    ) -> UpdateView:
+        """Change the job to an older plan of it, the one before the newest by default.
+
+        Raises as `update`.
+        """
+        return self._updated(to_plan=to_plan, preview=preview, of_plan=of_plan)
+
+    def _updated(self, **body: object) -> UpdateView:
+        return self._transport.post(UpdateView, f"{self._path}:update", json=body)
 
     def _changed(self, what: str) -> JobDetail:
         return self._transport.post(JobDetail, f"{self._path}:{what}")

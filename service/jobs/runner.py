@@ -2,7 +2,8 @@
 
 `python -m service.jobs.runner --job-dir DIR`. SIGTERM stops it at a batch boundary. Exit codes: 0
 after a stop and at the end of a bounded stream (`status.json` says which), 3 if the job cannot
-continue (`status.json` has the cause), 4 if another runner owns the job, 1 otherwise.
+continue (`status.json` has the cause), 4 if another runner owns the job, 5 if the job has a newer
+plan, under which it starts again, 1 otherwise.
 """
 
 import argparse
@@ -30,14 +31,13 @@ from service.jobs.inspect.facts import shown
 from service.jobs.presence import ControlPlaneAbsence
 from service.jobs.status import error_of, notes_on, of_job, report_of
 from service.jobs.store.layout import JobLayout, write_runner_pid
-from service.jobs.store.plan_codec import load
 from service.jobs.store.runner_files import append_event
 from service.logs import PerMinute, configure_logs
 from service.security.secrets import take_over
 from service.wiring.job import OpenJob, open_job
 from watermark.errors import SluiceError
 
-EXIT_STOPPED, EXIT_CRASHED, EXIT_FAILED, EXIT_NOT_OWNER = 0, 1, 3, 4
+EXIT_STOPPED, EXIT_CRASHED, EXIT_FAILED, EXIT_NOT_OWNER, EXIT_SUPERSEDED = 0, 1, 3, 4, 5
 _FINISHED = "FINISHED"
 _STATUS_EVERY_S = 0.5
 _PARENT_LOOK_S = 0.5
@@ -193,7 +193,7 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ControlPlaneWatch | 
             status.tick(join)
             opened.log.flush()
 
-        join = opened.start(load(opened.layout.plan.read_bytes()), tick)
+        join = opened.start(tick)
         if watch is not None:
             watch.stop_first(join.request_stop)
         request_stop = join.request_stop
@@ -210,6 +210,9 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ControlPlaneWatch | 
         _log.warning("the job stopped without what it talks to", error=exc.message, hint=exc.hint)
     if join.is_finished:
         status.note(_FINISHED, "all up to the end of the stream is joined and committed")
+    elif join.is_superseded and not join.is_stop_requested:
+        status.note("STARTING", "the runner starts again under a newer plan of the job")
+        return EXIT_SUPERSEDED
     else:
         status.note("STOPPED", "the runner was told to end, and has")
     return EXIT_STOPPED

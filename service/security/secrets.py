@@ -98,7 +98,7 @@ class SecretResolver:
         return Secret(text, f"file {file}")
 
     def _value(self, name: str, servers: str) -> str:
-        inline = self._of_job(name)
+        inline = self.of_job(name)
         if inline is not None:
             return inline
         check_name(name)
@@ -122,7 +122,7 @@ class SecretResolver:
             return ""
         return f"; then run sluice jobs resume {self._job_dir.name}"
 
-    def _of_job(self, name: str) -> str | None:
+    def of_job(self, name: str) -> str | None:
         if self._job_dir is None:
             return None
         content = read_json(JobLayout(self._job_dir).secrets)
@@ -198,13 +198,13 @@ _STANDARD_INPUT = 0
 
 @contextmanager
 def handed_over(job_dir: Path | None, question: Mapping[str, Any] | None = None) -> Iterator[int]:
-    """Standard input for a child process: the secrets that its job's plan references.
+    """Standard input for a child process: the secrets that its job's plans reference.
 
     Environments are inherited and visible, so a child gets its `SLUICE_SECRET_*` in a file in
     memory, with the `question` of an inspection. The child reads and closes it before it starts
     other processes.
     """
-    values = {} if job_dir is None else _of_plan(JobLayout(job_dir).plan)
+    values = {} if job_dir is None else _of_plans(JobLayout(job_dir))
     if not values and question is None:
         descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     else:
@@ -232,12 +232,12 @@ def take_over() -> dict[str, Any] | None:
     return question
 
 
-def _of_plan(plan: Path) -> dict[str, str]:
-    """The plan's secrets that the environment has; the child reports errors."""
-    try:
-        names = references(plan.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return {}
+def _of_plans(layout: JobLayout) -> dict[str, str]:
+    """The plans' secrets that the environment has; the child reports errors."""
+    names: set[str] = set()
+    for plan in layout.plan_files():
+        with suppress(OSError, UnicodeDecodeError):
+            names |= set(references(plan.read_text(encoding="utf-8")))
     values: dict[str, str] = {}
     for name in names:
         with suppress(SecretError):
@@ -341,14 +341,14 @@ class SecretStore:
 
     def _used(self) -> dict[str, set[str]]:
         used: dict[str, set[str]] = {}
-        for plan in self._settings.jobs_dir.glob("*/plan.json"):
-            layout = JobLayout(plan.parent)
+        jobs = self._settings.jobs_dir
+        for plan in (*jobs.glob("*/plan.json"), *jobs.glob("*/plans/*.json")):
             try:
-                names = references(layout.plan.read_text(encoding="utf-8"))
+                names = references(plan.read_text(encoding="utf-8"))
             except (OSError, UnicodeDecodeError):
                 continue
             for name in names:
-                used.setdefault(name, set()).add(plan.parent.name)
+                used.setdefault(name, set()).add(plan.relative_to(jobs).parts[0])
         return used
 
     def _failed(self, what: str, name: str, exc: OSError) -> SecretError:

@@ -31,6 +31,7 @@ from joins.sinks.port import BatchWriter
 from joins.worker.probe_task import ProbeTask
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.plans import JobPlans
 from service.jobs.submit.places import check_nodes
 from service.jobs.supervise.runner_process import RunnerLog
 from service.security.allowed import check_allowed
@@ -66,9 +67,14 @@ class OpenJob:
     driver: Path | None
     at_end: ExitStack
 
-    def start(self, plan: JoinPlan, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
-        """Assemble the job; nothing runs before `TemporalJoin.run`. Raises SluiceError."""
-        self.at_end.enter_context(hold_files(self.layout, plan))
+    def start(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
+        """Assemble the job under the plan of its next batch; nothing runs before `run` of it.
+
+        Raises SluiceError.
+        """
+        plans = JobPlans(self.layout)
+        self.at_end.enter_context(hold_files(self.layout, plans.newest()))
+        plan = plans.to_run()
         check_allowed(plan, self.settings)
         check_nodes(plan, self.settings, in_store=self.layout.is_in_store())
         secrets = SecretResolver.of(self.settings, self.layout.job_dir)
@@ -111,7 +117,8 @@ class _Assembly:
     def assemble(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
         job, plan = self.context, self.plan
         columns = {d.name: captured(job, d) for d in plan.dimensions}
-        opening = Opening(job.checkpoint, self._channels(), lambda: join.request_open())
+        tables = [dimension.name for dimension in plan.dimensions]
+        opening = Opening(job.checkpoint, self._channels(), lambda: join.request_open(), tables)
         dimensions = tuple(
             dimension_runtime(job, d, columns[d.name], opening) for d in plan.dimensions
         )
@@ -144,6 +151,7 @@ class _Assembly:
             generator=_generator(job),
             writer_choice=partial(_choice_of, [insert.writer for insert in inserts]),
             event=event,
+            has_newer_plan=partial(JobPlans(job.layout).has_newer, plan.number),
         )
         join = TemporalJoin(parts, on_tick)
         return join

@@ -1,7 +1,7 @@
 """The durable beginning of a job: its topics, and the start and end of its stream."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -46,10 +46,16 @@ class _Stream:
 
 
 def claim_meta(plan: JoinPlan, settings: Settings, checkpoint: Checkpoint, job_id: str) -> JobMeta:
-    """The durable facts of the job's first start, under a new epoch. Raises SluiceError."""
+    """The durable facts of the job's first start, under a new epoch. Raises SluiceError.
+
+    A table that a newer plan has added gets its changelog topic.
+    """
     kept = checkpoint.read_meta()  # `hold_files` has completed the directory before
     kept = kept or checkpoint.create_meta(_first_meta(plan, settings, job_id))
-    meta = replace(kept, epoch=checkpoint.claim_epoch(kept.epoch))
+    added = [d for d in plan.dimensions if d.name not in kept.changelog_topics]
+    topics = {**kept.changelog_topics, **_made_topics(plan, added, settings, job_id)}
+    epoch = checkpoint.claim_epoch(kept.epoch)
+    meta = replace(kept, epoch=epoch, changelog_topics=topics)
     checkpoint.write_meta(meta)
     return meta
 
@@ -94,13 +100,8 @@ def make_internal_topic(
 
 
 def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
+    topics = _made_topics(plan, plan.dimensions, settings, job_id)
     cluster = KafkaCluster(internal_kafka(plan, settings))
-    topics = {d.name: _changelog_topic(d, job_id) for d in plan.dimensions}
-    for dimension in plan.dimensions:
-        if isinstance(dimension.source, SharedSource):
-            continue  # another job has created it
-        partitions = changelog_partitions(dimension, settings)
-        make_internal_topic(cluster, settings, topics[dimension.name], partitions)
     source = plan.probe.source
     if isinstance(source, DatagenSource):
         topic = f"sluice.{job_id}.probe"
@@ -119,6 +120,20 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
         probe_backlog_offsets=stream.backlog,
         probe_topics=stream.topics if stream.topics.are_several else NO_TOPICS,
     )
+
+
+def _made_topics(
+    plan: JoinPlan, dimensions: Sequence[Dimension], settings: Settings, job_id: str
+) -> dict[str, str]:
+    """Table → its changelog topic, which exists then."""
+    topics = {d.name: _changelog_topic(d, job_id) for d in dimensions}
+    own = [d for d in dimensions if not isinstance(d.source, SharedSource)]  # another job's else
+    if own:
+        cluster = KafkaCluster(internal_kafka(plan, settings))
+        for dimension in own:
+            partitions = changelog_partitions(dimension, settings)
+            make_internal_topic(cluster, settings, topics[dimension.name], partitions)
+    return topics
 
 
 def topic_config(settings: Settings) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,9 +19,11 @@ from joins.lookback.history import History, HistoryPlaces, PastEvent
 from joins.lookback.letter_rows import LetterInsert, Part
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import not_replayable
 from service.jobs.supervise.runner_process import RunnerLog
-from service.security.resolution import output_path, probe_kafka
+from service.security.resolution import output_path, probe_kafka, resolve_secrets
+from service.security.secrets import SecretResolver
 from service.wiring.context import JobContext
 from service.wiring.sinks import InsertSink, event_places
 
@@ -45,7 +47,18 @@ def history_places(job: JobContext, number: int) -> HistoryPlaces:
         insert=number,
         has_own_table=has_own_table(plan, number, job.settings),
         event=PastEvent(plan, event_places(job)) if plan.needs_event_batches else None,
+        plan=plan.number,
     )
+
+
+def _places_of_any_plan(job: JobContext, number: int) -> HistoryPlaces:
+    secrets = SecretResolver.of(job.settings, job.layout.job_dir)
+
+    def places_of(plan: int) -> HistoryPlaces:
+        older = resolve_secrets(JobPlans(job.layout).read(plan), secrets)
+        return history_places(replace(job, plan=older), number)
+
+    return replace(history_places(job, number), places_of=places_of)
 
 
 def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
@@ -72,7 +85,7 @@ def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> TurnH
         replays=replays,
         inserts=[
             LetterInsert(
-                History(history_places(job, n)),
+                History(_places_of_any_plan(job, n)),
                 InsertSink(job, n).letter_writer(spark, log)
                 if replayable
                 else _NoLetterWriter(job.plan),

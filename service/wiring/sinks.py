@@ -43,6 +43,7 @@ from joins.worker.event_task import (
 )
 from joins.worker.probe_task import ProbeTask
 from joins.worker.row_files import RowFiles
+from service.jobs.store.plans import JobPlans
 from service.jobs.submit.places import check_new_table
 from service.jobs.supervise.runner_process import RunnerLog
 from service.security.resolution import output_path
@@ -114,7 +115,9 @@ class InsertSink:
         return self.job.plan.inserts[self.number].sink
 
     def _appends(self, sink: DeltaSink) -> Appends:
-        return Appends.into(sink, self.job.kernel(self.number).output_schema)
+        rows = self.job.kernel(self.number).output_schema
+        has_updates = JobPlans(self.job.layout).newest_number > 1
+        return Appends.into(sink, rows, grows=has_updates)
 
     def prepare(self) -> None:
         """Check or create the output before a JVM starts. Raises SluiceError."""
@@ -125,7 +128,10 @@ class InsertSink:
             create_table(
                 path, appends.rows, creator=self.job.app_id, partition_by=appends.partition_by
             )
-            DeltaLog(path, self.job.app_id).choose_writer(appends)
+            log = DeltaLog(path, self.job.app_id)
+            if appends.grows:
+                log.upkeep.grow(appends)
+            log.choose_writer(appends)
         if isinstance(sink, KafkaSink):
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
             RecordEncoding.of(sink, self.job.kernel(self.number).output)

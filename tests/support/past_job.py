@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from kafka import KafkaProducer
 
+from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.dimension.index_keeper import IndexKeeper
@@ -18,6 +19,7 @@ from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema
 from joins.kernels.json.wire import Encoding
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import DEAD_LETTERS, index_spec, kernel_spec
+from joins.lookback.history import OutputPreview
 from joins.plan.plan import DeltaSink, Dimension, Field, JoinPlan, KafkaOptions, KafkaSource
 from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import TypeName
@@ -26,6 +28,8 @@ from joins.worker.probe_task import OUTPUT, IndexPlace, ProbeTask, stage_delta
 from joins.worker.staging import merge_reports
 from service.config import Settings
 from service.jobs.store import plan_codec
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.plans import JobPlans
 from tests.support.changelog import stage
 from tests.support.probe import PLAN
 from tests.support.topics import consume, create_topic, produce
@@ -58,6 +62,23 @@ class PastJob:
     @property
     def pins(self) -> PinStore:
         return PinStore(self.directory / "checkpoint" / "pins")
+
+    def update(self, plan: JoinPlan) -> None:
+        """Make `plan` the job's next plan, as the runner's first start under it does."""
+        assert JobPlans(JobLayout(self.directory)).add(plan)
+        known = {dimension.name for dimension in self.plan.dimensions}
+        self.plan = plan
+        DeltaLog(self.output, APP_ID).upkeep.grow(
+            Appends(kernel_spec(plan).output_schema, grows=True)
+        )
+        for dimension in plan.dimensions:
+            if dimension.name not in known:
+                create_table(self.log(dimension.name).path, self.schema(dimension.name))
+
+    def rows(self) -> list[dict[str, Any]]:
+        schema = kernel_spec(self.plan).output_schema
+        preview = OutputPreview(DeltaLog(self.output, APP_ID), schema)
+        return [row for each in preview.newest(100) for row in each.rows.to_pylist()]
 
     # The build side
 
@@ -118,6 +139,7 @@ class PastJob:
             versions={**newest, **versions},
             batch_timestamp_ms=1_700_000_000_000 + self.next_batch,
             epoch=EPOCH,
+            plan=self.plan.number,
         )
         self.offsets, self.next_batch = dict(ends), self.next_batch + 1
         return self.pins.create(pin)

@@ -17,7 +17,6 @@ from service.config import Settings
 from service.jobs.runner import StatusFile
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plan_codec import load
 from service.jobs.store.runner_files import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
 from service.jobs.supervise.hooks import default_hooks
 from service.security.secrets import SecretResolver
@@ -60,7 +59,7 @@ class JobHere:
                 join.request_stop()
 
         with open_job(self.layout, Settings.of_runner(self.layout.job_dir)) as opened:
-            join = opened.start(load(self.layout.plan.read_bytes()), tick)
+            join = opened.start(tick)
             join.run()
         if join.is_finished:
             status.note("FINISHED", "all is joined")

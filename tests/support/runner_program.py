@@ -5,7 +5,8 @@ with 3 and an error, `silent…` stops reporting, `deaf…` ignores SIGTERM, `wa
 ends with 1, `lost…` is STALLED until an operator acknowledges it, `slow…` answers requests after a
 file `go` is there, `done…` finishes once that file is there and then only answers, `late…` reports
 nothing before that file is there, `flows…` prints three rows of a preview and goes on; any other
-name goes from SNAPSHOT to JOINING and stays there until SIGTERM.
+name goes from SNAPSHOT to JOINING and stays there until SIGTERM. Those that run end with 5 when the
+job has a newer plan.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from joins.durable.requests import Request, Requests
 from joins.plan.errors import CheckpointError, NothingToAcknowledgeError
 from service.config import Settings
 from service.jobs.store.layout import JobLayout, write_runner_pid
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import append_event
 from tests.support.event_time import event_time
 
@@ -40,6 +42,7 @@ class Program:
             layout.requests,
             {"acknowledge": self.acknowledge, "replay-dead-letters": self.replay},
         )
+        self.plan = JobPlans(layout).newest_number
         self.started_at_ms = time.time_ns() // 1_000_000
 
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
@@ -189,6 +192,9 @@ class Program:
         while not self.stopping:
             self.work()
             time.sleep(0.1)
+            if JobPlans(self.layout).has_newer(self.plan):
+                self.report("STARTING", "it starts again under a newer plan")
+                return 5
             if self.name.startswith("done") and (self.layout.job_dir / "go").exists():
                 self.report("FINISHED", "all is joined")
                 return 0

@@ -53,17 +53,24 @@ class Appends:
     """What a job appends to a table.
 
     Rows replace others by `merge_key`, empty for appends. `partition_by` is from the script; empty
-    leaves partitions to the table.
+    leaves partitions to the table. `grows` for a job whose plan was changed: its table may have the
+    columns in another order, and nullable ones of its other plans.
     """
 
     rows: pa.Schema
     writer: SinkWriter = SinkWriter.AUTO
     merge_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
+    grows: bool = False
 
     @classmethod
-    def into(cls, sink: DeltaSink, rows: pa.Schema) -> "Appends":
-        return cls(rows, sink.writer, sink.merge_key, sink.partition_by)
+    def into(cls, sink: DeltaSink, rows: pa.Schema, *, grows: bool = False) -> "Appends":
+        return cls(rows, sink.writer, sink.merge_key, sink.partition_by, grows)
+
+    def missing_in(self, table: DeltaTable) -> pa.Schema:
+        """The nullable columns of the rows that the table does not have yet."""
+        there = {field.name for field in table.schema().fields}
+        return pa.schema([f for f in self.rows if f.nullable and f.name not in there])
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
         """`path` is for errors."""
@@ -133,7 +140,12 @@ class Appends:
             if any(key in f.metadata for key in _FILLED_BY_DELTA)
         }
         whole = pa.schema(table.schema().to_arrow())
-        written = [f for f in whole if f.name not in filled or f.name in self.rows.names]
+        own = set(self.rows.names)
+        written = [f for f in whole if f.name not in filled or f.name in own]
+        if self.grows:
+            at = {name: place for place, name in enumerate(self.rows.names)}
+            written = [f for f in written if f.name in own or not f.nullable]
+            written.sort(key=lambda f: at.get(f.name, len(at)))
         fits = [f.name for f in written] == self.rows.names and all(
             _same_type(a.type, b.type) for a, b in zip(written, self.rows, strict=True)
         )

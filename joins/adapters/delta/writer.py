@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake import DeltaTable, PostCommitHookProperties
+import pyarrow as pa
+from deltalake import DeltaTable, PostCommitHookProperties, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from joins.adapters.delta.commit import Commit, TableBatches
@@ -54,6 +55,31 @@ class TableUpkeep:
         """Remove log files before `version`, which must have a checkpoint; returns their number."""
         with self._versions.lock:  # Sluice's commits find the entry that they follow
             return self._versions.entries.remove_before(version)
+
+    def grow(self, appends: Appends) -> None:
+        """Add the nullable columns of the rows that the table lacks; rows that are there have NULL.
+
+        Raises SinkError if the table does not take them.
+        """
+        with self._versions.lock:
+            missing = appends.missing_in(self._versions.fresh().rules)
+            if missing:
+                self._add_columns(missing)
+
+    def _add_columns(self, columns: pa.Schema) -> None:
+        table = self._versions.load()
+        try:
+            with store_faults(self._versions.path):
+                table.alter.add_columns(
+                    list(Schema.from_arrow(columns).fields), post_commithook_properties=CHECKPOINTS
+                )
+        except DeltaError as exc:
+            raise SinkError(
+                f'delta table "{self._versions.path}" cannot get the columns '
+                f"{', '.join(columns.names)}: {exc}",
+                hint="Add them with Spark: ALTER TABLE … ADD COLUMNS; then resume the job.",
+            ) from exc
+        self._versions.reload()
 
     def newest_before(self, second: float) -> int:
         return self._versions.entries.newest_before(second)

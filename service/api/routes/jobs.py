@@ -12,9 +12,10 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.services import IdempotencyKey, Injected, JobId, Services
 from service.api.views import submission_warning
-from service.errors import JobNotFoundError
+from service.errors import JobConflictError, JobNotFoundError, SubmissionError
 from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.rows import JobFilter
 from service.jobs.submit import submission
 from service.jobs.supervise.runner_process import tail_before
@@ -27,6 +28,7 @@ from service.schemas.progress import (
     ScriptCheck,
     Validation,
 )
+from service.schemas.updates import ChangeView, JobUpdate, UpdateView
 from service.sql.answers.explain import explain
 
 _LOG_BLOCK_BYTES = 256 * 1024
@@ -230,3 +232,48 @@ def pause_job(job_id: JobId, services: Injected) -> JobDetail:
 def resume_job(job_id: JobId, services: Injected) -> JobDetail:
     """Continue after the last committed batch; no effect on a running job."""
     return services.want(job_id, DesiredState.RUNNING, resume=True)
+
+
+@router.post("/{job_id}:update", status_code=200, summary="Change a job", dependencies=[OPERATOR])
+def update_job(job_id: JobId, body: JobUpdate, services: Injected) -> UpdateView:
+    """Give the job another plan. Its runner takes it once its batch is committed.
+
+    Copies of tables, offsets and the output stay. With `preview`, only show what would change.
+    """
+    updates, layout = services.updates, services.layout(job_id)
+    now = JobPlans(layout).newest_number
+    if body.of_plan is not None and body.of_plan != now:
+        raise JobConflictError(
+            f'job "{job_id}" has plan {now}, expected plan {body.of_plan}',
+            hint="Look at the difference again.",
+        )
+    if body.sql is not None and body.to_plan is not None:
+        raise SubmissionError(
+            "a change has both a script and an older plan", hint="Name one of them."
+        )
+    if body.sql is not None:
+        draft = updates.draft(job_id, body.sql)
+    else:
+        draft = updates.draft_rollback(job_id, body.to_plan)
+    if not body.preview:
+        updates.store(job_id, draft)
+        services.supervisor.wake()
+    applied = bool(draft.changes) and not body.preview
+    return UpdateView(
+        job_id=job_id,
+        plan=draft.plan.number if applied else now,
+        new_plan=draft.plan.number if draft.changes else None,
+        applied=applied,
+        accepted=not draft.refused,
+        changes=[
+            ChangeView(
+                kind=change.kind.value,
+                of=change.of,
+                accepted=change.is_accepted,
+                reason=change.reason,
+                hint=change.hint,
+            )
+            for change in draft.changes
+        ],
+        warnings=list(draft.warnings),
+    )

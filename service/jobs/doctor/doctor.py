@@ -8,7 +8,6 @@ from typing import Any
 from joins.adapters.network import within
 from joins.durable.checkpoint import Checkpoint, read_json
 from joins.durable.letter_replays import LetterReplays
-from joins.plan.errors import CheckpointError
 from service.config import Settings
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
 from service.jobs.doctor.machine import check_disk, check_machine
@@ -16,7 +15,7 @@ from service.jobs.doctor.outside import check_outside
 from service.jobs.doctor.tables import check_checkpoint, check_tables
 from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout, living_runner
-from service.jobs.store.plan_codec import load
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import read_status
 from service.jobs.supervise.watch import STARTING_S
 from service.security.resolution import resolve_secrets
@@ -122,13 +121,7 @@ def _job(job_dir: Path) -> list[Check]:
 
 def _admitted(job_dir: Path, patients: list[Patient]) -> Check:
     layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
-    try:
-        plan = load(layout.plan.read_bytes())
-    except FileNotFoundError as exc:
-        raise CheckpointError(
-            f'directory "{job_dir}" has no plan.json',
-            hint="Name the directory of a job; `sluice jobs ls` lists the jobs.",
-        ) from exc
+    plan = JobPlans(layout).newest()
     checkpoint = Checkpoint(layout.checkpoint)
     meta = checkpoint.read_meta()
     running = living_runner(job_dir) is not None

@@ -10,11 +10,11 @@ from joins.lookback.explain_row import RowExplainer
 from joins.lookback.history import History, HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.replay import Replayer
-from joins.plan.errors import CheckpointError, QuestionError, UnknownBatchError
+from joins.plan.errors import QuestionError, UnknownBatchError
 from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plan_codec import load
+from service.jobs.store.plans import JobPlans
 from service.security.resolution import (
     sink_with_login,
     with_login,
@@ -83,6 +83,7 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         kernel=replace(places.kernel, columns=columns),
         probe_kafka=with_login(places.probe_kafka, secrets),
         sink=sink_with_login(places.sink, secrets),
+        places_of=lambda older: _places(job_dir, JobPlans(layout).read(older), number),
     )
 
 
@@ -111,11 +112,5 @@ def _reading(plan: JoinPlan, topic: str) -> int:
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:
-    """The job's frozen plan. Raises CheckpointError if there is none."""
-    try:
-        return load(layout.plan.read_bytes())
-    except FileNotFoundError as exc:
-        raise CheckpointError(
-            f'directory "{layout.job_dir}" has no plan.json',
-            hint="Name the directory of a job; sluice jobs ls has the ids that they are called by.",
-        ) from exc
+    """The job's newest plan. Raises CheckpointError if there is none."""
+    return JobPlans(layout).newest()

@@ -23,7 +23,7 @@ from joins.durable.checkpoint import (
     write_json_atomically,
 )
 from joins.durable.leases import leases_in
-from joins.durable.stored import StoredFiles
+from joins.durable.stored import PLANS, StoredFiles
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import Dimension, SharedSource
@@ -47,6 +47,16 @@ class JobLayout:
     @property
     def plan(self) -> Path:
         return self.job_dir / "plan.json"
+
+    @property
+    def plans(self) -> Path:
+        return self.job_dir / PLANS
+
+    def plan_of(self, number: int) -> Path:
+        return self.plan if number == 1 else self.plans / f"{number}.json"
+
+    def plan_files(self) -> list[Path]:
+        return [self.plan, *sorted(self.plans.glob("*.json"))]
 
     @property
     def settings(self) -> Path:

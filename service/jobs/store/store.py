@@ -226,6 +226,11 @@ class JobStore:
         with self._changing(job_id) as (connection, _):
             update_job(connection, job_id, {"crashes": crashes, "restarts": restarts})
 
+    def change_plan(self, job_id: str, plan: bytes, sql: str) -> None:
+        """Store the copy of a job's newest plan, whose file is in the job's directory."""
+        with self._changing(job_id) as (connection, _):
+            update_job(connection, job_id, {"plan": plan, "sql": sql})
+
     def set_reason(self, job_id: str, reason: str, error: JobError | None) -> None:
         with self._changing(job_id) as (connection, _):
             values = {"reason": reason, "error": None if error is None else asdict(error)}

@@ -1,9 +1,11 @@
 """Checks at submission: faults that can be found before a job starts."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import pyarrow as pa
 
 from joins.adapters.delta.entries import LogEntries
 from joins.adapters.delta.features import Appends, WriterChoice
@@ -100,6 +102,50 @@ def preflight(
                 cluster_ids.append(_check_sink(insert, settings, clusters))
         _check_late_records(resolved, settings)
         return _with_clusters(planned, cluster_ids)
+
+
+def preflight_update(
+    plan: JoinPlan,
+    added: Collection[str],
+    settings: Settings,
+    secrets: SecretResolver,
+    *,
+    pool: ClusterPool | None = None,
+) -> JoinPlan:
+    """`plan` of an update with the values of its `added` tables resolved, after checking those.
+
+    Its stream, outputs and other tables are those of the job. Raises SluiceError for what is
+    missing or refused.
+    """
+    check_allowed(plan, settings)
+    check_places(plan, settings)
+    check_nodes(plan, settings, in_store=settings.warehouse is not None)
+    resolved = resolve_secrets(plan, secrets)
+    held = []
+    with OpenClusters(pool) as clusters:
+        for dimension, own in zip(resolved.dimensions, plan.dimensions, strict=True):
+            if own.name in added:
+                with told_where(plan.sql, own.name):
+                    _check_dimension(dimension, settings)
+                    check_staleness(dimension, settings)
+                    own = _with_ends(own, dimension, clusters)
+            held.append(own)
+    for insert in resolved.inserts:
+        if isinstance(insert.sink, DeltaSink):
+            with told_where(plan.sql, insert.sink_table):
+                _check_growth(insert, insert.sink, settings)
+    return replace(plan, dimensions=tuple(held))
+
+
+def _check_growth(plan: JoinPlan, sink: DeltaSink, settings: Settings) -> None:
+    path = output_path(sink, settings)
+    if not _is_table(path):
+        return  # its job has not begun
+    log = DeltaLog(path, "preflight")
+    appends = Appends.into(sink, kernel_spec(plan).output_schema, grows=True)
+    missing = set(appends.missing_in(log.versions.fresh().rules).names)
+    there = pa.schema([field for field in appends.rows if field.name not in missing])
+    log.choose_writer(replace(appends, rows=there))
 
 
 def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) -> JoinPlan:

@@ -1,7 +1,7 @@
 """From a script to a stored job, or to tables and views of the catalog; all or nothing."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -73,7 +73,7 @@ class Submissions:
         earlier = self._earlier(request)
         if earlier is not None:
             return earlier
-        planned = self._planned(request.sql, request.name)
+        planned = self.planned(request.sql, request.name)
         job_id = new_job_id()
         layout = JobLayout(self._settings.jobs_dir / job_id)
         layout.create(self._settings.warehouse)
@@ -95,7 +95,7 @@ class Submissions:
 
     def draft(self, sql: str, name: str | None, *, outside: bool, append: bool = False) -> Draft:
         """What `submit` would store; checks what the script names only if `outside`."""
-        planned = self._planned(sql, name)
+        planned = self.planned(sql, name)
         if not outside:
             return Draft(planned.plan, tuple(planned.warnings))
         with OwnDirectory("draft") as directory:
@@ -104,7 +104,8 @@ class Submissions:
     def dump(self, plan: JoinPlan) -> bytes:
         return self._hooks.dump(plan)
 
-    def _planned(self, sql: str, name: str | None) -> PlannedScript:
+    def planned(self, sql: str, name: str | None) -> PlannedScript:
+        """The plan of a script before anything is resolved; raises SqlError with its findings."""
         check_script(sql)
         entries = self._store.catalog.entries()
         try:
@@ -128,6 +129,12 @@ class Submissions:
             advice = self._hooks.advise(plan, self._settings, secrets)
         shared = self._store.look(partial(self._taken.check, plan, append=append))
         return Draft(plan, (*planned.warnings, *advice, *shared))
+
+    def checked_update(self, plan: JoinPlan, job_dir: Path, added: Collection[str]) -> JoinPlan:
+        """`plan` of an update, after checking what it may reach and the tables that it adds."""
+        secrets = SecretResolver.of(self._settings, job_dir)
+        with self._outside.one(), within(self._settings.check_timeout_s):
+            return self._hooks.preflight_update(plan, added, self._settings, secrets)
 
     def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:
         """A job for a shared table with its directory, and the partitions of the table's changelog.

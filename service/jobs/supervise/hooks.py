@@ -1,7 +1,7 @@
 """Functions that the control plane calls in SQL and outside, and limits on concurrent calls."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -74,6 +74,16 @@ class Preflight(Protocol):
         ...
 
 
+class UpdatePreflight(Protocol):
+    """Checks what an update may reach, and the tables that it adds; changes nothing."""
+
+    def __call__(
+        self, plan: JoinPlan, added: Collection[str], settings: Settings, secrets: SecretResolver, /
+    ) -> JoinPlan:
+        """The plan to keep; raises a SluiceError if it cannot start."""
+        ...
+
+
 class Remover(Protocol):
     """Deletes what a job made outside its directory, its output only when asked."""
 
@@ -96,6 +106,12 @@ def _no_advice(plan: JoinPlan, settings: Settings, secrets: SecretResolver, /) -
     return ()
 
 
+def _unchecked(
+    plan: JoinPlan, added: Collection[str], settings: Settings, secrets: SecretResolver, /
+) -> JoinPlan:
+    return plan
+
+
 def _nothing() -> None:
     return
 
@@ -111,12 +127,13 @@ class Hooks:
     advise: Adviser = _no_advice
     warm_up: Callable[[], None] = _nothing
     close: Callable[[], None] = _nothing
+    preflight_update: UpdatePreflight = _unchecked
 
 
 def default_hooks() -> Hooks:
     from joins.adapters.kafka.pool import ClusterPool
     from service.jobs.store import plan_codec
-    from service.jobs.submit.preflight import advise, preflight
+    from service.jobs.submit.preflight import advise, preflight, preflight_update
     from service.jobs.supervise.remove import remove_job
     from service.sql.planner.planner import plan_script
 
@@ -125,7 +142,16 @@ def default_hooks() -> Hooks:
 
     pool = ClusterPool()
     checked = partial(preflight, pool=pool)
-    return Hooks(plan_script, plan_codec.dump, checked, remove_job, advise, warm_up, pool.close)
+    return Hooks(
+        plan_script,
+        plan_codec.dump,
+        checked,
+        remove_job,
+        advise,
+        warm_up,
+        pool.close,
+        partial(preflight_update, pool=pool),
+    )
 
 
 _ANY_SCRIPT = """

@@ -106,6 +106,7 @@ def _log_changes(job: Job, changes: list[StateUpdate]) -> None:
 
 
 _INTERRUPTED = "its control plane has ended; it goes on when one is there again"
+_SUPERSEDED = "it has a newer plan, under which its runner starts again"
 _STOPPED_UNSEEN = "its runner was stopped while no control plane was there; it goes on now"
 LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
 _log = structlog.get_logger(__name__)
@@ -149,6 +150,11 @@ class Outcomes:
 
     def stopped_unseen(self, job: Job) -> Job:
         return self._pause(job, _STOPPED_UNSEEN)
+
+    def superseded(self, job: Job) -> None:
+        """The runner ended at a batch's border, as the job has a newer plan."""
+        self._pause(job, _SUPERSEDED)
+        _log.info("runner starts again under a newer plan", job_id=job.id)
 
     def _pause(self, job: Job, cause: str) -> Job:
         target = job.state if job.state in ENDED else JobState.PAUSED

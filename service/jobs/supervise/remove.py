@@ -14,7 +14,7 @@ from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions, Sh
 from joins.worker.index_source import on_this_node
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plan_codec import load
+from service.jobs.store.plans import JobPlans
 from service.security.resolution import (
     index_directory,
     internal_kafka,
@@ -32,13 +32,13 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
     SourceUnavailableError for a later retry, SecretError if the cluster's login is missing.
     """
     layout = JobLayout(job_dir)
-    try:
-        plan = load(layout.plan.read_bytes())
-    except FileNotFoundError:
+    if not layout.plan.exists():
         _clear_store(layout)
         return ()
+    plans = JobPlans(layout)
+    plan = plans.newest()
     cluster = KafkaCluster(_cluster_of(plan, settings, job_dir))
-    for dimension in plan.dimensions:
+    for dimension in plans.dimensions():
         if isinstance(dimension.source, SharedSource):
             _remove_lease(layout, dimension.source)
         else:

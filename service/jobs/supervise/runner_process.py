@@ -101,6 +101,7 @@ class RunnerLog:
 EXIT_STOPPED = 0
 EXIT_FAILED = 3
 EXIT_LOCKED = 4
+EXIT_SUPERSEDED = 5
 _KILL_TAKES_S = 0.5
 _POLL_S = 0.05
 RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")

@@ -11,7 +11,7 @@ from joins.plan.plan import Dimension
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import Job, JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plan_codec import load
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import read_verifications
 from service.jobs.store.store import JobStore
 from watermark.errors import SluiceError
@@ -45,7 +45,7 @@ class VerificationSchedule:
         self._layout = layout
         self._inspector = inspector
         self._leads = leads
-        self._tables: dict[str, tuple[Dimension, ...]] = {}
+        self._tables: dict[tuple[str, int], tuple[Dimension, ...]] = {}
         self._tried_at_s: dict[tuple[str, str], float] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="verifications", daemon=True)
@@ -72,22 +72,24 @@ class VerificationSchedule:
 
     def _next(self) -> _Comparison | None:
         jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
-        self._tables = {job.id: self._tables_of(job) for job in jobs}
+        plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in jobs]
+        self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
         overdue = [
             (self._overdue_s(job, dimension), _Comparison(job, dimension))
-            for job in jobs
-            for dimension in self._tables[job.id]
+            for job, number in plans
+            for dimension in self._tables[job.id, number]
         ]
         late_s, due = max(overdue, key=lambda each: each[0], default=(-1.0, None))
         return due if late_s >= 0 else None
 
-    def _tables_of(self, job: Job) -> tuple[Dimension, ...]:
-        if job.id in self._tables:
-            return self._tables[job.id]
-        try:
-            plan = load(self._layout(job.id).plan.read_bytes())
-        except FileNotFoundError:
+    def _tables_of(self, job: Job, number: int) -> tuple[Dimension, ...]:
+        known = self._tables.get((job.id, number))
+        if known is not None:
+            return known
+        layout = self._layout(job.id)
+        if not layout.plan.exists():
             return ()  # it is restored, or removed, now
+        plan = JobPlans(layout).read(number)
         return tuple(each for each in plan.dimensions if each.verify is not None)
 
     def _overdue_s(self, job: Job, dimension: Dimension) -> float:

@@ -34,6 +34,7 @@ from service.jobs.supervise.runner_host import RunnerStarter
 from service.jobs.supervise.runner_process import (
     EXIT_FAILED,
     EXIT_LOCKED,
+    EXIT_SUPERSEDED,
     RunnerProcess,
     end_all,
 )
@@ -378,6 +379,9 @@ class Supervisor:
             self.wake()
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
+        elif runner.exit_code == EXIT_SUPERSEDED:
+            self._outcomes.superseded(job)
+            self.wake()
         elif ended is RunnerStage.HUNG:
             self._outcomes.crashed(job, watch, "killed, because it did not report any more", None)
         elif error is not None and status is not None and status.state is JobState.STALLED:

@@ -48,6 +48,8 @@ class Topic:
         (root / "pins").mkdir()
         self.hooks = ProbeHooks(
             epoch=1,
+            plan=1,
+            may_pin=lambda: True,
             pins=PinStore(root / "pins"),
             dead_letters=self.dead,
             versions=lambda: VERSIONS,

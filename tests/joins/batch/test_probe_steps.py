@@ -70,6 +70,7 @@ class Side:
             produce(self.servers, self.topic, records, partition=partition)
         self.writers, self.finished, self.limit = [Writer()], [], 1_000
         self.dead = DeltaLog(root / "dead", "app")
+        self.plan, self.may_pin = 1, True
         self.pins = PinStore(root / "pins")
         self.all: list[ProbeSteps] = []
 
@@ -79,6 +80,8 @@ class Side:
         faults = Failpoints(failpoints, self.root / "failpoints")
         hooks = ProbeHooks(
             epoch=1,
+            plan=self.plan,
+            may_pin=lambda: self.may_pin,
             pins=self.pins,
             dead_letters=self.dead,
             versions=lambda: {"users": 7},
@@ -112,6 +115,20 @@ def side(tmp_path, spark, kafka):
     yield side
     for steps in side.all:
         steps.close()
+
+
+def test_a_pinned_batch_ends_under_its_plan_and_no_other_one_begins_when_there_is_a_newer(side):
+    side.limit, side.writers = 45, [Writer(durable=True)]
+    with pytest.raises(FailpointError):
+        side.steps(failpoints="C3=raise").step()  # pinned, not run
+    side.may_pin = False
+    steps = side.steps()
+    assert [steps.step() for _ in range(3)] == [True, False, False]
+    assert [pin.plan for pin in side.writers[0].pins] == [1]
+    side.may_pin, side.plan = True, 2
+    side.steps().step()
+    assert [pin.plan for pin in side.writers[0].pins] == [1, 2]
+    assert side.ranges() == [{0: (0, 30), 1: (0, 15)}, {0: (30, 60), 1: (15, 30)}]
 
 
 def test_each_record_is_in_one_batch_and_without_new_ones_there_is_none(side):

@@ -58,6 +58,13 @@ def test_the_time_of_each_table_is_pinned(tmp_path):
     assert PinStore(tmp_path).read(PIN.batch) == pin
 
 
+def test_a_pin_names_its_plan_and_one_without_a_name_has_the_first(tmp_path):
+    store = PinStore(tmp_path)
+    assert store.create(replace(PIN, plan=3)).plan == 3
+    assert "plan" not in pin_json(PIN)  # as in the pins of older releases
+    assert store.create(replace(PIN, batch=8)).plan == 1
+
+
 def test_the_first_pin_of_a_batch_holds(tmp_path):
     store = PinStore(tmp_path)
     store.create(PIN)

@@ -72,6 +72,36 @@ def test_a_copy_that_starts_over_does_not_close_an_open_gate(tmp_path):
     assert all(c.watermark == DONE for c in job.opening.view().channels)
 
 
+def reopened(directory, *tables):
+    channels = [channel for channel in (*CHANNELS, "rates/0") if channel.split("/")[0] in tables]
+    opening = Opening(Checkpoint(directory), channels, lambda: None, tables)
+    for channel in channels:
+        if channel != "rates/0":
+            opening.receive(channel, DONE, now_ms=10_000)
+    return opening
+
+
+def test_a_table_that_was_added_closes_the_gate_until_it_is_complete(tmp_path):
+    job = Job(tmp_path)
+    job.opening.settle(versions={"users": 4, "items": 2}, held_records=7, at_ms=12_345)
+    added = reopened(tmp_path, "users", "items", "rates")
+    assert not added.is_open
+    assert added.view().phase is Phase.LOAD
+    assert added.view().versions_at_open == {}
+    assert not reopened(tmp_path, "users", "items", "rates").is_open  # also after a crash
+    added.receive("rates/0", DONE, now_ms=10_000)
+    added.settle(versions={"users": 9, "items": 3, "rates": 1}, held_records=5, at_ms=23_456)
+    again = reopened(tmp_path, "users", "items", "rates")
+    assert again.is_open
+    assert again.view().versions_at_open == {"users": 9, "items": 3, "rates": 1}
+
+
+@pytest.mark.parametrize("tables", [("users",), ("users", "items"), ()])
+def test_a_table_that_was_removed_leaves_the_gate_open(tmp_path, tables):
+    Job(tmp_path).opening.settle(versions={"users": 4, "items": 2}, held_records=7, at_ms=12_345)
+    assert reopened(tmp_path, *tables).is_open
+
+
 @pytest.mark.parametrize("order", list(itertools.permutations(CHANNELS)), ids="-".join)
 def test_it_asks_to_open_once_whatever_the_order(tmp_path, order):
     job = Job(tmp_path)

@@ -40,7 +40,7 @@ def check(submission, tmp_path, monkeypatch):
     plan, inline = submission
 
     class Inline(SecretResolver):
-        def _of_job(self, name):
+        def of_job(self, name):
             return inline.get(name)
 
     settings = Settings.load(data_dir=tmp_path)
