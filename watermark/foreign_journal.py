@@ -38,7 +38,7 @@ class FeedStep(StrEnum):
     """One durable write of a journal.
 
     Attributes:
-        BEGIN: reads the topic from its beginning, in a new generation.
+        BEGIN: reads the topic from its beginning, or behind its history, in a new generation.
         ADVANCE: moves offsets up.
         SUPERSEDE: begins the generation of a later snapshot; offsets move back where its records
             were read already.
@@ -105,7 +105,8 @@ class FeedPosition:
             dict(self.offsets if offsets is None else offsets),
         )
         begins = step in (FeedStep.BEGIN, FeedStep.SUPERSEDE)
-        if after.generation != self.generation + begins:
+        grown = after.generation - self.generation
+        if grown != begins and not (step is FeedStep.BEGIN and grown > 0):  # files may begin anew
             raise illegal_step(
                 _JOURNAL,
                 f'step "{step}" leads from generation {self.generation} to {after.generation}',

@@ -354,6 +354,11 @@ class DeltaTableSource:
     store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
 
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> "DeltaTableSource":
+        store = tuple((str(key), str(text)) for key, text in value["store"])
+        return cls(**{**value, "store": store})
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvidence:
@@ -370,38 +375,6 @@ class SnapshotEvidence:
     # a later snapshot is a new generation; else its rows are ordinary changes
     replaces: bool = True
     heartbeat_topic: str | None = None  # of the connector, on the cluster of the table's topic
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSource:
-    """A Kafka topic of other writers: a table from a connector, or rows by key."""
-
-    kafka: KafkaOptions
-    value: RecordFormat
-    # for a connector's topic; None for others, which are complete at `end_offsets`
-    evidence: SnapshotEvidence | None = None
-    deletes_by_null: bool = True  # a null value deletes the row of its key
-    key: RecordKey | None = None  # None for a connector's topic
-    # (partition, end offset at submission, or the end of what is read); empty before they are
-    # resolved
-    end_offsets: tuple[tuple[int, int], ...] = ()
-    # where the table ends, if it does: it is complete there, without further changes
-    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
-    bounded_timestamp_ms: int | None = None
-    bounded_offsets: tuple[tuple[int, int], ...] = ()
-    changelog_partitions: int | None = None  # as many as the topic has; None before they are known
-    # columns with times of records, in neither key nor value
-    metadata: tuple[MetadataField, ...] = ()
-    topic_id: str = ""  # Kafka's UUID of the topic that `end_offsets` belong to; "" before
-    kind: Literal["topic"] = "topic"
-
-    @property
-    def is_bounded(self) -> bool:
-        return self.bounded_mode is not BoundedMode.UNBOUNDED
-
-    def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        times = {each.name for each in self.metadata}
-        return tuple(item for item in declared_fields(fields) if item.name not in times)
 
 
 class FileFormat(StrEnum):
@@ -426,6 +399,82 @@ class FileSource:
     def of_rows(self) -> RecordFormat:
         return RecordFormat(KafkaFormat(self.format), self.options)
 
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> "FileSource":
+        options = tuple((str(key), str(text)) for key, text in value["options"])
+        return cls(**{**value, "options": options, "format": FileFormat(value["format"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHistory:
+    """Files with a table's rows, read before its topic; and where the topic starts behind them.
+
+    Submission resolves the mode to `specific-offsets`, unless a column of the files has the time.
+    """
+
+    files: FileSource | DeltaTableSource
+    startup_mode: StartupMode = StartupMode.EARLIEST
+    startup_timestamp_ms: int | None = None
+    startup_offsets: tuple[tuple[int, int], ...] = ()
+    startup_column: str | None = None  # its maximum in the files is the timestamp of the start
+    version: int | None = None  # of a Delta table; None for files, and before it is resolved
+
+    def starting_at(self, offsets: Mapping[int, int]) -> "TopicHistory":
+        pairs = tuple(sorted(offsets.items()))
+        return replace(
+            self,
+            startup_mode=StartupMode.SPECIFIC,
+            startup_timestamp_ms=None,
+            startup_offsets=pairs,
+        )
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> "TopicHistory":
+        is_delta = value["files"]["kind"] == "delta"
+        of_kind = DeltaTableSource.of_json if is_delta else FileSource.of_json
+        return cls(
+            of_kind(value["files"]),
+            StartupMode(value["startup_mode"]),
+            value["startup_timestamp_ms"],
+            tuple((int(p), int(offset)) for p, offset in value["startup_offsets"]),
+            value["startup_column"],
+            value["version"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSource:
+    """A Kafka topic of other writers: a table from a connector, or rows by key."""
+
+    kafka: KafkaOptions
+    value: RecordFormat
+    # for a connector's topic; None for others, which are complete at `end_offsets`
+    evidence: SnapshotEvidence | None = None
+    deletes_by_null: bool = True  # a null value deletes the row of its key
+    key: RecordKey | None = None  # None for a connector's topic
+    # (partition, end offset at submission, or the end of what is read); empty before they are
+    # resolved
+    end_offsets: tuple[tuple[int, int], ...] = ()
+    # where the table ends, if it does: it is complete there, without further changes
+    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
+    bounded_timestamp_ms: int | None = None
+    bounded_offsets: tuple[tuple[int, int], ...] = ()
+    changelog_partitions: int | None = None  # as many as the topic has; None before they are known
+    # columns with times of records, in neither key nor value
+    metadata: tuple[MetadataField, ...] = ()
+    # Kafka's UUID of the topic that `end_offsets` and the history's start belong to; "" before
+    topic_id: str = ""
+    history: TopicHistory | None = None
+    kind: Literal["topic"] = "topic"
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.bounded_mode is not BoundedMode.UNBOUNDED
+
+    def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        times = {each.name for each in self.metadata}
+        return tuple(item for item in declared_fields(fields) if item.name not in times)
+
 
 @dataclass(frozen=True, slots=True)
 class SharedSource:
@@ -438,6 +487,13 @@ class SharedSource:
 
 
 DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource | SharedSource
+
+
+def files_of(source: DimensionSource) -> FileSource | DeltaTableSource | None:
+    """The files or the Delta table that a source reads, alone or before its topic."""
+    if isinstance(source, TopicSource) and source.history is not None:
+        return source.history.files
+    return source if isinstance(source, FileSource | DeltaTableSource) else None
 
 
 COORDINATES = (
@@ -597,7 +653,7 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class TopN:
     """`ROW_NUMBER() OVER (PARTITION BY window_start, window_end, … ORDER BY …)` and its limits.
 
     All expressions are over the relation `WINDOW`, which it gives the column `ROW_NUMBER`.
@@ -632,7 +688,7 @@ class Windowing:
     offset_ms: int = 0  # windows begin at multiples of the size (HOP: of the slide) plus this
     having: Expression | None = None  # over the relation `WINDOW`
     lateness_ms: int = 0  # `table.exec.emit.allow-lateness`
-    rank: Rank | None = None  # of the rows that pass `having`
+    rank: TopN | None = None  # of the rows that pass `having`
 
     @property
     def rows(self) -> Aggregate | None:

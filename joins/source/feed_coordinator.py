@@ -3,7 +3,7 @@
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from joins.adapters.topic.feed_state import (
     Decision,
     Decisions,
     TopicFeedConfig,
+    history_state,
     read_decisions,
     write_decisions,
 )
@@ -288,6 +289,60 @@ class TopicCoordinator(FeedCoordinator[TopicFeedConfig, Mapping[str, Any]]):
             f'"{cause}" was acknowledged, but source "{self.name}" does not wait for it',
             hint="Look at the job's status; acknowledge the fault that it shows.",
         )
+
+
+class HistoryCoordinator(TopicCoordinator):
+    """Runs one source of a topic whose history is in files; its copy has the files and the topic.
+
+    While the process reads files it reports their progress, then the state of the topic.
+    """
+
+    # reads better deep: behind the files it is the source of a topic.
+
+    module = "joins.adapters.topic.history"
+
+    _copy: Mapping[str, int] | None = None  # progress of the files in this process
+
+    def view(self) -> SourceView | None:
+        files, view = self._files(), super().view()
+        if files is None:
+            return view
+        rows, done, total = files["rows"], files["files_done"], files["files_total"]
+        if view is not None:
+            return replace(
+                view,
+                rows_total=max(rows, view.rows_total),
+                chunks_done=total + view.chunks_done,
+                chunks_total=total + 1,
+            )
+        place = {**_PLACE, "epoch": files["generation"] - 1}
+        return SourceView(
+            generation=files["generation"],
+            rows_total=rows,
+            chunks_done=done,
+            chunks_total=total + 1,
+            is_copied=False,
+            low=place,
+            high=None,
+            waits_for=f"{done} of {total} files of the history are read",
+        )
+
+    def _files(self) -> Mapping[str, int] | None:
+        if self._copy is not None:
+            return self._copy
+        kept = read_file_state(history_state(self._config.state_file))
+        return None if kept is None else kept.progress
+
+    def _abandon(self, reason: str) -> None:
+        abandon_files(history_state(self._config.state_file), reason)
+        super()._abandon(reason)
+
+    def _on_event(self, event: Mapping[str, Any]) -> None:
+        if "files_done" in event.get("state", {}):
+            self._state, self._copy = None, event["state"]
+            self._take_event(event)
+        else:
+            super()._on_event(event)
 
 
 def _record(request: Request, message: str) -> dict[str, Any]:

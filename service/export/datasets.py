@@ -25,6 +25,7 @@ from joins.plan.plan import (
     PrintSink,
     SharedSource,
     TopicSource,
+    files_of,
 )
 from joins.plan.types import Call, Column, Expression, columns_of
 
@@ -104,6 +105,12 @@ def inputs(plan: JoinPlan) -> list[Dataset]:
             topics.setdefault(name, {}).update(known)
     tables = [_table(name, columns.values()) for name, columns in topics.items()]
     tables += [_table(name_of(d.source), d.declared_fields) for d in plan.dimensions]
+    histories = ((d, files_of(d.source)) for d in plan.dimensions)
+    tables += [
+        _table(name_of(files), d.declared_fields)
+        for d, files in histories
+        if files is not None and files is not d.source
+    ]
     return [table for table in tables if table is not None]
 
 

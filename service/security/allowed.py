@@ -95,6 +95,8 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
         if source.evidence is not None and source.evidence.connect_url is not None:
             server, allowed = server_of(source.evidence.connect_url), settings.allowed_connect
             _check_server(table, "Kafka Connect server", server, allowed, "SLUICE_ALLOWED_CONNECT")
+        if source.history is not None:
+            _check_table(source.history.files, settings)
     elif not isinstance(source, SharedSource):  # checked when it was created
         _check_table(source, settings)
 

@@ -32,6 +32,7 @@ from joins.plan.plan import (
     Sink,
     StartupMode,
     StreamTable,
+    TopicHistory,
     TopicSource,
 )
 from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, partition_of
@@ -53,7 +54,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     def dimension(declared: Dimension) -> Dimension:
         source = declared.source
         if isinstance(source, TopicSource):
-            return replace(declared, source=topic_with_logins(source, secrets))
+            topic = topic_with_logins(source, secrets)
+            return replace(declared, source=_with_history_login(topic, secrets))
         if isinstance(source, DeltaTableSource):
             return replace(declared, source=with_store_login(source, secrets))
         if not isinstance(source, MysqlCdcSource):
@@ -72,6 +74,14 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         for insert, own, table in zip(plan.more_inserts, others, tables, strict=True)
     )
     return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=more)
+
+
+def _with_history_login(source: TopicSource, secrets: SecretResolver) -> TopicSource:
+    history = source.history
+    if history is None or not isinstance(history.files, DeltaTableSource):
+        return source
+    files = with_store_login(history.files, secrets)
+    return replace(source, history=replace(history, files=files))
 
 
 def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:
@@ -206,6 +216,13 @@ def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Tabl
 
 def files_path(source: FileSource, settings: Settings) -> Path:
     return confined_path(source, settings)
+
+
+def history_path(history: TopicHistory, settings: Settings) -> TablePath:
+    """Where the files of a resolved history are. Raises as `output_path`."""
+    if isinstance(history.files, DeltaTableSource):
+        return output_path(history.files, settings)
+    return files_path(history.files, settings)
 
 
 def index_directory(layout: JobLayout, settings: Settings) -> Path:

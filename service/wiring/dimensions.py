@@ -30,12 +30,18 @@ from joins.plan.plan import (
     TopicSource,
 )
 from joins.source.coordinator import SourceCoordinator
-from joins.source.feed_coordinator import DeltaCoordinator, FileCoordinator, TopicCoordinator
+from joins.source.feed_coordinator import (
+    DeltaCoordinator,
+    FileCoordinator,
+    HistoryCoordinator,
+    TopicCoordinator,
+)
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from joins.worker.index_source import DimensionTables, on_this_node
 from service.security.resolution import (
     connection_of,
     files_path,
+    history_path,
     internal_kafka,
     output_path,
 )
@@ -141,7 +147,10 @@ def _coordinator(
             failpoints=job.settings.failpoints,
             freshness_s=job.settings.freshness_interval_s,
         )
-        return TopicCoordinator(dimension.name, config, stalls, acknowledgements, topic)
+        if source.history is None:
+            return TopicCoordinator(dimension.name, config, stalls, acknowledgements, topic)
+        config = replace(config, history_path=history_path(source.history, job.settings))
+        return HistoryCoordinator(dimension.name, config, stalls, acknowledgements, topic)
     if isinstance(source, FileSource):
         return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls, topic)
     if isinstance(source, SharedSource):

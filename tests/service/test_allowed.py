@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joins.plan.connections import RegistryOptions
-from joins.plan.formats import KafkaFormat, RecordFormat
+from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
@@ -16,6 +16,7 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     SnapshotEvidence,
+    TopicHistory,
     TopicSource,
 )
 from service.config import Settings
@@ -93,6 +94,19 @@ def test_another_connect_and_another_broker_are_denied(url, tmp_path):
     assert "SLUICE_ALLOWED_CONNECT" in caught.value.hint
     with pytest.raises(NotAllowedError, match="broker:9092"):
         check_allowed(with_connect(url), Settings.load(data_dir=tmp_path, allowed_brokers="b:1"))
+
+
+@pytest.mark.parametrize(("path", "is_allowed"), [("users", True), ("/etc", False)])
+def test_the_history_of_a_topic_is_where_files_may_be(path, is_allowed, tmp_path):
+    history = TopicHistory(FileSource(path, FileFormat.JSON))
+    source = TopicSource(KafkaOptions("broker:9092", "d"), JSON_FORMAT, history=history)
+    plan_ = replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
+    settings = Settings.load(data_dir=tmp_path)
+    if is_allowed:
+        check_allowed(plan_, settings)
+        return
+    with pytest.raises(NotAllowedError, match="outside the warehouse"):
+        check_allowed(plan_, settings)
 
 
 @pytest.mark.parametrize("url", ["http://registry:8081", "https://Registry:8081/apis/ccompat/v7"])

@@ -11,9 +11,9 @@ from pymysql.protocol import MysqlPacket
 
 from joins.adapters.mysql.charsets import Charsets
 from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.packets import EVENTS, Packets
+from joins.adapters.mysql.events.packets import EVENTS, Packets
+from joins.adapters.mysql.events.transactions import Event, Transactions
 from joins.adapters.mysql.table import CapturedTable, ServerColumn, capture
-from joins.adapters.mysql.transactions import Event, Transactions
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 

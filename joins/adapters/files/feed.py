@@ -10,20 +10,20 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.adapters.files.listing import (
     FileFeedConfig,
     FileFeedState,
     FileStamp,
-    list_files,
     read_state,
-    stamp_of,
     write_state,
 )
-from joins.adapters.files.readers import read_file
+from joins.adapters.files.tables import SourceFiles, table_files
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import encode_snapshot
+from joins.kernels.json.wire import declared_encoding, to_declared
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, declared_fields
 
@@ -31,12 +31,21 @@ _PROGRESS_S = 0.5
 
 
 class FileFeedSession:
-    """Reads the files from the stored state until all are read or one fails."""
+    """Reads the files from the stored state until all are read or one fails.
 
-    def __init__(self, config: FileFeedConfig, protocol: SourceProtocol) -> None:
+    `behind` is the newest generation of the topic whose history the files are; None for a table of
+    files alone, whose files are not looked at again once all are read.
+    """
+
+    def __init__(
+        self, config: FileFeedConfig, protocol: SourceProtocol, behind: int | None = None
+    ) -> None:
         self._config = config
         self._protocol = protocol
-        self._state = self._begin(read_state(config.state_file))
+        self._behind = behind
+        self._files: SourceFiles | None = None
+        self.state = self._begin(read_state(config.state_file))
+        self._newest_ms: int | None = None
         self._sent = 0
         self._reported_at_s = 0.0
 
@@ -46,44 +55,54 @@ class FileFeedSession:
         SourceUnavailableError without a file or Kafka, SnapshotNeededError if a file has changed
         since it was listed, SourceError if it cannot be read as declared.
         """
+        if self.copy(producer):
+            self._write_watermark(producer)
+
+    def copy(self, producer: RecordSink) -> bool:
+        """Send the remaining rows; False if the protocol stopped it. Raises as `run`."""
         self._tell("streaming")
-        for file in self._state.files[self._state.files_done :]:
+        for file in self.state.files[self.state.files_done :]:
+            self._newest_ms = self.state.newest_ms
             rows = self._send(producer, file)
             if self._protocol.stopped.is_set():
-                return
-            done, all_rows = self._state.files_done + 1, self._state.rows + rows
-            self._keep(replace(self._state, files_done=done, rows=all_rows))
-        self._write_watermark(producer)
+                return False
+            state = replace(self.state, files_done=self.state.files_done + 1)
+            self._keep(replace(state, rows=state.rows + rows, newest_ms=self._newest_ms))
+        return True
 
     def _begin(self, kept: FileFeedState | None) -> FileFeedState:
         """The stored state if it is valid, else a new one; raises an earlier refusal again."""
-        if kept is not None and kept.is_copied:
+        if kept is not None and kept.is_copied and self._behind is None:
             return kept
-        files = list_files(self._config.path)
-        if kept is not None and kept.files == files and kept.needed is None:
+        self._files = table_files(self._config)
+        files, newest = self._files.listed(), self._behind or 0
+        is_newer = kept is not None and kept.generation > newest
+        if kept is not None and is_newer and kept.files == files and kept.needed is None:
             if kept.refused is not None:
                 raise SourceError(kept.refused["message"], hint=kept.refused["hint"])
             return kept
-        state = FileFeedState(1 if kept is None else kept.generation + 1, files)
+        newest = max(newest, 0 if kept is None else kept.generation)
+        state = FileFeedState(newest + 1, files)
         write_state(self._config.state_file, state)
         return state
 
     def _send(self, producer: RecordSink, file: FileStamp) -> int:
-        path = self._config.path / file.path
+        assert self._files is not None, "they were listed"
         rows = 0
         try:
             declared = declared_fields(self._config.fields)
-            for batch in read_file(path, self._config.source, declared):
+            for batch in self._files.rows(file.path):
                 if not batch.num_rows:
                     continue
                 encoded = encode_snapshot(
                     batch if declared == self._config.fields else self._placed(batch, rows),
                     self._config.primary_key,
-                    self._state.place,
-                    generation=self._state.generation,
+                    self.state.place,
+                    generation=self.state.generation,
                     partitions=self._config.partitions,
                 )
                 producer.send(encoded)
+                self._note_newest(batch)
                 rows += int(batch.num_rows)
                 self._sent += batch.num_rows
                 self._tell("progress", paced=True)
@@ -94,15 +113,25 @@ class FileFeedSession:
         except SourceError as error:
             self._require_same(file)
             refused = {"message": error.message, "hint": error.hint}
-            self._keep(replace(self._state, refused=refused))
+            self._keep(replace(self.state, refused=refused))
             raise
         self._require_same(file)
         return rows
 
+    def _note_newest(self, batch: pa.RecordBatch) -> None:
+        if self._config.newest_of is None:
+            return
+        field = next(each for each in self._config.fields if each.name == self._config.newest_of)
+        wire = batch.column(field.name)
+        times = to_declared(wire, declared_encoding(field.type), field.type).values
+        newest = pc.max(times.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())).as_py()
+        if newest is not None:
+            self._newest_ms = max(newest, newest if self._newest_ms is None else self._newest_ms)
+
     def _placed(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Rows of the next file from row `first` on, with the coordinates that are their key."""
         places = (
-            np.full(batch.num_rows, self._state.files_done),
+            np.full(batch.num_rows, self.state.files_done),
             np.arange(first, first + batch.num_rows),
         )
         columns = [*batch.columns, *(pa.array(each, pa.int64()) for each in places)]
@@ -110,7 +139,8 @@ class FileFeedSession:
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _require_same(self, file: FileStamp) -> None:
-        if stamp_of(self._config.path, file.path) != file:
+        assert self._files is not None, "they were listed"
+        if self._files.stamp(file.path) != file:
             raise SnapshotNeededError(
                 f'file "{self._config.path / file.path}" was changed before the table was whole',
                 hint="Nothing to do: the table is read again. Rename finished "
@@ -119,7 +149,7 @@ class FileFeedSession:
 
     def _write_watermark(self, producer: RecordSink) -> None:
         """Runs after each start; a repeated watermark record has no effect."""
-        state = self._state
+        state = self.state
         self._tell("progress")
         written = producer.watermark(state.place, state.generation)
         partitions = [{"partition": p, "offset": o} for p, o in written]
@@ -127,13 +157,13 @@ class FileFeedSession:
 
     def _keep(self, state: FileFeedState) -> None:
         write_state(self._config.state_file, state)
-        self._state = state
+        self.state = state
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
         if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
             return
         self._reported_at_s = time.monotonic()
-        state = self._state
+        state = self.state
         self._protocol.tell(
             event,
             {

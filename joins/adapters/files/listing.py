@@ -10,10 +10,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from joins.adapters.store_path import path_as_json, path_from_json
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.changelog.envelope import BinlogPosition
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
-from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
+from joins.plan.plan import Field, FileSource, KafkaOptions
 from joins.plan.types import SqlType
 
 CORRECT = (
@@ -143,35 +145,41 @@ def _raise(error: OSError) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileFeedConfig:
-    """Configuration of the process of a dimension of files; `kafka` has the changelog topic."""
+    """Configuration of a reader of files; `kafka` has the changelog topic.
 
-    path: Path
-    source: FileSource
+    Without a `source` they are the files of the `version` of a Delta table.
+    """
+
+    path: TablePath
+    source: FileSource | None
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
     kafka: KafkaOptions
     partitions: int
     state_file: Path
+    # a TIMESTAMP_LTZ column whose maximum the state has; None without one
+    newest_of: str | None = None
+    version: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "path": str(self.path),
-            "source": asdict(self.source),
+            "path": path_as_json(self.path),
+            "source": None if self.source is None else asdict(self.source),
             "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
             "partitions": self.partitions,
             "state_file": str(self.state_file),
+            "newest_of": self.newest_of,
+            "version": self.version,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        options = tuple((str(key), str(text)) for key, text in value["source"]["options"])
-        source = {**value["source"], "options": options}
-        source["format"] = FileFormat(source["format"])
+        source = value["source"]
         return cls(
-            path=Path(value["path"]),
-            source=FileSource(**source),
+            path=path_from_json(value["path"]),
+            source=None if source is None else FileSource.of_json(source),
             fields=tuple(
                 Field(name, SqlType.of_json(kind), nullable)
                 for name, kind, nullable in value["fields"]
@@ -180,6 +188,8 @@ class FileFeedConfig:
             kafka=KafkaOptions.of_json(value["kafka"]),
             partitions=value["partitions"],
             state_file=Path(value["state_file"]),
+            newest_of=value["newest_of"],
+            version=value["version"],
         )
 
 
@@ -191,6 +201,7 @@ class FileFeedState:
     files: tuple[FileStamp, ...]  # as listed, sorted by path
     files_done: int = 0  # number of files sent
     rows: int = 0  # number of their rows
+    newest_ms: int | None = None  # greatest value of the column `newest_of` in them
     # `message` and `hint` of a file that cannot be read, until the files change
     refused: Mapping[str, str] | None = None
     needed: str | None = None  # why the files must be read again

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from joins.adapters.mysql.clock import PositionClock
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.transactions import Begin, Boundary, Event, FileOpened, RowImages
 from joins.adapters.mysql.failover import applied_at
 from joins.adapters.mysql.gtids import Gtid
 from joins.adapters.mysql.repair import Repair, RowsAt, read_rows_at
@@ -31,7 +32,6 @@ from joins.adapters.mysql.statements import effect_of
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
 from joins.adapters.mysql.tokens import Effect, Statement, Target
-from joins.adapters.mysql.transactions import Begin, Boundary, Event, FileOpened, RowImages
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import (
@@ -234,7 +234,7 @@ class BinlogSession:
 
     def _settle(self, sender: ChangelogSender) -> None:
         """Note what was sent, as another server may answer next; without Kafka it is not known."""
-        if not self._is_verified:
+        if not self._is_verified or sender.has_lost:
             return
         try:
             self._flush(sender)

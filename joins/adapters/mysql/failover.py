@@ -99,10 +99,10 @@ def _heads(connection: "Connection[Any]") -> list[tuple[str, str]]:
 
 def _head(connection: "Connection[Any]", name: str) -> str:
     events = rows(connection, f"SHOW BINLOG EVENTS IN %s LIMIT {_EVENTS_OF_A_HEAD}", name)
-    found = [str(row[5]) for row in events if str(row[2]) in _HEADS]
-    if not found:
+    gtids = [str(row[5]) for row in events if str(row[2]) in _HEADS]
+    if not gtids:
         raise _refused(f'its binlog file "{name}" does not tell which GTIDs are before it')
-    return found[0]
+    return gtids[0]
 
 
 # The stream

@@ -83,7 +83,7 @@ def _merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 def gtid_set(text: str) -> GtidSet:
     """Of MySQL's text, such as `uuid:1-5:7,uuid:tag:3`; ValueError if it is none."""
-    found: dict[str, list[Interval]] = {}
+    intervals: dict[str, list[Interval]] = {}
     for part in filter(None, re.sub(r"\s", "", text).lower().split(",")):
         uuid, *rest = part.split(":")
         source = uuid
@@ -92,8 +92,8 @@ def gtid_set(text: str) -> GtidSet:
                 source = f"{uuid}:{item}"
                 continue
             first, _, last = item.partition("-")
-            found.setdefault(source, []).append((int(first), int(last or first)))
-    return GtidSet({source: _merged(intervals) for source, intervals in found.items()})
+            intervals.setdefault(source, []).append((int(first), int(last or first)))
+    return GtidSet({source: _merged(some) for source, some in intervals.items()})
 
 
 Last = tuple[int, int]
@@ -192,10 +192,10 @@ class MariadbHistory:
 
 
 def mariadb_numbers(*texts: str) -> Mapping[tuple[str, int], int]:
-    found: dict[tuple[str, int], int] = {}
+    highest: dict[tuple[str, int], int] = {}
     for domain, server, number in _listed(texts):
-        found[domain, server] = max(number, found.get((domain, server), 0))
-    return found
+        highest[domain, server] = max(number, highest.get((domain, server), 0))
+    return highest
 
 
 @dataclass(frozen=True, slots=True)

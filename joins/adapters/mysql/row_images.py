@@ -9,8 +9,7 @@ import pyarrow as pa
 from pymysqlreplication.constants import FIELD_TYPE
 
 from joins.adapters.mysql.charsets import Charsets
-from joins.adapters.mysql.image_json import decimal_bytes, decimal_converter, json_text
-from joins.adapters.mysql.row_events import (
+from joins.adapters.mysql.events.row_events import (
     BLOB_COMPRESSED,
     TYPED_ARRAY,
     VARCHAR_COMPRESSED,
@@ -19,6 +18,7 @@ from joins.adapters.mysql.row_events import (
     RowsEvent,
     TableMap,
 )
+from joins.adapters.mysql.image_json import decimal_bytes, decimal_converter, json_text
 from joins.adapters.mysql.table import CapturedTable, MysqlColumn, in_zone
 from joins.kernels.calendar.zones import UTC
 from joins.kernels.json.wire import WIRE_TYPES, Encoding

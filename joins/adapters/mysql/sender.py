@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES, ChangelogProducer
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.transactions import RowImages
 from joins.adapters.mysql.gtids import Takeover
 from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.mysql.transactions import RowImages
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
@@ -153,6 +153,8 @@ class ChangelogSender:
         self._ordinal = 0
         self.records = 0
         self.source_ts_ms = 0
+        self.has_lost = False
+        """True if a batch was not acknowledged: nothing behind it may count as sent."""
         table = f"{config.table.database}.{config.table.table}"
         self._dead = DeadRows(
             config.dead_rows_file, config.generation, config.most_bytes, config.copied_dead_rows
@@ -211,7 +213,7 @@ class ChangelogSender:
         pending = self._pending
         if not pending.ops:
             return
-        self._pending = _Pending()
+        self._pending, self.has_lost = _Pending(), True
         self._send(self._changes(pending))
         self.source_ts_ms = pending.places[-1][3]
 
@@ -233,6 +235,7 @@ class ChangelogSender:
                 ordinal = ordinals.stop
 
     def _send(self, changes: Envelopes) -> None:
+        self.has_lost = True
         limited = encode_limited(
             changes,
             self._config.table.primary_key,
@@ -245,6 +248,7 @@ class ChangelogSender:
             limited.records.column(name).to_pylist() for name in ("key", "value", "partition")
         )
         self._producer.send(zip(*columns, strict=True))
+        self.has_lost = False
         self.records += len(changes.ops)
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:

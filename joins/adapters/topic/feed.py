@@ -33,6 +33,7 @@ from joins.adapters.topic.decoding import (
     warm_up,
 )
 from joins.adapters.topic.feed_state import (
+    CopiedHistory,
     FeedJournal,
     Offsets,
     TopicFeedConfig,
@@ -43,6 +44,7 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.adapters.topic.start import find_start, require_topic
 from joins.adapters.topic.times import TopicTimes
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
@@ -97,10 +99,19 @@ _READ_ANEW = (
 
 
 class TopicFeedSession:
-    """Follows the topic from the stored journal until it is stopped or cannot continue."""
+    """Follows the topic from the stored journal until it is stopped or cannot continue.
 
-    def __init__(self, config: TopicFeedConfig, protocol: SourceProtocol) -> None:
+    `history` is what was copied before a topic with a history begins; None behind its beginning.
+    """
+
+    def __init__(
+        self,
+        config: TopicFeedConfig,
+        protocol: SourceProtocol,
+        history: CopiedHistory | None = None,
+    ) -> None:
         self._config = config
+        self._history = history
         self._protocol = protocol
         self._topic = config.source.kafka.topic
         self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
@@ -197,7 +208,7 @@ class TopicFeedSession:
     def _find_rules(self, ends: Offsets | None) -> SnapshotRules:
         source = self._config.source
         is_compacted = self._cluster.is_compacted(self._topic)
-        if source.evidence is None:
+        if source.evidence is None or source.history is not None:
             return SnapshotRules(
                 ends=ends,
                 has_end=source.is_bounded,
@@ -230,9 +241,9 @@ class TopicFeedSession:
         self._bounds = dict(ends or ())
         self._rules = self._find_rules(ends)
         if kept.begins:
-            journal = SnapshotJournal.first(kept.generation + 1, begins)
+            journal, self._done = self._find_start(kept, begins)
             self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
-            self._done, self._table = begins, None
+            self._table = None
             AppendedFile(self._by_one_hash(kept)[-1], 1, 0).remove()
             self._times = self._find_times((0, 0))
             self._values = self._find_values((0, 0), (0, 0))
@@ -247,14 +258,30 @@ class TopicFeedSession:
             self._times = self._find_times(kept.times)
             self._values = self._find_values(kept.values, kept.value_places)
             self._find_keys(kept.counted, kept.placed, kept.owners)
-        self._remove_keys(self._snapshot.generation - 1)  # a kill may have left them
+        for generation in (kept.generation, self._snapshot.generation - 1):
+            if generation < self._snapshot.generation:  # a kill may have left them
+                self._remove_keys(generation)
+
+    def _find_start(
+        self, kept: FeedJournal, begins: dict[int, int]
+    ) -> tuple[SnapshotJournal, dict[int, int]]:
+        """The first entry of a generation and its start; behind a history no record is missing."""
+        history = self._config.source.history
+        if history is None:
+            return SnapshotJournal.first(kept.generation + 1, begins), begins
+        assert self._history is not None, "the files are read before the topic begins"
+        require_topic(self._config.source, self._topic_id)
+        start = find_start(self._cluster, self._topic, history, self._history.newest_ms)
+        return SnapshotJournal.first(self._history.generation, {}), start
 
     def _find_ends(self) -> Offsets | None:
-        """End offsets of a table without connector; None with a connector.
+        """End offsets of a table without connector, or behind a history; None with a connector.
 
         Ends found at submission are invalid if the topic was recreated or lost records before them.
         """
         source, kept = self._config.source, self._journal.position.topic_id
+        if source.history is not None:
+            return tuple(sorted(self._cluster.end_offsets(self._description).items()))
         if source.evidence is not None:
             return None
         if source.bounded_mode in (BoundedMode.SPECIFIC, BoundedMode.GROUP):
@@ -819,16 +846,18 @@ def _promise(producer: RecordSink, protocol: SourceProtocol, generation: int) ->
 
 def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
     retried = (SnapshotNeededError, ForeignRecordError, SourceUnavailableError)
-    return run_sessions(protocol, lambda: _run_session(config, protocol), retried)
+    return run_sessions(protocol, lambda: run_session(config, protocol), retried)
 
 
-def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
+def run_session(
+    config: TopicFeedConfig, protocol: SourceProtocol, history: CopiedHistory | None = None
+) -> None:
     kept = read_journal(config.state_file)
     if config.source.is_bounded and kept.is_whole:
         _repeat(config, protocol, kept)
         return
     try:
-        session = TopicFeedSession(config, protocol)
+        session = TopicFeedSession(config, protocol, history)
         producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
         try:
             warm_up(config.source)  # after the connections, whose faults are reported first

@@ -5,15 +5,20 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from joins.adapters.files.listing import FileFeedConfig
+from joins.adapters.store_path import path_as_json, path_from_json
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.debezium.changes import ForeignTable
+from joins.kernels.table_path import TablePath
 from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
     Field,
+    FileSource,
     KafkaOptions,
     MetadataField,
     SnapshotEvidence,
+    TopicHistory,
     TopicSource,
 )
 from joins.plan.types import SqlType
@@ -29,7 +34,8 @@ class TopicFeedConfig:
     """Configuration of the process of a topic's dimension.
 
     `kafka` is Sluice's cluster with the changelog topic. The runner writes `decisions_file`.
-    `rowtime` orders the versions of a row, None without versions.
+    `rowtime` orders the versions of a row, None without versions. `history_path` is where the files
+    of the source's history are, None without one.
     """
 
     source: TopicSource
@@ -41,6 +47,26 @@ class TopicFeedConfig:
     rowtime: str | None = None
     failpoints: str = ""
     freshness_s: float = 1.0
+    history_path: TablePath | None = None
+
+    @property
+    def files(self) -> FileFeedConfig:
+        """The configuration of the first half of a source with a history."""
+        history = self.source.history
+        assert history is not None
+        assert self.history_path is not None
+        files = history.files
+        return FileFeedConfig(
+            path=self.history_path,
+            source=files if isinstance(files, FileSource) else None,
+            version=history.version,
+            fields=self.fields,
+            primary_key=self.primary_key,
+            kafka=self.kafka,
+            partitions=self.partitions,
+            state_file=history_state(self.state_file),
+            newest_of=history.startup_column,
+        )
 
     @property
     def partitions(self) -> int:
@@ -58,16 +84,19 @@ class TopicFeedConfig:
             "rowtime": self.rowtime,
             "failpoints": self.failpoints,
             "freshness_s": self.freshness_s,
+            "history_path": None if self.history_path is None else path_as_json(self.history_path),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         source = dict(value["source"])
-        evidence, key = source["evidence"], source["key"]
+        evidence, key, history = source["evidence"], source["key"], source["history"]
+        path = value["history_path"]
         source |= {
             "kafka": KafkaOptions.of_json(source["kafka"]),
             "value": RecordFormat.of_json(source["value"]),
             "key": None if key is None else RecordKey.of_json(key),
+            "history": None if history is None else TopicHistory.of_json(history),
             "evidence": None if evidence is None else SnapshotEvidence(**evidence),
             "end_offsets": _pairs(source["end_offsets"]),
             "bounded_mode": BoundedMode(source["bounded_mode"]),
@@ -90,7 +119,21 @@ class TopicFeedConfig:
             rowtime=value["rowtime"],
             failpoints=value["failpoints"],
             freshness_s=value["freshness_s"],
+            history_path=None if path is None else path_from_json(path),
         )
+
+
+def history_state(state_file: Path) -> Path:
+    """The state of the files before the topic whose journal is in `state_file`."""
+    return state_file.with_suffix(".files.json")
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedHistory:
+    """The generation of the files before a topic, and the newest time in its start column."""
+
+    generation: int
+    newest_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

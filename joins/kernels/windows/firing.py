@@ -42,7 +42,7 @@ from joins.kernels.windows.state import (
     partial_schema,
     state_schema,
 )
-from joins.plan.plan import ROW_NUMBER, Rank
+from joins.plan.plan import ROW_NUMBER, TopN
 from joins.plan.types import Expression, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -301,7 +301,7 @@ def project(spec: WindowSpec, fired: Fired, proctime_ms: int) -> Projected:
 
 
 def _ranked(
-    rank: Rank, fired: Fired, run: "_Projection", passes: Mask
+    rank: TopN, fired: Fired, run: "_Projection", passes: Mask
 ) -> tuple[Fired, pa.RecordBatch]:
     """The rows that `rank` keeps, with their numbers; and the dead rows, which have none."""
     partition = [run.evaluate(each, passes) for each in rank.partition]
@@ -316,11 +316,11 @@ def _ranked(
         SortColumn(each.take(rows), key.descending, key.nulls_last)
         for each, key in zip(values, rank.order, strict=True)
     ]
-    found = numbered(codes, keys, newest_first=rank.newest_first)
+    ranks = numbered(codes, keys, newest_first=rank.newest_first)
     # Results of a window stay together, in the order in which windows fire.
     firsts = Groups(codes, int(codes.max()) + 1 if len(codes) else 0).firsts()
-    kept = (found.numbers >= rank.first) & (found.numbers <= rank.last)
-    order, numbers = found.order[kept], found.numbers[kept]
+    kept = (ranks.numbers >= rank.first) & (ranks.numbers <= rank.last)
+    order, numbers = ranks.order[kept], ranks.numbers[kept]
     by_place = np.argsort(firsts[codes[order]], kind="stable")
     order, numbers = pa.array(at[order[by_place]]), pa.array(numbers[by_place])
     taken = run.rows.take(order).append_column(pa.field(ROW_NUMBER, pa.int64()), numbers)

@@ -18,7 +18,7 @@ from joins.plan.plan import (
     JoinPlan,
     KafkaSink,
     OutputColumn,
-    Rank,
+    TopN,
     Windowing,
     WindowKind,
 )
@@ -184,7 +184,7 @@ class WindowSpec:
     # output, having: over the relation of the windows
     output: tuple[OutputColumn, ...]
     having: Expression | None
-    rank: Rank | None = None
+    rank: TopN | None = None
     # the places of the keys that say in which bucket a row is; None for all keys
     bucket_keys: tuple[int, ...] | None = None
 

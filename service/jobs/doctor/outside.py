@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from joins.adapters.delta.source import check_source_table, read_state
 from joins.adapters.files.listing import read_state as read_files
@@ -15,6 +16,7 @@ from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import advice
 from joins.adapters.topic.check import check_topic, replaced_nulls
+from joins.adapters.topic.feed_state import read_journal
 from joins.durable.checkpoint import read_json
 from joins.durable.probe_lives import known_topics, read_lives
 from joins.plan.errors import SourceError
@@ -26,13 +28,20 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     SharedSource,
+    TopicHistory,
     TopicSource,
 )
 from joins.plan.stream_topics import partition_of
 from joins.source.chunk_reader import SourceState
 from joins.stream.watches import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
-from service.security.resolution import connection_of, files_path, internal_kafka, output_path
+from service.security.resolution import (
+    connection_of,
+    files_path,
+    history_path,
+    internal_kafka,
+    output_path,
+)
 from service.wiring.context import look
 
 _CLOCK_S = 2.0
@@ -72,6 +81,8 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
         nulls = replaced_nulls(source)
         if nulls is not None:
             yield unknown(f"NULLs of source {dimension.name}", nulls)
+        if source.history is not None:
+            yield _history(patient, dimension, source.history)
     elif isinstance(source, SharedSource):
         yield _shared(patient, dimension, source)
     else:
@@ -93,6 +104,21 @@ def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
         return good(title, f"all files were read, generation {kept.generation}")
     path = files_path(source, patient.settings)
     count = check_files(path, source, dimension.declared_fields)
+    return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
+
+
+def _history(patient: Patient, dimension: Dimension, history: TopicHistory) -> Check:
+    title = f"history of source {dimension.name}"
+    kept = read_journal(patient.checkpoint.source_file(dimension.name))
+    if not kept.begins:
+        return good(title, f"all files were read, generation {kept.generation}")
+    path, fields = history_path(history, patient.settings), dimension.declared_fields
+    if isinstance(history.files, DeltaTableSource):
+        check_source_table(path, fields, dimension.declared_key, version=history.version)
+        what = f'version {history.version} of delta table "{path}" fits its declaration'
+        return good(title, what)
+    assert isinstance(path, Path), "files are in a directory"
+    count = check_files(path, history.files, fields)
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 
 

@@ -185,5 +185,5 @@ def _not_comparable(dimension: Dimension) -> VerificationError:
         )
     return VerificationError(
         f"{name} is a copy of a {source.kind} table, which is not compared",
-        hint="Compare what sluice table shows with the source by a query of your own.",
+        hint="Compare the rows that sluice dim get prints with the source by a query of your own.",
     )

@@ -23,6 +23,7 @@ from joins.plan.plan import (
     KafkaSink,
     PrintSink,
     SharedSource,
+    files_of,
 )
 from service.config import Settings, runs_on_cluster
 from service.errors import JobConflictError, SubmissionError
@@ -122,10 +123,10 @@ def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts
 
 def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
     dimensions = [d.source for d in plan.dimensions]
+    read = (files for source in dimensions if (files := files_of(source)) is not None)
     tables: list[Table] = [
-        (DIMENSION, source) for source in dimensions if isinstance(source, DeltaTableSource)
+        (FILES if isinstance(files, FileSource) else DIMENSION, files) for files in read
     ]
-    tables += [(FILES, source) for source in dimensions if isinstance(source, FileSource)]
     sinks = [insert.sink for insert in plan.inserts]
     tables += [(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink)]
     if plan.probe.late_records is not None:

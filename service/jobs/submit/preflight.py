@@ -19,6 +19,7 @@ from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry import check_registries
 from joins.adapters.store_path import StorePath, prove_conditional_puts
 from joins.adapters.topic.check import check_topic, replaced_nulls
+from joins.adapters.topic.start import find_start
 from joins.kernels.local_files import nearest_existing
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
@@ -38,6 +39,7 @@ from joins.plan.plan import (
     SharedSource,
     SinkWriter,
     StartupMode,
+    TopicHistory,
     TopicSource,
 )
 from joins.plan.stream_topics import StreamTopics
@@ -50,6 +52,7 @@ from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
     connection_of,
     files_path,
+    history_path,
     internal_kafka,
     output_path,
     resolve_backlog,
@@ -89,7 +92,9 @@ def preflight(
             with told_where(plan.sql, dimension.name):
                 _check_dimension(dimension, settings)
                 check_staleness(dimension, settings)
-                held.append(_with_ends(own, dimension, clusters))
+                held.append(
+                    _with_history(_with_ends(own, dimension, clusters), dimension, settings)
+                )
         planned = replace(planned, dimensions=tuple(held))
         cluster_ids = []
         for insert in resolved.inserts:
@@ -196,7 +201,33 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
         ends = resolve_bounds(source, stream.beginning_offsets(), stream) or ends
     if source.evidence is None:
         own = replace(own, end_offsets=tuple(sorted(ends.items())))
+    if source.history is not None and source.history.startup_column is None:
+        start = find_start(cluster, topic, source.history)
+        own = replace(own, history=source.history.starting_at(start))
     return replace(held, source=own)
+
+
+def _with_history(held: Dimension, resolved: Dimension, settings: Settings) -> Dimension:
+    """`held` with the version of its history; `resolved` has its store's credentials."""
+    source, own = resolved.source, held.source
+    if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
+        return held
+    history, declared = source.history, own.history
+    if history is None or declared is None or not isinstance(history.files, DeltaTableSource):
+        return held
+    version = _check_history(resolved, history, settings)
+    return replace(held, source=replace(own, history=replace(declared, version=version)))
+
+
+def _check_history(dimension: Dimension, history: TopicHistory, settings: Settings) -> int | None:
+    """Check the files before a topic; the version that they are of, None without versions."""
+    path, fields = history_path(history, settings), dimension.declared_fields
+    if isinstance(history.files, DeltaTableSource):
+        key = dimension.declared_key
+        return check_source_table(path, fields, key, version=history.version).version
+    assert isinstance(path, Path), "files are in a directory"
+    check_files(path, history.files, fields)
+    return None
 
 
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:
@@ -205,6 +236,8 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         return  # checked when it was created
     if isinstance(source, TopicSource):
         check_topic(source, dimension.declared_fields, dimension.declared_key)
+        if source.history is not None:
+            _check_history(dimension, source.history, settings)
         return
     if isinstance(source, FileSource):
         check_files(files_path(source, settings), source, dimension.declared_fields)

@@ -25,12 +25,13 @@ from joins.plan.plan import (
     KeyPair,
     PrintSink,
     ProbeSource,
-    Rank,
     SharedSource,
     Sink,
     SinkWriter,
     SortKey,
+    TopicHistory,
     TopicSource,
+    TopN,
     Unnest,
     WatermarkSpec,
     Windowing,
@@ -115,7 +116,7 @@ def _kept_columns(rows: Aggregate) -> Iterator[str]:
         yield f"{expression_text(value)} AS {member.name}"
 
 
-def _rank_lines(rank: Rank) -> Iterator[str]:
+def _rank_lines(rank: TopN) -> Iterator[str]:
     partition = ", ".join(["window_start", "window_end", *map(expression_text, rank.partition)])
     order = ", ".join(_sorted_by(key) for key in rank.order)
     text = f"ROW_NUMBER {rank.first} TO {rank.last} PARTITION BY {partition}"
@@ -353,8 +354,24 @@ def _dimension_source(source: DimensionSource) -> str:
         ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
         end = (_end(source, ends),) if source.is_bounded else ()
         parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
-        return f"{source.value.name}({', '.join(parts)})"
+        text = f"{source.value.name}({', '.join(parts)})"
+        return text if source.history is None else f"{_history(source.history)} then {text}"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
+
+
+def _history(history: TopicHistory) -> str:
+    """The files, and where the topic starts behind them."""
+    start = [history.startup_mode.value]
+    if history.startup_column is not None:
+        start.append(f"maximum of {history.startup_column}")
+    if history.startup_timestamp_ms is not None:
+        start.append(f"{history.startup_timestamp_ms} ms")
+    start += [f"{partition}:{offset}" for partition, offset in history.startup_offsets]
+    files = _dimension_source(history.files)
+    if isinstance(history.files, DeltaTableSource):
+        version = "newest version" if history.version is None else f"version {history.version}"
+        files = f"delta({history.files.path}, {version})"
+    return f"{files} until {' '.join(start)},"
 
 
 def _key(alias: str, key: KeyPair) -> str:

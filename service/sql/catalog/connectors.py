@@ -51,7 +51,14 @@ _EXPLAINED = (
         "it is copied.",
     ),
 )
+_HYBRID = "hybrid"
 _INSTEAD = (
+    (
+        _HYBRID,
+        "Declare the topic ('upsert-kafka', or 'kafka' with 'format' = 'debezium-json'), and the "
+        "files before it by 'history.connector' = 'filesystem', 'history.path' and "
+        "'history.format'.",
+    ),
     (
         r"tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
         "A table of MySQL or MariaDB is joined by 'mysql-cdc', with 'hostname', 'username', "
@@ -239,7 +246,7 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             f'unknown connector "{node.value}"',
             hint=next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
             or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
-            edit=swapped(script, table, node.value),
+            edit=None if node.value == _HYBRID else swapped(script, table, node.value),
         )
     if node.value == JDBC.name:
         _check_jdbc(script, table, node, nodes)

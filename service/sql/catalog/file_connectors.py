@@ -140,6 +140,10 @@ def _delta(
 def _files(
     values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
 ) -> Endpoints:
+    return Endpoints(dimension=file_source(values, fields))
+
+
+def file_source(values: OptionValues, fields: tuple[Field, ...]) -> FileSource:
     form, options = FileFormat(values.required("format")), {}
     for key, node in sorted(values.nodes.items()):
         match = FORMAT_OPTION.match(key)
@@ -148,8 +152,9 @@ def _files(
         if match["role"] or match["format"] != form:
             raise values.error(
                 key,
-                f'option "{key}" has no effect for files of format {form}',
-                hint="Remove the option, or name its format by 'format'; files have no keys.",
+                f'option "{values.prefix}{key}" has no effect for files of format {form}',
+                hint=f"Remove the option, or name its format by '{values.prefix}format'; files "
+                "have no keys.",
             )
         options[key.removeprefix(f"{form}.")] = node.value
     source = FileSource(
@@ -160,7 +165,7 @@ def _files(
     )
     if form is not FileFormat.PARQUET:
         check_format(values, source.of_rows, fields, (f"{form}.",))
-    return Endpoints(dimension=source)
+    return source
 
 
 DELTA = Connector("delta", _DELTA, _delta, Home.DELTA)

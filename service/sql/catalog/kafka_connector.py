@@ -58,9 +58,14 @@ from service.sql.catalog.option import (
     OptionType,
     TableRole,
     only_of,
-    only_value,
 )
 from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.topic_history import (
+    HISTORY_OPTIONS,
+    STARTUP_COLUMN,
+    require_beginning,
+    with_history,
+)
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 from service.sql.catalog.watermarks import (
     AFTER_BACKLOG,
@@ -288,6 +293,7 @@ _KAFKA_OPTIONS = (
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
     *SNAPSHOT_OPTIONS,
+    *HISTORY_OPTIONS,
     Option(
         USE_PROCESSING_TIME,
         "Whether the stream goes on in processing time behind what was in it at submission.",
@@ -332,12 +338,21 @@ _UPSERT_OPTIONS = (
         TableRole.DIMENSION,
     ),
     *only_of((option for option in WATERMARK_OPTIONS if option.roles == READ), TableRole.DIMENSION),
-    only_value(
-        "scan.startup.mode",
-        (_EARLIEST,),
-        "a compacted topic is read from its beginning",
-        "Remove it: a dimension that starts elsewhere lacks rows.",
+    *only_of(
+        (
+            replace(
+                _STARTUP[0],
+                meaning="With a history: where the topic starts behind it; resolved to offsets at "
+                "submission. Without one the topic is read from its beginning.",
+                default=_EARLIEST,
+                choices=(_EARLIEST, "timestamp", "specific-offsets"),
+                otherwise="Remove it: a dimension that starts elsewhere lacks rows.",
+            ),
+            *_STARTUP[1:],
+        ),
+        TableRole.DIMENSION,
     ),
+    *HISTORY_OPTIONS,
     *OF_FLINK,
     *IGNORED,
     STALENESS_OPTION,
@@ -360,7 +375,9 @@ def _kafka(
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
-        startup_timestamp_ms=timestamp(values, "scan.startup", start),
+        startup_timestamp_ms=None
+        if values.is_set(STARTUP_COLUMN)
+        else timestamp(values, "scan.startup", start),
         startup_offsets=several.in_each(offsets(values, "scan.startup", start)),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
@@ -376,7 +393,9 @@ def _kafka(
     prefix = _transactional_id_prefix(values)
     return Endpoints(
         source,
-        _with_end(values, topic_source(values, source, fields)),
+        with_history(
+            values, _with_end(values, topic_source(values, source, fields)), fields, primary_key
+        ),
         KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
         has_startup_mode=values.is_set(STARTUP) or values.is_set(RESET),
         several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
@@ -391,6 +410,9 @@ def _upsert_kafka(
     value = value_format(values)
     check_commits(values)
     dimension = _with_end(values, TopicSource(kafka, value))
+    dimension = with_history(values, dimension, fields, primary_key)
+    if dimension.history is None:
+        require_beginning(values)
     key_columns = keyed_columns(values, fields, primary_key).key
     return Endpoints(
         dimension=replace(dimension, key=key_columns),

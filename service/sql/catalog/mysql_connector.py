@@ -427,27 +427,27 @@ def without_login(script: Script, table: CreateTable) -> CreateTable:
     if not login:
         return table
     plain = parts["scheme"] + parts["rest"] + ("?" + "&".join(parameters) if parameters else "")
-    given = {_OF_LOGIN[key]: unquote(value) for key, value in login.items()}
-    twice = next((key for key in given if key in nodes), None)
+    made = {_OF_LOGIN[key]: unquote(value) for key, value in login.items()}
+    twice = next((key for key in made if key in nodes), None)
     if twice is not None:
-        alike = all(nodes[key].value == value for key, value in given.items() if key in nodes)
-        sure = alike and set(given) <= set(nodes)
+        alike = all(nodes[key].value == value for key, value in made.items() if key in nodes)
+        sure = alike and set(made) <= set(nodes)
         raise script.error(
             url.value_at,
             f'option "url" has a login beside option "{twice}"',
             hint="Remove the login from the URL.",
             edit=Edit(url.value_at, url.end, literal(plain), sure=sure),
         )
-    user = given.get("username")
+    user = made.get("username")
     named = "" if user is None else f", 'username' = {literal(user)}"
     inside = (url.value_at, f"{literal(plain)}{named}, 'password' = ", "")
-    made = [
+    nodes_of_login = [
         # Inside the URL's literal no other value begins.
         OptionNode(key, value, url.at, url.value_at + place, url.end, inside)
-        for place, (key, value) in enumerate(given.items(), 1)
+        for place, (key, value) in enumerate(made.items(), 1)
     ]
     options = [replace(url, value=plain) if node is url else node for node in table.options]
-    return replace(table, options=(*options, *made))
+    return replace(table, options=(*options, *nodes_of_login))
 
 
 def _tls_of_url(parameters: list[str]) -> TlsMode:

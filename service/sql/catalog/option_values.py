@@ -4,7 +4,7 @@ A value may name a secret as `${secret:name}` if its option allows it; any other
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from joins.plan.formats import KafkaFormat
@@ -45,6 +45,7 @@ class OptionValues:
     Attributes:
         ignored: those that are accepted without effect, which no connector sees.
         notes: warnings about options without effect.
+        prefix: what the keys begin with in WITH; not in `nodes` and `options`.
     """
 
     # reads better long: each method reads or checks one kind of value of the same table.
@@ -56,6 +57,16 @@ class OptionValues:
     table: str = ""
     ignored: dict[str, OptionNode] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    prefix: str = ""
+
+    def part(self, prefix: str, options: Iterable[Option]) -> "OptionValues":
+        """The options behind `prefix`, as those of a table that has only them."""
+        nodes = {
+            key.removeprefix(prefix): node
+            for key, node in self.nodes.items()
+            if key.startswith(prefix)
+        }
+        return replace(self, nodes=nodes, options={o.key: o for o in options}, prefix=prefix)
 
     def text(self, key: str) -> str | None:
         node = self.nodes.get(key)
@@ -71,8 +82,8 @@ class OptionValues:
         if value is None:
             raise self.script.error(
                 self.at,
-                f'option "{key}" is missing',
-                hint=f"Add '{key}' = '…' to WITH (…).",
+                f'option "{self.prefix}{key}" is missing',
+                hint=f"Add '{self.prefix}{key}' = '…' to WITH (…).",
                 edit=self.added(key),
             )
         return value
@@ -83,8 +94,9 @@ class OptionValues:
             return None
         first = min(node.at for node in self.nodes.values())
         value = example(key, self.option(key), self.table)
-        text = f"{literal(key)} = {literal(value)}, "
-        return Edit(first, first, text, note=f"Fill in the value of '{key}'.")
+        name = self.prefix + key
+        text = f"{literal(name)} = {literal(value)}, "
+        return Edit(first, first, text, note=f"Fill in the value of '{name}'.")
 
     def ignore(self, key: str, why: str) -> None:
         """Go on without an option that has no effect, and warn of it."""

@@ -10,15 +10,14 @@ from joins.plan.plan import (
     COORDINATES,
     BoundedMode,
     DeltaSink,
-    DeltaTableSource,
     Dimension,
     DimensionJoin,
     DimensionSource,
     Field,
-    FileSource,
     OffsetReset,
     StartupMode,
     TopicSource,
+    files_of,
 )
 from joins.plan.types import Column, TypeName
 from service.sql.catalog.catalog import (
@@ -31,6 +30,7 @@ from service.sql.catalog.connector import Home
 from service.sql.catalog.kafka_tables import RESET
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import removed
+from service.sql.catalog.topic_history import HISTORY
 from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
@@ -110,13 +110,20 @@ def _source(context: Context, table: Table, name: Name, *, is_versioned: bool) -
     )
     if home is Home.DELTA:
         _check_types_of_delta(script, table)
-    elif home is Home.FILES and is_versioned and table.watermark is not None:
+    elif files_of(source) is not None and is_versioned and table.watermark is not None:
         raise script.error(
             name.at,
             f'table "{table.name}" has WATERMARK FOR, but files keep no versions of a row',
             hint="Remove WATERMARK FOR, or join with FOR SYSTEM_TIME AS OF a processing time.",
         )
     for column in table.metadata_fields:
+        if files_of(source) is not None:
+            raise script.error(
+                name.at,
+                f'table "{table.name}" has metadata column "{column.name}", which its history does '
+                "not have",
+                hint="Remove the column, or declare one that files and records have.",
+            )
         if column.key not in _TIMES:
             raise script.error(
                 name.at,
@@ -232,9 +239,10 @@ def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tupl
 
 def check_not_written(script: Script, table: Table, written: Table, at: int) -> None:
     sink, source = written.endpoints.sink, table.endpoints.dimension
-    if not isinstance(sink, DeltaSink) or not isinstance(source, DeltaTableSource | FileSource):
+    if not isinstance(sink, DeltaSink) or source is None:
         return
-    if same_path(sink.path, source.path):
+    read = files_of(source)
+    if read is not None and same_path(sink.path, read.path):
         raise script.error(
             at,
             f'table "{table.name}" is both joined and written by the same job',
@@ -247,9 +255,21 @@ def check_no_effect(script: Script, table: Table, role: TableRole) -> tuple[str,
 
     Flink names a start and a delivery guarantee in one table; a stream and a sink each use one.
     """
+    source = table.endpoints.dimension
     options = table.without_effect[role]
+    nodes = {node.key: node for node in table.node.options}
+    if isinstance(source, TopicSource) and source.history is not None:
+        if role is TableRole.DIMENSION:
+            options = tuple(key for key in options if not key.startswith("scan.startup."))
+        elif role is TableRole.STREAM:
+            node = next(node for node in table.node.options if node.key.startswith(HISTORY))
+            raise script.error(
+                node.at,
+                f'table "{table.name}" has a history and is a stream, which has none',
+                hint=f"Remove the options {HISTORY}…, or join the table as a dimension.",
+                edit=removed(script, node, sure=False),
+            )
     if role is TableRole.DIMENSION:
-        nodes = {node.key: node for node in table.node.options}
         for option in options:
             node = nodes[option]
             starts_late = option.startswith("scan.startup.") and node.value != StartupMode.EARLIEST

@@ -8,9 +8,7 @@ from joins.plan.plan import (
     SET_FORMAT_VERSION,
     TABLES_FORMAT_VERSION,
     DeltaSink,
-    DeltaTableSource,
     Dimension,
-    FileSource,
     FurtherInsert,
     JoinPlan,
     KafkaOptions,
@@ -18,6 +16,7 @@ from joins.plan.plan import (
     KafkaSource,
     ProbeSource,
     StreamTable,
+    files_of,
 )
 from joins.plan.stream_topics import MOST_TOPICS, NO_TOPICS, StreamTopic, StreamTopics, partition_of
 from service.sql.catalog.kafka_tables import PATTERN
@@ -301,9 +300,8 @@ def _check_not_joined(
         for name, source in sources:
             if not isinstance(each.plan.sink, DeltaSink):
                 continue
-            if not isinstance(source, DeltaTableSource | FileSource):
-                continue
-            if same_path(each.plan.sink.path, source.path):
+            read = files_of(source)
+            if read is not None and same_path(each.plan.sink.path, read.path):
                 raise script.error(
                     _written_at(each.node),
                     f'table "{name}" is both joined and written by the same job',

@@ -9,8 +9,8 @@ from joins.plan.plan import (
     Aggregate,
     AggregateKind,
     OutputColumn,
-    Rank,
     SortKey,
+    TopN,
     Windowing,
     WindowKind,
 )
@@ -80,13 +80,13 @@ class WindowRank:
                 self.at, "ROW_NUMBER() of a window without a greatest number", hint=RANK_FORM
             )
 
-    def planned(self, script: Script, over_window: Callable[[Expression], Expression]) -> Rank:
+    def planned(self, script: Script, over_window: Callable[[Expression], Expression]) -> TopN:
         """The rank; `over_window` gives expressions over the relation of the windows."""
         self.check(script)
         order = [
             replace(key, expression=over_window(typed.expression)) for typed, key in self.order
         ]
-        return Rank(
+        return TopN(
             partition=tuple(over_window(each.expression) for each in self.partition),
             order=tuple(order),
             first=self.first,
@@ -204,7 +204,7 @@ class WindowRows:
             )
         return Column(WINDOW, name, expression.type)
 
-    def windowing(self, having: Expression | None, rank: Rank | None) -> Windowing:
+    def windowing(self, having: Expression | None, rank: TopN | None) -> Windowing:
         window = self.window
         fields = self.fields or {Constant("true", SqlType(TypeName.BOOLEAN)): "r0"}
         members = tuple(Member(name, each.type) for each, name in fields.items())

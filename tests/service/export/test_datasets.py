@@ -55,6 +55,20 @@ def test_a_sink_has_the_name_that_other_tools_give_it(sink, name):
     assert (found and found.dataset) == name
 
 
+def test_a_topic_with_a_history_is_two_inputs():
+    users = """
+    CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED)
+    WITH ('connector'='upsert-kafka', 'topic'='people', 'key.format'='json', 'value.format'='json',
+          'properties.bootstrap.servers'='k:9092', 'history.connector'='filesystem',
+          'history.path'='people', 'history.format'='parquet');
+    """
+    joined = JOINED.format(sink="'connector'='blackhole'")
+    _, topic, files = datasets.inputs(plan_script(users + CLICKS + joined, name="job").plan)
+    assert topic.dataset == DatasetName("kafka://k:9092", "people")
+    assert files.dataset == DatasetName("file", "people")
+    assert topic.columns == files.columns == (("user_id", "BIGINT"), ("name", "STRING"))
+
+
 def test_inputs_have_their_columns_with_sql_types():
     stream, table = datasets.inputs(planned(JOINED))
     assert (stream.dataset, table.dataset) == (STREAM, TABLE)

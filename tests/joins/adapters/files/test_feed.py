@@ -13,7 +13,8 @@ from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.files.listing import FileFeedConfig, list_files
 from joins.adapters.process.process import SourceProcess
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.plan.plan import COORDINATES, KafkaOptions
+from joins.plan.plan import COORDINATES, Field, KafkaOptions
+from joins.plan.types import SqlType, TypeName
 from tests.support.feeds import PARTITIONS, Silent
 from tests.support.file_feeds import USER_FIELDS, file_feed, write_json_lines
 from tests.support.topics import consume, create_topic
@@ -89,6 +90,56 @@ def test_once_whole_the_files_are_not_looked_at_any_more(users):
     write_json_lines(users / "e.json", [{"id": 9, "name": "new"}])
     source.run()
     assert (source.rows(), source.copy().generation) == (USERS, 1)
+
+
+@pytest.mark.parametrize("behind", [0, 4])
+def test_files_before_a_topic_begin_behind_its_newest_generation(users, behind):
+    source = file_feed(users)
+    session = FileFeedSession(source.config, Silent(), behind)
+    assert session.copy(source.sink)
+    assert (session.state.generation, session.state.is_copied) == (behind + 1, True)
+    assert source.copy().generation == 0, "their topic writes the watermark"
+    sent = len(source.sink.topic.records)
+    assert FileFeedSession(source.config, Silent(), behind).copy(source.sink)
+    assert len(source.sink.topic.records) == sent, "they are read once"
+
+
+CHANGED_HISTORIES = {
+    "a_file_is_another_one": (lambda users: touched(users / "a.json"), 0),
+    "the_topic_has_begun_a_generation": (lambda users: None, 1),
+    "the_topic_has_begun_several": (lambda users: None, 3),
+}
+
+
+@pytest.mark.parametrize(("change", "behind"), CHANGED_HISTORIES.values(), ids=CHANGED_HISTORIES)
+def test_files_before_a_topic_are_read_again(users, change, behind):
+    source = file_feed(users)
+    FileFeedSession(source.config, Silent(), 0).copy(source.sink)
+    change(users)
+    session = FileFeedSession(source.config, Silent(), behind)
+    assert session.copy(source.sink)
+    assert session.state.generation == max(behind, 1) + 1
+    assert len(source.sink.topic.records) == 2 * len(USERS)
+
+
+@pytest.mark.parametrize("takes", [None, 1, 3])
+def test_the_newest_time_of_all_files_is_known(users, takes):
+    times = ["2024-01-01 00:00:00.007Z", None, "2024-01-01 00:00:00.009Z", None, None, None]
+    rows = [{**row, "at": at} for row, at in zip(USERS, times, strict=True)]
+    for name, part in (("a", rows[:2]), ("b", rows[2:4]), ("more/c", rows[4:])):
+        write_json_lines(users / f"{name}.json", part)
+    at = Field("at", SqlType(TypeName.TIMESTAMP_LTZ, 3))
+    source = file_feed(users, fields=(*NULLABLE, at), key=("id",))
+    source = replace(source, config=replace(source.config, newest_of="at"))
+    source.sink.topic.takes = takes
+    session = FileFeedSession(source.config, Silent(), 0)
+    if takes is not None:
+        with pytest.raises(SourceUnavailableError):
+            session.copy(source.sink)
+        source.sink.topic.takes = None
+        session = FileFeedSession(source.config, Silent(), 0)
+    session.copy(source.sink)
+    assert session.state.newest_ms == 1_704_067_200_009
 
 
 def test_a_file_that_goes_before_it_is_read_is_waited_for(users):

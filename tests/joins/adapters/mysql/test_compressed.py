@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.mysql import compressed as codec
-from joins.adapters.mysql.transactions import Begin, Boundary, RowImages
+from joins.adapters.mysql.events import compressed as codec
+from joins.adapters.mysql.events.transactions import Begin, Boundary, RowImages
 from joins.plan.errors import SnapshotNeededError
 from tests.support import binlogs
 from tests.support.binlogs import DELETE, GTID, PAYLOAD, QUERY, TABLE_MAP, UPDATE, WRITE, XID

@@ -20,6 +20,7 @@ from joins.adapters.mysql.connection import (
     open_connection,
     rows,
 )
+from joins.adapters.mysql.events.transactions import FileOpened
 from joins.adapters.mysql.position import (
     binlog_still_has,
     same_history,
@@ -30,7 +31,6 @@ from joins.adapters.mysql.position import (
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.text import result_columns
-from joins.adapters.mysql.transactions import FileOpened
 from joins.adapters.network import within
 from joins.plan.errors import (
     ServerChangedError,

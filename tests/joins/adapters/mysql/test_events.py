@@ -3,7 +3,7 @@
 import pytest
 from pymysqlreplication.event import NotImplementedEvent
 
-from joins.adapters.mysql.packets import EVENTS, HARMLESS, Packets, require_known
+from joins.adapters.mysql.events.packets import EVENTS, HARMLESS, Packets, require_known
 from joins.adapters.mysql.tokens import decoded
 from joins.plan.errors import SnapshotNeededError
 

@@ -5,34 +5,36 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.failover import applied_at, take_over
 from joins.adapters.mysql.gtids import gtid_position
 from joins.adapters.mysql.position import server_identity, take_high, take_low
-from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
+from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig, read_boundary
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
-from joins.adapters.mysql.transactions import Boundary, RowImages
 from joins.plan.errors import SnapshotNeededError
 from joins.plan.plan import KafkaOptions
-from tests.support.cdc import FIELDS, TABLE
+from tests.support.cdc import FIELDS, PARTITIONS, TABLE, CdcProcess, records_of
+from tests.support.copies import copy_of
 from tests.support.replicas import replicas
 from tests.support.sql import run_sql
+from tests.support.topics import create_topic, delete_topics
 
 SERVER_ID = 4_000_000
 
 
-@pytest.fixture(scope="module")
-def servers(database_home, tmp_path_factory):
-    with replicas(tmp_path_factory.mktemp("replicas"), database_home) as made:
+@pytest.fixture
+def servers(database_home, tmp_path):
+    with replicas(tmp_path, database_home) as made:
         run_sql(made.primary, "CREATE DATABASE shop")
         run_sql(made.primary, TABLE, schema="shop")
         yield made
 
 
-def config_of(servers, database):
+def config_of(servers, port):
     primary = servers.primary
     user = (primary.cdc_user, primary.cdc_password)
-    config = MysqlConnectionConfig("127.0.0.1", database.port, *user, "shop", "t")
+    config = MysqlConnectionConfig("127.0.0.1", port, *user, "shop", "t")
     return config.of_server(server_identity(config))
 
 
@@ -55,7 +57,7 @@ def changes_to(stream, mark):
 def test_a_stream_goes_on_at_a_replica_or_says_why_not(servers, tmp_path):
     """Two domains, whose transactions the job has read in part, in two binlog files."""
     primary, replica = servers.primary, servers.replica
-    config = config_of(servers, primary)
+    config = config_of(servers, primary.port)
     table, low = check_source(config, FIELDS, ("id",)), take_low(config, 0)
     run_sql(
         primary,
@@ -75,7 +77,7 @@ def test_a_stream_goes_on_at_a_replica_or_says_why_not(servers, tmp_path):
     run_sql(primary, "DELETE FROM t WHERE id = 2", schema="shop")
     servers.wait_replicated()
     servers.fail_over()
-    config = config_of(servers, replica)
+    config = config_of(servers, replica.port)
     gtids = str(read.gtids)
     position = replace(low.position, file=read.file, pos=read.pos)
     kept = AcknowledgedBoundary(position, 0, 1, gtids, gtids)
@@ -112,3 +114,45 @@ def test_a_stream_goes_on_at_a_replica_or_says_why_not(servers, tmp_path):
     servers.purge_replica()
     with pytest.raises(SnapshotNeededError, match=r"it has purged transaction 0-2-\d+, which was"):
         take_over(config, kept, 2)
+
+
+def test_the_process_of_a_source_goes_on_at_a_replica(servers, kafka, tmp_path):
+    """It ends where another server answers, and the next one reads there from what was sent."""
+    primary, replica = servers.primary, servers.replica
+    topic = create_topic(kafka.bootstrap_servers, partitions=PARTITIONS)
+    connection = config_of(servers, servers.address)
+    table, low = check_source(connection, FIELDS, ("id",)), take_low(connection, 0)
+    options = KafkaOptions(kafka.bootstrap_servers, topic)
+    file = tmp_path / "boundary.json"
+    config = CdcConfig(connection, table, SERVER_ID, low, 1, options, PARTITIONS, file)
+    run_sql(primary, "INSERT INTO t SELECT seq, 'before' FROM seq_1_to_500", schema="shop")
+    with CdcProcess(config) as process:
+        process.high(take_high(connection, 0))
+        process.wait_for("watermark")
+        run_sql(primary, "UPDATE t SET v = 'sent' WHERE id % 2 = 0", schema="shop")
+        process.wait_for_position(take_high(connection, 0))
+        servers.wait_replicated()
+        servers.fail_over()
+        run_sql(replica, "UPDATE t SET v = 'after' WHERE id % 3 = 0", schema="shop")
+        error = process.wait_for("error", lambda e: not e["retry"], deadline_s=60)
+        assert error["type"] == "ServerChangedError"
+        assert process.exit_code() == 1
+    kept = read_boundary(file)
+    assert kept.sent == kept.gtids
+    connection = config_of(servers, servers.address)
+    first = take_over(connection, kept, 1)
+    again = replace(config, connection=connection, low=first.low, takeover=first.takeover)
+    with CdcProcess(again) as process:
+        process.high(first.high)
+        process.wait_for("watermark", deadline_s=60)
+        run_sql(replica, "DELETE FROM t WHERE id > 490", schema="shop")
+        process.wait_for_position(take_high(connection, 1))
+        assert process.stop() == 0
+    rows = run_sql(replica, "SELECT id, v FROM t", schema="shop")
+    copy = copy_of(records_of(again), PARTITIONS)
+    assert {key[0]: row["v"] for key, row in copy.rows.items()} == dict(rows)
+    kept = read_boundary(file)
+    assert kept.position.epoch == 1
+    assert kept.position.file >= first.low.position.file
+    assert kept.sent == kept.gtids
+    delete_topics(kafka.bootstrap_servers, topic)

@@ -6,6 +6,7 @@ import pytest
 
 from joins.adapters.mysql.chunks import Chunk, read_chunk
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.position import (
     BinlogMark,
     binlog_still_has,
@@ -17,7 +18,6 @@ from joins.adapters.mysql.position import (
 )
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
-from joins.adapters.mysql.transactions import Boundary, RowImages
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import DatabaseSettings, MariaDb

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from joins.adapters.mysql.charsets import Charsets
 from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.row_events import (
+from joins.adapters.mysql.events.row_events import (
     VECTOR,
     Fragments,
     RowsEvent,
     rows_event,
     table_map,
 )
+from joins.adapters.mysql.events.transactions import RowImages
 from joins.adapters.mysql.row_images import RowDecoder
 from joins.adapters.mysql.table import CapturedTable, ServerColumn, capture
-from joins.adapters.mysql.transactions import RowImages
 from joins.plan.errors import SnapshotNeededError, SourceError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName

@@ -8,7 +8,9 @@ from kafka.future import Future
 
 from joins.adapters.kafka import changelog_producer
 from joins.adapters.kafka.changelog_producer import has_gap
-from joins.adapters.mysql.sender import RESERVED_BYTES, ChangelogSender
+from joins.adapters.mysql.binlog import BinlogProtocol, BinlogSession
+from joins.adapters.mysql.events.transactions import Begin, Boundary, FileOpened
+from joins.adapters.mysql.sender import RESERVED_BYTES, ChangelogSender, read_boundary
 from joins.durable.dead_rows import DeadRows, left_out, warning_of
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
@@ -56,6 +58,33 @@ def test_a_sender_that_gave_up_sends_nothing_later(
         broker.start()
         ends = end_offsets(broker.bootstrap_servers, config.kafka.topic)
         assert set(ends.values()) == {1}
+
+
+def test_no_boundary_is_stored_behind_rows_that_kafka_has_not_taken(
+    tmp_path, mariadb, kafka, monkeypatch
+):
+    """Also at the end of the session, whose last act is to store one."""
+
+    def refuse(_):
+        raise SourceUnavailableError("Kafka is away", hint="Start it.")
+
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
+        place = config.low.position
+        for is_taken in (False, True):
+            session, sender = BinlogSession(config, BinlogProtocol()), ChangelogSender(config)
+            session._require_same_file(FileOpened(place.file, 1))
+            session._take(Begin(place.file, place.pos), sender)
+            sender._append("d", 0, [1, None], None)
+            session._take(Boundary(place.file, place.pos + 100), sender)
+            with monkeypatch.context() as patch:
+                if not is_taken:
+                    patch.setattr(sender._producer, "send", refuse)
+                    with pytest.raises(SourceUnavailableError):
+                        sender.flush()
+            session._settle(sender)
+            sender.close()
+            stored = read_boundary(config.offset_file).position
+            assert stored == replace(place, pos=place.pos + 100 * is_taken)
 
 
 def test_a_row_waits_for_company_but_not_long(tmp_path, mariadb, kafka):

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
+from joins.adapters.mysql.events.transactions import Begin, Boundary, RowImages, Transactions
 from joins.adapters.mysql.gtids import NewTransactions, Takeover, gtid_set
-from joins.adapters.mysql.transactions import Begin, Boundary, RowImages, Transactions
 from joins.plan.errors import SnapshotNeededError
 from tests.support import binlogs
 from tests.support.binlogs import CHARSETS, GTID, QUERY, TABLE, TABLE_MAP, WRITE, XID

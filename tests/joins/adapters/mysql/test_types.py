@@ -6,12 +6,12 @@ import pytest
 
 from joins.adapters.mysql.chunks import Chunk, read_chunk
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.position import take_high
 from joins.adapters.mysql.row_images import wire_rows
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.mysql.transactions import Boundary, RowImages
 from joins.kernels.json.encode import encode_objects
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName

@@ -79,6 +79,17 @@ def test_no_step_but_the_first_leads_to_another_topic_or_generation():
     assert begun.after(FeedStep.SUPERSEDE, generation=2, offsets={0: 1}).offsets == {0: 1}
 
 
+def test_only_the_first_step_skips_generations():
+    begun = FeedPosition().after(FeedStep.BEGIN, topic_id="a", generation=3, offsets={0: 5})
+    assert begun.generation == 3
+    with pytest.raises(InvalidTransitionError):
+        begun.after(FeedStep.SUPERSEDE, generation=5)
+    abandoned = begun.after(FeedStep.ABANDON)
+    for generation in (2, 3):
+        with pytest.raises(InvalidTransitionError):
+            abandoned.after(FeedStep.BEGIN, topic_id="a", generation=generation, offsets={0: 0})
+
+
 def test_a_phase_and_the_snapshot_beside_it_agree():
     begun = FeedJournal().after(
         FeedStep.BEGIN, topic_id="a", offsets={0: 0}, snapshot=snapshot_of(1)

@@ -13,8 +13,8 @@ from joins.plan.plan import (
     WINDOW,
     AggregateKind,
     OutputColumn,
-    Rank,
     SortKey,
+    TopN,
     WindowKind,
 )
 from joins.plan.types import Call, Column, Constant, Member, SqlType, TypeName, array_type, row_type
@@ -81,7 +81,7 @@ def ranked(rows, rank):
 
 
 RANKS = st.builds(
-    lambda first, more, descending, nulls_last, newest: Rank(
+    lambda first, more, descending, nulls_last, newest: TopN(
         (KEY,), (SortKey(VALUE, descending, nulls_last),), first, first + more, newest
     ),
     st.integers(1, 3),
@@ -210,7 +210,7 @@ def test_a_session_gives_all_of_its_rows_in_the_order_of_arrival(buckets):
 
 def test_a_result_that_cannot_be_sorted_is_a_dead_letter():
     inverse = Call("/", (Constant("1", BIGINT), TOTAL), BIGINT)
-    rank = Rank((), (SortKey(inverse, descending=False, nulls_last=False),), 1, 5)
+    rank = TopN((), (SortKey(inverse, descending=False, nulls_last=False),), 1, 5)
     spec = window_spec(
         WindowKind.TUMBLE, 10, aggregates=(aggregate(0, AggregateKind.SUM, BIGINT),),
         output=written(KEY, NUMBER), rank=rank, bucket_keys=(), retracts=False,
@@ -244,7 +244,7 @@ def test_values_of_a_type_are_sorted(name):
     row = row_type(Member("value", kind))
     rows = aggregate(0, AggregateKind.ROWS, row, array_type(row))
     rows = replace(rows, first_rows=FirstRows(2, ((0, True, True),), newest_first=False))
-    rank = Rank((KEY,), (SortKey(value, descending=True, nulls_last=True),), 1, 2)
+    rank = TopN((KEY,), (SortKey(value, descending=True, nulls_last=True),), 1, 2)
     spec = window_spec(
         WindowKind.TUMBLE, 10, aggregates=(rows,), output=written(value), rank=rank, retracts=False
     )

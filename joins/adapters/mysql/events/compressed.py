@@ -8,7 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from joins.adapters.mysql.row_events import COMPRESSED_ROWS, Bytes, images_at
+from joins.adapters.mysql.events.row_events import COMPRESSED_ROWS, Bytes, images_at
 
 PAYLOAD = 40
 """A MySQL transaction in one event."""

@@ -13,7 +13,7 @@ from typing import Any
 from pymysqlreplication import event as binlog_event
 
 from joins.adapters.mysql.charsets import Charsets
-from joins.adapters.mysql.compressed import (
+from joins.adapters.mysql.events.compressed import (
     PAYLOAD,
     QUERY,
     payload_events,
@@ -21,9 +21,8 @@ from joins.adapters.mysql.compressed import (
     statement_event,
     type_of,
 )
-from joins.adapters.mysql.gtids import Gtid, Gtids, NewTransactions
-from joins.adapters.mysql.packets import GTIDS, OUTSIDE, BodyEvent, require_known
-from joins.adapters.mysql.row_events import (
+from joins.adapters.mysql.events.packets import GTIDS, OUTSIDE, BodyEvent, require_known
+from joins.adapters.mysql.events.row_events import (
     COMPRESSED_ROWS,
     FRAGMENT,
     NO_TABLE,
@@ -36,6 +35,7 @@ from joins.adapters.mysql.row_events import (
     table_map,
     table_of,
 )
+from joins.adapters.mysql.gtids import Gtid, Gtids, NewTransactions
 from joins.adapters.mysql.row_images import Change, RowDecoder
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.mysql.tokens import (

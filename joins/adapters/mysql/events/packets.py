@@ -8,8 +8,8 @@ from pymysqlreplication import BinLogStreamReader, row_event
 from pymysqlreplication import event as binlog_event
 from pymysqlreplication.packet import BinLogPacketWrapper
 
-from joins.adapters.mysql.compressed import HEADER_BYTES, PAYLOAD, QUERY
-from joins.adapters.mysql.row_events import COMPRESSED_ROWS, FRAGMENT, ROW_OPS, TABLE_MAP
+from joins.adapters.mysql.events.compressed import HEADER_BYTES, PAYLOAD, QUERY
+from joins.adapters.mysql.events.row_events import COMPRESSED_ROWS, FRAGMENT, ROW_OPS, TABLE_MAP
 from joins.adapters.mysql.tokens import QueryEvent
 from joins.plan.errors import SnapshotNeededError
 

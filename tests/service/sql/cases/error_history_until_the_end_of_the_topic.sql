@@ -1,0 +1,8 @@
+-- error: leaves out rows behind the history
+-- fixed: 'latest-offset' => 'earliest-offset'
+-- with: s_plain … out_bigint_string join_name
+CREATE TABLE d (id BIGINT, name STRING, at TIMESTAMP_LTZ(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
+    'connector' = 'kafka', 'topic' = 'users', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-json',
+    'history.connector' = 'filesystem', 'history.path' = 'users', 'history.format' = 'parquet',
+    'scan.startup.mode' = 'latest-offset'
+);
