@@ -80,6 +80,7 @@ KEPT_FAULTS = [
     "records-expired",
     "records-lost",
     "refused",
+    "repair",
     "request",
     "runner-absent",
     "secret",
