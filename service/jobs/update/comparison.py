@@ -126,6 +126,7 @@ _OF_TOPIC = (
     ("bounded_mode", "bounded_timestamp_ms", "bounded_offsets", "end_offsets"),
     ("changelog_partitions",),
     ("topic_id",),
+    ("history",),
 )
 
 

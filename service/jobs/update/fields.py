@@ -324,6 +324,7 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         "changelog_partitions": Leaf(K.DIMENSION_COPY),
         "metadata": Leaf(K.DIMENSION_COLUMNS),
         "topic_id": _OWNER,
+        "history": Leaf(K.DIMENSION_COPY),
         "kind": _NOTHING,
     },
     FileSource: {

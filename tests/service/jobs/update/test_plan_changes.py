@@ -377,6 +377,32 @@ def test_what_the_new_script_changes_is_not_taken_for_resolved(edit, kind):
     assert kind in kinds(refused)
 
 
+WITH_HISTORY = """
+CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)
+WITH ('connector'='upsert-kafka', 'topic'='users', 'properties.bootstrap.servers'='k:9092',
+      'key.format'='json', 'value.format'='json', 'history.connector'='delta',
+      'history.path'='users', 'history.version'='3');
+CREATE TABLE s (k BIGINT, p AS PROCTIME())
+WITH ('connector'='kafka', 'topic'='s', 'properties.bootstrap.servers'='k:9092', 'format'='json');
+CREATE TABLE o (x BIGINT, name STRING) WITH ('connector'='blackhole');
+INSERT INTO o SELECT s.k, u.name FROM s
+JOIN users FOR SYSTEM_TIME AS OF s.p AS u ON s.k = u.id;
+"""
+
+
+@pytest.mark.parametrize("version", ["3", "4"])
+def test_the_start_behind_a_history_stays_unless_the_history_is_another_one(version):
+    declared = plan(WITH_HISTORY)
+    new = plan(WITH_HISTORY.replace("'3'", f"'{version}'"))
+    (users,) = declared.dimensions
+    history = users.source.history.starting_at({0: 5})
+    users = replace(users, source=replace(users.source, history=history, topic_id="a"))
+    old = replace(declared, dimensions=(users,))
+    changes = compare(old, with_resolved(new, declared, old))
+    assert kinds(changes) == (set() if version == "3" else {K.DIMENSION_COPY})
+    assert all(not change.is_accepted for change in changes)
+
+
 # Every field
 # --------------------------------------------------------------------------------------------------
 
