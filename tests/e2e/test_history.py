@@ -1,4 +1,7 @@
-"""A table whose history is in files and whose changes are in a topic: nothing lost at the seam."""
+"""FLIP-326's HybridSource: history in files, changes in a topic, nothing lost at the seam.
+
+The watermark follows the system clock only behind both (acceptance B05).
+"""
 
 import pytest
 
