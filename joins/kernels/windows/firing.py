@@ -200,9 +200,9 @@ def _carried(spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkA
     keys = [column(parts, name) for name in key_names(spec)]
     codes = Groups.of([numbers(parts, START), *keys], parts.num_rows).codes
     order = np.lexsort([numbers(parts, END), codes])
-    codes = codes[order]
-    sums = running(spec, parts.take(pa.array(order)), codes)
-    starts, ends = numbers(sums, START), numbers(sums, END)
+    codes, parts = codes[order], parts.take(pa.array(order))
+    sums = running(spec, parts, codes)
+    starts, ends = numbers(parts, START), numbers(parts, END)
     last = starts + spec.size_ms
     # The first end behind the watermark; the watermark may be the end of time.
     reached = np.minimum(advance.after_ms, last - 1) + 1 - starts

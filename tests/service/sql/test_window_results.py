@@ -186,6 +186,28 @@ def test_windows_have_the_results_of_their_query(columns, query, expected, time,
     assert len(rows) == len(expected)
 
 
+@pytest.mark.parametrize("sizes", [[6], [1] * 6, [2, 4], [3, 1, 2]])
+@pytest.mark.parametrize("partitions", [[0, 0, 0, 0, 0, 0], [0, 1, 1, 0, 1, 0], [1, 1, 0, 0, 0, 1]])
+def test_a_cumulative_window_grows_over_steps_without_rows(sizes, partitions, tmp_path):
+    running = job(
+        "a TIMESTAMP(3), b TIMESTAMP(3), x BIGINT",
+        "INSERT INTO o SELECT window_start, window_end, COUNT(*) FROM TABLE(CUMULATE(TABLE s, "
+        f"DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '10' SECOND)) {BOUNDS}",
+        tmp_path,
+    )
+    left = list(zip(partitions, clicks(*(("a", 1, at) for at in (0, 1, 4, 5, 9, 10))), strict=True))
+    rows = []
+    for size in sizes:
+        arrived, left = left[:size], left[size:]
+        rows += running.run({p: [row for at, row in arrived if at == p] for p in (0, 1)}).rows
+    rows += running.run({}, upto=60_000).rows
+    counts = {2: 2, 4: 2, 6: 4, 8: 4, 10: 5}
+    assert sorted(rows) == [
+        *((at(0), at(end), count) for end, count in counts.items()),
+        *((at(10), at(end), 1) for end in range(12, 21, 2)),
+    ]
+
+
 def test_a_window_follows_the_watermark_and_late_rows_are_told(tmp_path):
     running = job(*RESULTS["count_per_key"][:2], tmp_path)
     both = clicks(("a", 1, 11))
