@@ -109,12 +109,12 @@ def test_low_and_high_of_a_quiet_server_are_the_same_place(own_database):
         assert server_identity(config).same_server(server_identity(config))
 
 
-def test_the_change_behind_a_position_is_named_by_its_statement(mariadb):
-    with new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
-        config = config_of(mariadb, schema)
+def test_the_change_behind_a_position_is_named_by_its_statement(own_database):
+    with new_schema(own_database, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
+        config = config_of(own_database, schema)
         low = take_high(config, 0)
         assert statement_after(config, low) == ""
-        run_sql(mariadb, "INSERT INTO t VALUES (1, 'named')", schema=schema)
+        run_sql(own_database, "INSERT INTO t VALUES (1, 'named')", schema=schema)
         assert "INSERT INTO t VALUES (1, 'named')" in statement_after(config, low)
 
 
