@@ -27,6 +27,10 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
+Flag = Annotated[bool, Field(strict=True)]
+"""Of a request: true or false, no number or text that stands for it."""
+
+
 class Body(BaseModel):
     """What a request brings: what is not known is refused."""
 

@@ -245,6 +245,7 @@ def test_a_failed_runner_is_shown_with_its_error_and_can_be_started_again(client
         "message": "table is gone",
         "hint": "Restore it.",
         "detail": "",
+        "place": "batches",
     }
     _when(client, job["id"], desired_state="STOPPED")
     client.start(job["id"])
