@@ -43,6 +43,7 @@ from tests.support.wait import wait_until
 from watermark.errors import Secret, SluiceError, redacted, secrets_in
 
 CANARY = 'c4n4ry it\'s "the" one\\ ü'
+HISTORY = "history."
 TAKES_ONE = [
     (connector.name, option.key)
     for connector in CONNECTORS.values()
@@ -187,6 +188,11 @@ def script(connector, given, broker, topic):
         own = {**kafka, "format": "json"} if connector == "kafka" else {}
         columns = "k BIGINT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts"
         stream = table(connector, columns, {**own, **given})
+    elif any(key.startswith(HISTORY) for key in given):
+        formats = ["key.format", "value.format"] if connector == "upsert-kafka" else ["format"]
+        own = {**kafka, **dict.fromkeys(formats, "json"), "scan.startup.mode": "earliest-offset"}
+        own |= {f"{HISTORY}connector": "delta", **given}
+        dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
     elif connector == "upsert-kafka":
         own = {**kafka, "key.format": "json", "value.format": avro or "json", **given}
         sink = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
@@ -239,7 +245,7 @@ def with_secret(key):
 
 def beside_in_store(key):
     """The other half of a credential of an object store."""
-    prefix = "late-records." if key.startswith("late-records.") else ""
+    prefix = next((each for each in ("late-records.", HISTORY) if key.startswith(each)), "")
     if "azure." in key:
         return {f"{prefix}path": "abfss://lake@shop.dfs.core.windows.net/t"}
     halves = {f"{prefix}s3.access-key": "id", f"{prefix}s3.secret-key": "${secret:canary}"}
