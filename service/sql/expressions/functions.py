@@ -128,7 +128,8 @@ REFUSED: dict[str, str] = {
     ),
     **dict.fromkeys(
         ("GROUPING", "GROUPING_ID", "GROUP_ID"),
-        "It stands in SELECT or HAVING beside GROUP BY, with keys of GROUP BY.",
+        "It takes keys of GROUP BY: SELECT GROUPING(k) FROM TABLE(TUMBLE(…)) "
+        "GROUP BY window_start, window_end, k.",
     ),
     **dict.fromkeys(
         ("COLLECT", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP",
