@@ -290,9 +290,8 @@ class QueryParser:
 
     def _at_sets(self) -> bool:
         cursor = self._cursor
-        return any(
-            cursor.at_words(*words) and cursor.ahead(len(words)).text == "("
-            for words in (_GROUPING_SETS, _ROLLUP, _CUBE)
+        return cursor.at_words(*_GROUPING_SETS) or any(
+            cursor.at_words(*word) and cursor.ahead(1).text == "(" for word in (_ROLLUP, _CUBE)
         )
 
     def _sets(self) -> list[tuple[Node, ...]]:

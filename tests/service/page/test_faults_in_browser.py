@@ -137,7 +137,7 @@ def test_a_broker_that_stands_still(shop, browser):
     """It is started again, and nothing else is done."""
     shop.kafka.stop()
     told = shop.until("has not answered since", "#why")
-    assert f'kafka "{shop.kafka.bootstrap_servers}"' in told
+    assert f'Kafka "{shop.kafka.bootstrap_servers}"' in told
     assert "that the broker runs" in told
     shop.kafka.start()
     shop.is_well()
