@@ -17,6 +17,7 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.json.exact import row_texts
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, WATERMARK
+from joins.kernels.windows.accumulators import aggregations
 from joins.kernels.windows.ranking import SortColumn, numbered
 from joins.kernels.windows.sessions import fire_sessions
 from joins.kernels.windows.spec import Groups, Rows, WindowSpec
@@ -29,6 +30,7 @@ from joins.kernels.windows.state import (
     START,
     WatermarkAdvance,
     WindowFiring,
+    accumulator_names,
     by_steps,
     by_window,
     column,
@@ -200,9 +202,9 @@ def _carried(spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkA
     keys = [column(parts, name) for name in key_names(spec)]
     codes = Groups.of([numbers(parts, START), *keys], parts.num_rows).codes
     order = np.lexsort([numbers(parts, END), codes])
-    codes, parts = codes[order], parts.take(pa.array(order))
-    sums = running(spec, parts, codes)
-    starts, ends = numbers(parts, START), numbers(parts, END)
+    codes = codes[order]
+    sums = running(spec, parts.take(pa.array(order)), codes)
+    starts, ends = numbers(sums, START), numbers(sums, END)
     last = starts + spec.size_ms
     # The first end behind the watermark; the watermark may be the end of time.
     reached = np.minimum(advance.after_ms, last - 1) + 1 - starts
@@ -229,16 +231,19 @@ def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     lengths = np.diff(np.concatenate([starts, [len(codes)]]))
     ranks = np.arange(len(codes)) - np.repeat(starts, lengths)
-    reach = 1
+    sums, reach = rows, 1
     while reach < int(lengths.max()):
         later = np.flatnonzero(ranks >= reach)
         pairs = np.concatenate([later - reach, later])
         halves = Groups(np.tile(np.arange(len(later)), 2), len(later))
-        sums = merged(spec, rows.take(pa.array(pairs)), halves)
+        longer = merged(spec, sums.take(pa.array(pairs)), halves)
         place = np.arange(len(codes))
         place[later] = len(codes) + np.arange(len(later))
-        rows = pa.concat_tables([rows, sums]).combine_chunks().take(pa.array(place))
+        sums = pa.concat_tables([sums, longer]).combine_chunks().take(pa.array(place))
         reach *= 2
+    for names in accumulator_names(aggregations(spec.aggregates)):
+        for name in names:
+            rows = rows.set_column(rows.schema.get_field_index(name), name, sums.column(name))
     return rows
 
 
