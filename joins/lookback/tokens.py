@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.pins import Pin, PinStore
-from joins.plan.positions import PositionToken
+from joins.plan.positions import PositionToken, file_number
 from watermark.freshness import Proof
 
 
@@ -89,4 +89,4 @@ def _end(proof: Proof) -> tuple[int, int]:
     position = proof.position
     if "version" in position:
         return int(position["version"]) + 1, 0
-    return int(str(position["file"]).rpartition(".")[2]), int(position["pos"])
+    return file_number(position["file"]), int(position["pos"])

@@ -1,7 +1,7 @@
 """Positions of sources as text, and whether a pinned position has reached one."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -48,7 +48,7 @@ class PositionToken:
             if "file" not in position:
                 return False
             name, pos = self.value
-            return (_file(position["file"]), int(position["pos"])) >= (_file(name), pos)
+            return (file_number(position["file"]), int(position["pos"])) >= (file_number(name), pos)
         if self.kind is TokenKind.VERSION:
             return bool(position.get("version", -1) >= self.value)
         if self.kind is TokenKind.OFFSETS:
@@ -73,7 +73,7 @@ class PositionToken:
         """
         if self.kind is TokenKind.BINLOG:
             name, pos = self.value
-            return _file(name), pos
+            return file_number(name), pos
         return (self.value + 1, 0) if self.kind is TokenKind.VERSION else None
 
 
@@ -103,7 +103,8 @@ def token_of(text: str, now_ms: int) -> PositionToken:
     raise RequestError(f'"{text[:100]}" is no position', hint=f"Write {_FORMS}.")
 
 
-def _file(name: str) -> int:
+def file_number(name: str) -> int:
+    """The number in the name of a binlog file."""
     return int(name.rpartition(".")[2])
 
 
@@ -127,10 +128,11 @@ def _mysql_gtids(text: str) -> dict[str, list[tuple[int, int]]]:
             for interval in match[2].strip(":").split(":"):
                 first, _, last = interval.partition("-")
                 own.append((int(first), int(last or first)))
-    return {source: _merged(intervals) for source, intervals in numbers.items()}
+    return {source: merged_intervals(intervals) for source, intervals in numbers.items()}
 
 
-def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def merged_intervals(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Inclusive intervals in order; those that overlap or are adjacent are one."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(intervals):
         if merged and first <= merged[-1][1] + 1:

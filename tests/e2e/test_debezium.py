@@ -183,7 +183,7 @@ def killed_in_the_middle(source: DebeziumConnector) -> None:
 
 
 def copied_after_all(source: DebeziumConnector, job: RunningJob) -> None:
-    """Killed in chunks, a connector may skip the rest; then it is told to begin anew."""
+    """Killed in chunks, a connector may skip the rest; then it has to take another snapshot."""
 
     def told() -> str | None:
         kinds = [n["type"] for n in source.notifications()]

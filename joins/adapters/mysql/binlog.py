@@ -17,7 +17,7 @@ from joins.adapters.mysql.clock import PositionClock
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.events.transactions import Begin, Boundary, Event, FileOpened, RowImages
 from joins.adapters.mysql.failover import applied_at
-from joins.adapters.mysql.gtids import Gtid
+from joins.adapters.mysql.gtids import Gtid, followed_by
 from joins.adapters.mysql.repair import Repair, RowsAt, read_rows_at
 from joins.adapters.mysql.replication import check_logged
 from joins.adapters.mysql.sender import (
@@ -243,13 +243,8 @@ class BinlogSession:
         self._persist(self._sent())
 
     def _sent(self) -> str | None:
-        gtids = self._gtids
-        if gtids is None or not self._is_sending:
-            return None if gtids is None else str(gtids)
-        try:
-            return None if self._begun is None else str(gtids.plus(self._begun))
-        except ValueError:
-            return None
+        gtids = followed_by(self._gtids, self._begun) if self._is_sending else self._gtids
+        return None if gtids is None else str(gtids)
 
     def _persist(self, sent: str | None = None) -> None:
         if not self._is_verified:

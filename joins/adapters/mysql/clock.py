@@ -15,6 +15,7 @@ from joins.adapters.mysql.connection import (
 )
 from joins.adapters.mysql.position import binlog_status
 from joins.plan.errors import SourceError
+from joins.plan.positions import file_number
 from watermark.freshness import Freshness, Proof
 
 _FILE_BITS = 40
@@ -38,7 +39,7 @@ def ask(connection: "Connection[Any]", *, mariadb: bool) -> Proof | None:
     return Proof(
         time_ms=before_ns // 1_000_000,
         position={"file": file, "pos": pos, "gtid": str(gtid).replace("\n", "")},
-        ends={0: at(int(file.rpartition(".")[2]), pos)},
+        ends={0: at(file_number(file), pos)},
         source_ms=source_ms,
         offset_ms=source_ms - middle_ms,
         within_ms=1 + took_ns // 2_000_000,

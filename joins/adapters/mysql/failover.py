@@ -126,10 +126,9 @@ def applied_at(config: CdcConfig, kept: AcknowledgedBoundary | None) -> Applied:
         name = replace(config.low, position=kept.position).file_name
         with connected(config.connection) as connection:
             text = gtid_at(connection, name, kept.position.pos)
+    known = None if text is None else gtids_of(text, is_mariadb=mariadb)
     if config.takeover is None:
-        return Applied(None if text is None else gtids_of(text, is_mariadb=mariadb))
+        return Applied(known)
     is_first = kept is None or kept.position == config.low.position
     new = NewTransactions(config.takeover, is_mariadb=mariadb, checked=is_first)
-    if is_first:
-        return Applied(new.applied, new)
-    return Applied(None if text is None else gtids_of(text, is_mariadb=mariadb), new)
+    return Applied(new.applied if is_first else known, new)

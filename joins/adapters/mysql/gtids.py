@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
+from joins.plan.positions import merged_intervals
+
 _TAG = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -33,6 +35,19 @@ class Gtids(Protocol):
         """A transaction of `other` that is not among these; empty if there is none."""
 
 
+def followed_by(gtids: Gtids | None, gtid: Gtid | None) -> Gtids | None:
+    """`gtids` with `gtid`; None if they are not known, or no longer.
+
+    Then no other server can be gone on with; the one that answers can.
+    """
+    if gtids is None or gtid is None:
+        return None
+    try:
+        return gtids.plus(gtid)
+    except ValueError:
+        return None
+
+
 Interval = tuple[int, int]
 
 
@@ -53,7 +68,7 @@ class GtidSet:
         mine = self.intervals.get(gtid.source, ())
         if mine and mine[-1][1] + 1 == gtid.number:
             return (*mine[:-1], (mine[-1][0], gtid.number))
-        return _merged([*mine, (gtid.number, gtid.number)])
+        return tuple(merged_intervals([*mine, (gtid.number, gtid.number)]))
 
     def lacks(self, other: "GtidSet") -> str:
         for source, intervals in other.intervals.items():
@@ -71,16 +86,6 @@ class GtidSet:
         )
 
 
-def _merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    merged: list[Interval] = []
-    for first, last in sorted(intervals):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
-        else:
-            merged.append((first, last))
-    return tuple(merged)
-
-
 def gtid_set(text: str) -> GtidSet:
     """Of MySQL's text, such as `uuid:1-5:7,uuid:tag:3`; ValueError if it is none."""
     intervals: dict[str, list[Interval]] = {}
@@ -93,7 +98,7 @@ def gtid_set(text: str) -> GtidSet:
                 continue
             first, _, last = item.partition("-")
             intervals.setdefault(source, []).append((int(first), int(last or first)))
-    return GtidSet({source: _merged(some) for source, some in intervals.items()})
+    return GtidSet({source: tuple(merged_intervals(some)) for source, some in intervals.items()})
 
 
 Last = tuple[int, int]

@@ -18,11 +18,12 @@ from joins.adapters.mysql.connection import (
     open_connection,
 )
 from joins.adapters.mysql.events.packets import EVENTS, Reader
-from joins.adapters.mysql.events.transactions import Event, Transactions, file_number
+from joins.adapters.mysql.events.transactions import Event, Transactions
 from joins.adapters.mysql.gtids import Gtids, NewTransactions
 from joins.adapters.mysql.replication import lost, stream_error
 from joins.adapters.mysql.table import CapturedTable
 from joins.plan.errors import SnapshotNeededError
+from joins.plan.positions import file_number
 
 _Foreign = Any  # objects of python-mysql-replication and PyMySQL's internals, which have no types
 

@@ -182,7 +182,7 @@ RULES: Mapping[ChangeKind, Accepted | Refused] = {
     ),
     ChangeKind.INSERTS: Refused(
         "each INSERT counts its batches from the first one on",
-        "Keep the INSERTs and their order; submit a new one as a job of its own.",
+        "Keep the INSERTs and their order; submit a new one as another job.",
     ),
     ChangeKind.SHARED_TABLE: Refused(
         "other jobs read the table",

@@ -101,7 +101,7 @@ def _added_column(change: PlanChange, column: OutputColumn, sink: Sink) -> PlanC
     if isinstance(sink, KafkaSink) and sink.value.name not in _GROWING:
         return change.refused(
             f'records of format "{sink.value.name}" have a fixed list of columns',
-            f"Write to a topic of its own by another job; {', '.join(_GROWING)} may grow.",
+            f"Write to another topic by another job; {', '.join(_GROWING)} may grow.",
         )
     return change
 

@@ -150,7 +150,7 @@ class Updates:
         for inline in planned.inline_secrets:
             if secrets.of_job(inline.name) != inline.value:
                 raise UpdateRefusedError(
-                    f'the script has a password of its own for job "{job_id}"',
+                    f'the script has a password that is not stored for job "{job_id}"',
                     hint="Store it with `sluice secrets set`, and name it: ${secret:name}.",
                 )
 

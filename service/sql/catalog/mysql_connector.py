@@ -410,7 +410,7 @@ _OF_LOGIN = {"user": "username", "password": "password"}
 
 
 def without_login(script: Script, table: CreateTable) -> CreateTable:
-    """The table of `jdbc` with the login of its URL as options of their own."""
+    """The table of `jdbc` with the login of its URL as options."""
     nodes = {node.key: node for node in table.options}
     connector, url = nodes.get("connector"), nodes.get("url")
     parts = None if url is None else _LOGIN.fullmatch(url.value)

@@ -35,7 +35,7 @@ from joins.adapters.mysql.events.row_events import (
     table_map,
     table_of,
 )
-from joins.adapters.mysql.gtids import Gtid, Gtids, NewTransactions
+from joins.adapters.mysql.gtids import Gtid, Gtids, NewTransactions, followed_by
 from joins.adapters.mysql.row_images import Change, RowDecoder
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.mysql.tokens import (
@@ -47,6 +47,7 @@ from joins.adapters.mysql.tokens import (
     query_statement,
 )
 from joins.plan.errors import SnapshotNeededError
+from joins.plan.positions import file_number
 
 _Foreign = Any  # objects of python-mysql-replication, which have no types
 
@@ -126,7 +127,7 @@ class Transactions:
     """What the events of a binlog, in order from a boundary in `file`, do to one table.
 
     `gtids` are those of what was applied at the boundary. Of transactions that `new` does not call
-    new only the boundaries are told.
+    new only the boundaries are yielded.
     """
 
     def __init__(
@@ -282,8 +283,8 @@ class Transactions:
 
     def _ended(self, packet: _Foreign) -> Iterator[Event]:
         self._in_transaction = self._standalone = self._xa = False
-        if self._gtids is not None and self._is_new:
-            self._gtids = _with(self._gtids, self._gtid)
+        if self._is_new:
+            self._gtids = followed_by(self._gtids, self._gtid)
         self._gtid, self._is_new = None, True
         if packet.log_pos:
             yield Boundary(self._file, packet.log_pos, self._gtids)
@@ -347,23 +348,9 @@ def _gtid_of(event: _Foreign) -> Gtid | None:
     return None
 
 
-def _with(gtids: Gtids, gtid: Gtid | None) -> Gtids | None:
-    """None if they are no longer known: another server cannot be gone on with, this one can."""
-    if gtid is None:
-        return None
-    try:
-        return gtids.plus(gtid)
-    except ValueError:
-        return None
-
-
 def _other_history(why: str) -> SnapshotNeededError:
     return SnapshotNeededError(
         f"the server that answers now has another history than the one before: {why}",
         hint="Nothing is to be done: the table is copied again by itself. With gtid_strict_mode=ON "
         "on all servers of MariaDB, or gtid_mode=ON of MySQL, a failover needs no copy.",
     )
-
-
-def file_number(file_name: str) -> int:
-    return int(file_name.rpartition(".")[2])
