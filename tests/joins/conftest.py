@@ -29,7 +29,11 @@ def spark(
         class_archive=class_archive,
         extra={
             "spark.driver.extraJavaOptions": QUICK_JVM,
-            "spark.sql.shuffle.partitions": "2",
+            # Of a few rows: plans are made for longer than they run.
+            "spark.sql.shuffle.partitions": "1",
+            "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
         },
     )
     session = start_session(settings)
