@@ -311,17 +311,17 @@ DAY = 86_400_000
 
 @pytest.mark.parametrize("per_batch", [True, False])
 def test_a_cumulative_window_of_many_steps_has_a_row_of_state_for_each_key(per_batch):
-    """8,640 windows of a day; each is emitted, and a row is kept for the next one alone."""
-    spec = window_spec(WindowKind.CUMULATE, DAY, slide_ms=10_000, aggregates=COUNTED[:2])
+    """1,440 windows of a day; each is emitted, and a row is kept for the next one alone."""
+    spec = window_spec(WindowKind.CUMULATE, DAY, slide_ms=MINUTE, aggregates=COUNTED[:2])
     windows = KernelWindows(spec)
     for at, key in enumerate("abab"):
-        windows.row((key,), (1,), at * 10_000)
-    windows.watermark(59_999)
+        windows.row((key,), (1,), at * MINUTE)
+    windows.watermark(6 * MINUTE - 1)
     windows.end_batch()
     assert [table.num_rows for table in windows.state[0]] == [2]
     assert [(*change[1:5], change[5]) for change in windows.changes()[-2:]] == [
-        ("a", 0, 60_000, 2, 2),
-        ("b", 0, 60_000, 2, 2),
+        ("a", 0, 6 * MINUTE, 2, 2),
+        ("b", 0, 6 * MINUTE, 2, 2),
     ]
     for hour in range(1, 25):
         windows.watermark(hour * 3_600_000)
@@ -331,7 +331,7 @@ def test_a_cumulative_window_of_many_steps_has_a_row_of_state_for_each_key(per_b
     windows.end_batch()
     assert windows.state[0] == []
     ends = [change[3] for change in windows.changes() if change[1] == "a"]
-    assert ends == list(range(10_000, DAY + 1, 10_000))
+    assert ends == list(range(MINUTE, DAY + 1, MINUTE))
     assert {change[5] for change in windows.changes()[8:]} == {2}
 
 
