@@ -31,7 +31,6 @@ from tests.reliability.oracle_topic import ForeignTopic, read_topic
 Mask = npt.NDArray[np.bool_]
 _EXAMPLES = 20
 _LOOKED_AT = 2_000  # rows that differ, to tell a wrong version from a wrong value
-_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
 
 
 @dataclass(frozen=True)

@@ -191,16 +191,6 @@ class Subject:
         ends = sum(pin["end_offsets"].values())
         return self.progress().get("batch") == pin["batch"] and ends == self.clicks.produced
 
-    def status_is(self, state: str) -> bool:
-        """Whether the job is in `state`.
-
-        Raises:
-            AssertionError: the job has failed for good.
-        """
-        status = self.job.status()
-        assert status["state"] != "FAILED", status["error"]
-        return bool(status["state"] == state)
-
     def tell(self) -> str:
         log = self.directory / "runner.log"
         tail = log.read_text(errors="replace")[-6000:] if log.exists() else ""

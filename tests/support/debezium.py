@@ -56,10 +56,6 @@ class DebeziumConnector:
         self.connect.connectors.put(self.prefix, self.config)
         self.await_running()
 
-    def reconfigure(self, settings: Setting) -> None:
-        self.config.update(settings)
-        self.start()
-
     def begin_anew(self, *statements: str) -> None:
         """Forget where it was, so that it takes another initial snapshot, as operators do it.
 

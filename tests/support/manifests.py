@@ -23,7 +23,6 @@ from service.errors import ConfigError
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 Values = dict[str, Any]
-_GENERATED = ("kubernetes/executor-template.yaml",)
 _REFERENCE = re.compile(r"\$\((\w+)\)")
 _HARDENED = {
     "allowPrivilegeEscalation": False,

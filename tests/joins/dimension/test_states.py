@@ -18,7 +18,6 @@ from tests.support.laws import examples
 from tests.support.probe import USERS
 
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
-EVERYTHING = PageLimit(10_000)
 
 
 def expected(rows):
