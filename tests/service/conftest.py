@@ -10,6 +10,7 @@ from tests.support.control_plane import HOOKS, RUNNER, control_plane, settings_i
 from tests.support.documents import Documents
 from tests.support.table_job import TableJob, fill, script
 from tests.support.wait import wait_until
+from tests.support.warm_inspections import warm_inspections
 
 KEY = "my-deployment-7"
 
@@ -36,11 +37,12 @@ def plane(processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def tables_plane(
     processes: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TablesPlane]:
-    """The real application and the real inspection process, over real Delta tables."""
+    """The real application and the real inspection, over real Delta tables."""
     data_dir = tmp_path_factory.mktemp("tables-plane")
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warm_inspections(data_dir) as inspect:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, runner_command=RUNNER)
+        commands = {"runner_command": RUNNER, "inspect_command": inspect}
+        plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, **commands)
         with plane, Documents(plane.url) as client:
             try:
                 enriched = client.submit(script(), "enriched", idempotency_key=KEY)["id"]
