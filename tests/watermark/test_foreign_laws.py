@@ -7,7 +7,7 @@ from tests.watermark.foreign_model import FIRST, LAST, ROW, SETTLE_MS, STREAMED,
 from watermark.foreign_records import NoticeKind
 
 PARTS = 4
-HISTORIES = max(1_200, examples(24_000))
+HISTORIES = max(600, examples(24_000))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
