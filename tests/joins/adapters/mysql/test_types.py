@@ -275,19 +275,21 @@ UNREAD = {
 }
 
 
-@pytest.mark.parametrize(("kind", "literal"), UNREAD.values(), ids=UNREAD)
-def test_columns_that_are_not_captured_do_not_disturb(mariadb, kind, literal):
+def test_columns_that_are_not_captured_do_not_disturb(mariadb):
+    others = ", ".join(f"o_{name} {kind}" for name, (kind, _) in UNREAD.items())
+    names = ", ".join(f"o_{name}" for name in UNREAD)
+    literals = ", ".join(literal for _, literal in UNREAD.values())
     with new_schema(mariadb) as schema:
         run_sql(
             mariadb,
-            f"CREATE TABLE t (id INT PRIMARY KEY, other {kind}, v VARCHAR(9))",
+            f"CREATE TABLE t (id INT PRIMARY KEY, {others}, v VARCHAR(9))",
             schema=schema,
         )
         config = config_of(mariadb, schema, "t")
         table = check_source(config, (Field("id", INT), Field("v", TEXT)), ("id",))
         low = take_high(config, 0)
-        insert = f"INSERT INTO t (id, other, v) VALUES (1, {literal}, 'a'), (2, {literal}, 'b')"
-        run_sql(mariadb, insert, schema=schema)
+        rows = f"(1, {literals}, 'a'), (2, {literals}, 'b')"
+        run_sql(mariadb, f"INSERT INTO t (id, {names}, v) VALUES {rows}", schema=schema)
         assert from_binlog(config, table, low, take_high(config, 0)) == {
             1: '{"id":1,"v":"a"}',
             2: '{"id":2,"v":"b"}',
