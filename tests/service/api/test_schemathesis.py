@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, given, settings
 
 from service.api.app import create_app
 from service.api.openapi import PATH
+from tests.support.laws import examples
 from tests.support.stored_jobs import STEPS, store_job, stored_services
 
 BASE = "http://127.0.0.1"
 PROBLEM = "application/problem+json"
-EXAMPLES = 15
+EXAMPLES = max(5, examples(100))
 TIMEOUT_S = 60  # schemathesis' own are the 10 s that an answer may wait for a runner
 # A value that is too long may be longer than the head of a request may be.
 REFUSED = ["400", "401", "403", "404", "405", "406", "409", "415", "422", "428", "429", "431"]

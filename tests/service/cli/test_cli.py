@@ -57,7 +57,7 @@ def process(plane):
     return run
 
 
-def test_a_job_is_driven_from_the_command_line(plane, process, tmp_path):
+def test_a_job_is_driven_from_the_command_line(plane, sluice, process, tmp_path):
     file = tmp_path / "job.sql"
     file.write_text(script())
     submitted = process("submit", str(file), "--name", "driven", "--wait", "join")
@@ -68,17 +68,17 @@ def test_a_job_is_driven_from_the_command_line(plane, process, tmp_path):
     assert "Running" in shown.stdout
     assert "MIN + processing time" in shown.stdout
     assert "\x1b" not in shown.stdout
-    log = process("jobs", "logs", "driven")
+    log = sluice("jobs", "logs", "driven")
     assert "runner runs" in log.stdout
     assert "\x1b" not in log.stdout
-    assert process("jobs", "stop", "driven").returncode == 0
+    assert sluice("jobs", "stop", "driven").returncode == 0
     with Documents(plane.url) as client:
         assert client.job(job_id)["state"] == "STOPPED"
-    again = process("jobs", "resume", "driven", "--wait", "--timeout", "60")
+    again = sluice("jobs", "resume", "driven", "--wait", "--timeout", "60")
     assert again.returncode == 0, again.stderr
     with Documents(plane.url) as client:
         assert client.job(job_id)["state"] == "JOINING"
-    removed = process("jobs", "rm", "driven", "--with-output")
+    removed = sluice("jobs", "rm", "driven", "--with-output")
     assert removed.returncode == 0
     assert removed.stdout == ""
     assert "removed with its output" in removed.stderr

@@ -37,6 +37,7 @@ from joins.plan.types import SqlType, TypeName
 from tests.joins.adapters.kafka.test_groups import member
 from tests.support.foreign_topics import FIELDS as USER_COLUMNS
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
+from tests.support.lanes import some_of
 from tests.support.topics import (
     add_partitions,
     consume,
@@ -50,7 +51,10 @@ from tests.support.wait import wait_until
 USERS = {n: f"n{n}" for n in range(1, 9)}
 
 
-@pytest.fixture(params=[1, 3], ids=["one_partition", "three_partitions"])
+PARTITIONS = {"one_partition": 1, "three_partitions": 3}
+
+
+@pytest.fixture(params=some_of(PARTITIONS, "three_partitions"))
 def connector(request, kafka):
     made = Connector(kafka.bootstrap_servers, request.param)
     yield made
