@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from service.schemas.document import Body, Document
+from service.schemas.document import Body, Document, default
 
 
 class PositionWait(Body):
@@ -32,44 +32,34 @@ class PositionReached(Document):
 
     job_id: str
     table: str
-    token: Annotated[str, Field(description="The position to ask again for; `now` is resolved.")]
-    batch: Annotated[int | None, Field(description="Null if no committed batch has it yet.")]
-    newest_batch: Annotated[int | None, Field(description="The newest committed batch.")]
-    as_of_ms: Annotated[int | None, Field(description="T of `batch`, or of the newest batch.")]
-    position: Annotated[dict[str, Any], Field(description="P that belongs to this T.")]
+    token: str = Field(description="The position to ask again for; `now` is resolved.")
+    batch: int | None = Field(description="Null if no committed batch has it yet.")
+    newest_batch: int | None = Field(description="The newest committed batch.")
+    as_of_ms: int | None = Field(description="T of `batch`, or of the newest batch.")
+    position: dict[str, Any] = Field(description="P that belongs to this T.")
     text: str
 
 
 class FreshnessView(Document):
     """How far a table is, as its source proves it: everything until `as_of_ms` is committed."""
 
-    as_of_ms: Annotated[
-        int | None, Field(description="T of the version that the next batch meets; null before.")
-    ] = None
-    age_ms: Annotated[int | None, Field(description="From T to the report.")] = None
-    position: Annotated[
-        dict[str, Any],
-        Field(description="P: where the source's log was at T; a source's own form."),
-    ] = {}
-    ends: Annotated[
-        dict[str, int], Field(description="Of the changelog: what must be committed for T.")
-    ] = {}
-    kind: Annotated[
-        str | None,
-        Field(description="`position` of its log, times of a `connector`, or `ended`."),
-    ] = None
-    source_ms: Annotated[int | None, Field(description="The source's clock at its answer.")] = None
-    offset_ms: Annotated[
-        int | None, Field(description="That clock ahead of the runner's; right within `within_ms`.")
-    ] = None
+    as_of_ms: int | None = default(None, "T of the version that the next batch meets; null before.")
+    age_ms: int | None = default(None, "From T to the report.")
+    position: dict[str, Any] = default(
+        {}, "P: where the source's log was at T; a source's own form."
+    )
+    ends: dict[str, int] = default({}, "Of the changelog: what must be committed for T.")
+    kind: str | None = default(None, "`position` of its log, times of a `connector`, or `ended`.")
+    source_ms: int | None = default(None, "The source's clock at its answer.")
+    offset_ms: int | None = default(
+        None, "That clock ahead of the runner's; right within `within_ms`."
+    )
     within_ms: int | None = None
-    answered_at_ms: Annotated[
-        int | None, Field(description="When the source's newest answer arrived.")
-    ] = None
-    max_staleness_ms: Annotated[
-        int | None, Field(description="The option `join.max-staleness`; null without it.")
-    ] = None
-    waits_for: Annotated[str | None, Field(description="Why T may stand still.")] = None
+    answered_at_ms: int | None = default(None, "When the source's newest answer arrived.")
+    max_staleness_ms: int | None = default(
+        None, "The option `join.max-staleness`; null without it."
+    )
+    waits_for: str | None = default(None, "Why T may stand still.")
 
 
 class HeldTableView(Document):
@@ -83,7 +73,7 @@ class HeldTableView(Document):
 class HoldingView(Document):
     """What the gate holds for `join.max-staleness` after the opening."""
 
-    state: Annotated[Literal["HOLDING", "RELEASED"], Field(description="Released by an operator.")]
+    state: Literal["HOLDING", "RELEASED"] = Field(description="Released by an operator.")
     since_ms: int
     tables: list[HeldTableView]
     released_until_ms: int | None = None
