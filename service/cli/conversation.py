@@ -141,7 +141,7 @@ class Conversation:
         self._look_again(self._declared)
 
     def _drop(self, node: "Drop") -> None:
-        from service.client.refusals import NotFoundError
+        from service.client.transport import NotFoundError
 
         name, done = node.name.text, "dropped"
         try:

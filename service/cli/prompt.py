@@ -12,8 +12,7 @@ from types import ModuleType
 from service.cli.conversation import Conversation
 from service.cli.output import place_of, say, say_error
 from service.sql.text.dialect import pieces
-from service.sql.text.masking import masked
-from service.sql.text.script import SqlError
+from service.sql.text.script import SqlError, masked
 from watermark.errors import SluiceError
 
 _FIRST, _NEXT = "sluice> ", "     -> "

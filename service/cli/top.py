@@ -30,7 +30,7 @@ from service.cli.output import (
     span,
 )
 from service.cli.views import as_of, by_trouble, open_letters, reason, since, sinks, state, waiting
-from service.client.refusals import is_passing
+from service.client.transport import is_passing
 from service.errors import ControlPlaneError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from service.cli.options import Form, Job, Server, Timeout, open_client
 from service.cli.output import OutputFormat, console, one_line, say, takes_commands, tell
 from service.cli.views import bars, reason, state
 from service.client import NotFoundError, RefusedError
-from service.client.refusals import is_passing
+from service.client.transport import is_passing
 from service.errors import (
     ControlPlaneError,
     JobConflictError,

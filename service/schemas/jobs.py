@@ -6,9 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, Flag, OrNewer, default
-from service.schemas.freshness import FreshnessView, HoldingView
 from service.schemas.inspection import AcknowledgementView, FaultPlaceName, StallView, WarningView
-from service.schemas.verification import RepairedView, VerifiedView
+from service.schemas.verification import FreshnessView, HoldingView, RepairedView, VerifiedView
 
 SQL_LIMIT_BYTES = 64 * 1024
 RecordRate = Annotated[

@@ -21,13 +21,13 @@ from service.api.http.access import VIEWER
 from service.api.services import Injected, Services
 from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import JobState
-from service.schemas.freshness import FreshnessView
 from service.schemas.jobs import (
     DimensionView,
     EventTimeView,
     GeneratorView,
     JobDetail,
 )
+from service.schemas.verification import FreshnessView
 
 MOST_JOBS = 500
 _JOB = ("job_id", "name")

@@ -40,7 +40,7 @@ from joins.plan.plan import (
 from joins.plan.stream_topics import index_of
 from joins.plan.types import Call
 from service.sql.expressions.expression_text import expression_text
-from service.sql.grammar.type_rules import type_text
+from service.sql.grammar.type_parser import type_text
 
 
 def watermark_lines(plan: JoinPlan) -> Iterator[str]:

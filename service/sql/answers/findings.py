@@ -20,8 +20,7 @@ from service.sql.planner.planner import plan_script
 from service.sql.planner.session import ScriptSession
 from service.sql.stored import CatalogEntry, own_names, with_catalog
 from service.sql.text.dialect import SqlToken, SqlTokenKind
-from service.sql.text.masking import masked
-from service.sql.text.script import Edit, Script, SqlError, not_too_deep
+from service.sql.text.script import Edit, Script, SqlError, masked, not_too_deep
 
 MOST_ROUNDS, LEAST_ROUNDS = 20, 4
 TEXT_OF_ALL_ROUNDS = 256 * 1024

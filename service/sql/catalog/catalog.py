@@ -42,7 +42,7 @@ from service.sql.grammar.syntax import (
     MetadataColumn,
     PhysicalColumn,
 )
-from service.sql.grammar.type_rules import STRING, type_text
+from service.sql.grammar.type_parser import STRING, type_text
 from service.sql.text.script import Script, suggestion
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")

@@ -22,7 +22,7 @@ from service.sql.catalog.connector import Connector, Endpoints
 from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.option_values import OptionValues, duration_ms
 from service.sql.catalog.watermarks import WATERMARK_OPTIONS
-from service.sql.grammar.type_rules import INTEGER_BITS
+from service.sql.grammar.type_parser import INTEGER_BITS
 from service.sql.text.script import suggestion
 
 _OPTIONS = (

@@ -10,8 +10,14 @@ from dataclasses import dataclass, field, replace
 from joins.plan.formats import KafkaFormat
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.grammar.syntax import OptionNode
-from service.sql.text.masking import masked_comments, may_be_credential
-from service.sql.text.script import Edit, Script, SqlError, suggestion
+from service.sql.text.script import (
+    Edit,
+    Script,
+    SqlError,
+    masked_comments,
+    may_be_credential,
+    suggestion,
+)
 
 _UNITS_MS = {
     **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},

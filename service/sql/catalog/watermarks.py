@@ -20,7 +20,7 @@ from service.sql.expressions.scope import (
     Typed,
 )
 from service.sql.grammar.syntax import CreateTable, WatermarkNode
-from service.sql.grammar.type_rules import INSTANTS, type_text
+from service.sql.grammar.type_parser import INSTANTS, type_text
 from service.sql.text.script import Script, SqlError, suggestion
 
 EMIT_STRATEGY = "scan.watermark.emit.strategy"

@@ -8,7 +8,7 @@ from joins.plan.types import Constant, SqlType, TypeName
 from service.sql.expressions.functions import Takes
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, Node
-from service.sql.grammar.type_rules import STRING, rounded_type
+from service.sql.grammar.type_parser import STRING, rounded_type
 from service.sql.text.script import Script
 
 

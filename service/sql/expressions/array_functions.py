@@ -8,7 +8,7 @@ from service.sql.expressions.functions import Takes
 from service.sql.expressions.nested_access import whole
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall
-from service.sql.grammar.type_rules import BOOLEAN, INT, type_text
+from service.sql.grammar.type_parser import BOOLEAN, INT, type_text
 from service.sql.text.script import Script
 
 

@@ -15,12 +15,15 @@ from service.sql.expressions.functions import (
     Function,
     Takes,
 )
-from service.sql.expressions.json_functions import JSON_FUNCTIONS
+from service.sql.expressions.json_functions import (
+    JSON_FUNCTIONS,
+    OTHER_FUNCTIONS,
+    check_length,
+    check_padding,
+)
 from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
-from service.sql.expressions.other_functions import OTHER_FUNCTIONS, check_length, check_padding
 from service.sql.expressions.scope import NameScope, Typed
-from service.sql.expressions.time_arithmetic import folded_interval, shifted
-from service.sql.expressions.time_functions import TIME_FUNCTIONS, local
+from service.sql.expressions.time_functions import TIME_FUNCTIONS, folded_interval, local, shifted
 from service.sql.expressions.typed_values import TypedValues, check_nanos, typed_literal
 from service.sql.grammar.expression_nodes import (
     AggregateNode,
@@ -35,7 +38,7 @@ from service.sql.grammar.expression_nodes import (
     TypeNode,
 )
 from service.sql.grammar.expression_parser import rank_refused
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     BIGINT,
     BOOLEAN,
     BYTES,

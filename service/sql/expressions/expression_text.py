@@ -2,7 +2,7 @@
 
 from joins.plan.plan import WINDOW
 from joins.plan.types import Call, Case, Cast, Column, Constant, Expression, ProcTime, TypeName
-from service.sql.grammar.type_rules import TEMPORAL, type_text
+from service.sql.grammar.type_parser import TEMPORAL, type_text
 
 FORMS: dict[str, dict[str, str]] = {
     "Text, compared": {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from joins.plan.types import SqlType, TypeName, array_type, map_type
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     BIGINT,
     BOOLEAN,
     BYTES,

@@ -7,8 +7,16 @@ from joins.plan.types import Constant, Member, SqlType, TypeName, array_type, ma
 from service.sql.expressions.arguments import OperandPlanner, Special, check_count
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal
-from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
-from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, is_implicit, type_text
+from service.sql.grammar.type_parser import (
+    BOOLEAN,
+    INT,
+    INTEGERS,
+    MAX_TYPE_DEPTH,
+    MAX_TYPE_SIZE,
+    STRING,
+    is_implicit,
+    type_text,
+)
 from service.sql.text.script import Script, suggestion
 
 PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."

@@ -16,7 +16,7 @@ from joins.plan.types import (
 from service.sql.expressions.nested_access import PARTS_HINT, refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Typed
 from service.sql.grammar.expression_nodes import Literal, LiteralKind
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     BOOLEAN,
     BYTES,
     DOUBLE,

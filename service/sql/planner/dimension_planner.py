@@ -36,7 +36,7 @@ from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
-from service.sql.grammar.type_rules import type_text
+from service.sql.grammar.type_parser import type_text
 from service.sql.text.script import OUTSIDE, Script, SqlError
 
 _UTC = "UTC"

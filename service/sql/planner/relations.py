@@ -17,7 +17,7 @@ from service.sql.grammar.expression_nodes import (
     RowNumberNode,
 )
 from service.sql.grammar.syntax import CreateView, OptionNode, Select, Star
-from service.sql.grammar.type_rules import TEMPORAL
+from service.sql.grammar.type_parser import TEMPORAL
 from service.sql.text.script import Script
 
 VIEW, QUERY = "view", "query"

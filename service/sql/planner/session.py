@@ -28,8 +28,7 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.stored import CatalogEntry, StoredNode, whole_script
-from service.sql.text.masking import may_be_credential
-from service.sql.text.script import Script, SqlError, suggestion
+from service.sql.text.script import Script, SqlError, may_be_credential, suggestion
 
 Home = tuple[str, str]
 DEFAULT_HOME: Home = ("default_catalog", "default_database")

@@ -25,10 +25,10 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
-from service.sql.expressions.time_arithmetic import interval_of
+from service.sql.expressions.time_functions import interval_of
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node, Reference
 from service.sql.grammar.syntax import GroupBy, WindowNode
-from service.sql.grammar.type_rules import BIGINT, BOOLEAN, PROCTIME, type_text
+from service.sql.grammar.type_parser import BIGINT, BOOLEAN, PROCTIME, type_text
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.text.script import Script
 

@@ -12,7 +12,6 @@ import pytest
 from joins.plan.plan import JoinPlan, KafkaSource, SharedSource, StartupMode
 from joins.plan.types import SqlType, TypeName
 from service.jobs.update.changes import RULES, Accepted, ChangeKind, Refused
-from service.jobs.update.comparison import compare, with_resolved
 from service.jobs.update.fields import (
     FIELDS,
     FieldPlace,
@@ -23,6 +22,7 @@ from service.jobs.update.fields import (
     Nothing,
     differences,
 )
+from service.jobs.update.updates import compare, with_resolved
 from service.sql.planner.planner import plan_script
 
 K = ChangeKind
