@@ -1,4 +1,4 @@
-"""The running control plane: lock, store, supervisor and HTTP server."""
+"""The running control plane: its data directory, store, supervisor and HTTP server."""
 
 import os
 import socket

@@ -47,15 +47,10 @@ class PlannedSinks:
         if missing := [job_id for job_id in job_ids if job_id not in known]:
             if len(known) + len(missing) > _MOST_KNOWN:
                 known = {}
-            self._known = known = {**known, **_read_sinks(store, missing)}
+            parts = (missing[at : at + _PLANS] for at in range(0, len(missing), _PLANS))
+            plans = (each for part in parts for each in store.plans(part).items())
+            self._known = known = {**known, **{job_id: sinks_of(plan) for job_id, plan in plans}}
         return {job_id: known.get(job_id, []) for job_id in job_ids}
-
-
-def _read_sinks(store: JobStore, job_ids: Sequence[str]) -> dict[str, list[SinkView]]:
-    """Reads plans a few at a time, as they may be large."""
-    parts = (job_ids[at : at + _PLANS] for at in range(0, len(job_ids), _PLANS))
-    plans = (each for part in parts for each in store.plans(part).items())
-    return {job_id: sinks_of(plan) for job_id, plan in plans}
 
 
 @dataclass(frozen=True, slots=True)

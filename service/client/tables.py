@@ -1,4 +1,4 @@
-"""A job's tables: rows at a version, changes between two, batches."""
+"""A job's tables: rows at a version, changes, batches; how a notebook shows them."""
 
 import base64
 import html

@@ -401,17 +401,14 @@ class _Show:
             self._edits, self._unseen = edits, {*edits.renamed, *edits.deleted}
             self._talk.print(f"users {edits.renamed} renamed, users {edits.deleted} deleted")
         elif self._edits is not None and self._unseen:
-            self._look_for_edits(self._edits)
-
-    def _look_for_edits(self, edits: Edits) -> None:
-        for row in self._newest.first_of(self._unseen):
-            user, name = int(str(row["user_id"])), row["name"]
-            if name == (f"renamed {user}" if user in edits.renamed else None):
-                self._unseen.discard(user)
-                self._talk.print(
-                    f"click {row['item_id']} of user {user}: name {name or 'NULL'}, "
-                    f"joined with {row['_dimension_versions']}"
-                )
+            for row in self._newest.first_of(self._unseen):
+                user, name = int(str(row["user_id"])), row["name"]
+                if name == (f"renamed {user}" if user in self._edits.renamed else None):
+                    self._unseen.discard(user)
+                    self._talk.print(
+                        f"click {row['item_id']} of user {user}: name {name or 'NULL'}, "
+                        f"joined with {row['_dimension_versions']}"
+                    )
 
     def _rows(self, job: JobDetail) -> list[dict[str, object]]:
         return self._newest.last(_SHOWN_ROWS) if _joined(job) else []

@@ -1,4 +1,4 @@
-"""Leader election among control planes on one PostgreSQL store: the lock's holder leads.
+"""Leader election among control planes on one PostgreSQL store, and the sign of a living one.
 
 One thread asks the server, which may be slow; another watches the clock and acts. The lock is
 advisory and belongs to a session: the server releases it when the session ends. A leader certainly

@@ -1,4 +1,4 @@
-"""Documents of plans, transitions, watermarks, and what a job waits for."""
+"""Documents of plans, updates, transitions, watermarks, and what a job waits for."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Documents about the comparison of tables with their sources."""
+"""Documents about tables and their sources: how fresh a copy is, and whether it is equal."""
 
 from typing import Annotated, Any, Literal
 

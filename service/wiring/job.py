@@ -35,7 +35,6 @@ from joins.job.parts import JobParts, JobSettings
 from joins.job.session import attach_session, start_session
 from joins.job.temporal_join import TemporalJoin, watermark_sink
 from joins.kernels.changelog.envelope import CapturedColumn
-from joins.kernels.index.segment import IndexSpec
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.plan import (
     DatagenSource,
@@ -110,6 +109,8 @@ def dimension_runtime(
 ) -> DimensionRuntime:
     """Follows the dimension's changelog; its commits feed the `opening`."""
     root = job.layout.table(dimension)
+    numbers = range(len(job.plan.inserts))
+    specs = [spec for n in numbers for spec in job.index_specs(dimension, n).values()]
     places = DimensionPlaces(
         topic=job.meta.changelog_topics[dimension.name],
         partitions=job.partitions(dimension),
@@ -117,7 +118,7 @@ def dimension_runtime(
         current=root / "current",
         index=on_this_node(job.index_directory(dimension)),
         index_is_shared=isinstance(dimension.source, SharedSource),
-        index_specs=_all_specs(job, dimension),
+        index_specs=tuple(dict.fromkeys(specs)),
     )
     on_watermark, source = watermark_sink(opening), dimension.source
     if isinstance(source, SharedSource):
@@ -143,12 +144,6 @@ def _changelog_topic(
     file = job.checkpoint.source_file(dimension.name).with_suffix(".topic.json")
     kafka = internal_kafka(job.plan, job.settings)
     return ChangelogTopic(kafka, places.topic, places.partitions, make, file)
-
-
-def _all_specs(job: JobContext, dimension: Dimension) -> tuple[IndexSpec, ...]:
-    numbers = range(len(job.plan.inserts))
-    specs = [spec for n in numbers for spec in job.index_specs(dimension, n).values()]
-    return tuple(dict.fromkeys(specs))
 
 
 def source_coordinator(

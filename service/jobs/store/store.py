@@ -1,4 +1,4 @@
-"""The durable job store.
+"""The durable job store, with the catalog of tables and views.
 
 A method's write is durable when it returns. Every change of a job's state goes through `transition`
 or `follow`, which record the transition and its cause in the same transaction.

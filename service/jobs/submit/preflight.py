@@ -1,7 +1,7 @@
 """Checks at submission: faults that can be found before a job starts."""
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,7 +149,15 @@ def preflight(
             with told_where(plan.sql, insert.sink_table):
                 cluster_ids.append(_check_sink(insert, settings, clusters))
         _check_late_records(resolved, settings)
-        return _with_clusters(planned, cluster_ids)
+        first, *more = (
+            replace(insert.sink, cluster_id=cluster_id)
+            if isinstance(insert.sink, KafkaSink)
+            else insert.sink
+            for insert, cluster_id in zip(planned.inserts, cluster_ids, strict=True)
+        )
+        pairs = zip(planned.more_inserts, more, strict=True)
+        further = tuple(replace(insert, sink=sink) for insert, sink in pairs)
+        return replace(planned, sink=first, more_inserts=further)
 
 
 def preflight_update(
@@ -295,18 +303,6 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         check_source_table(path, dimension.fields, dimension.primary_key)
         return
     captured_table(dimension)
-
-
-def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
-    first, *more = (
-        replace(insert.sink, cluster_id=cluster_id)
-        if isinstance(insert.sink, KafkaSink)
-        else insert.sink
-        for insert, cluster_id in zip(plan.inserts, cluster_ids, strict=True)
-    )
-    pairs = zip(plan.more_inserts, more, strict=True)
-    further = tuple(replace(insert, sink=sink) for insert, sink in pairs)
-    return replace(plan, sink=first, more_inserts=further)
 
 
 def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> str | None:

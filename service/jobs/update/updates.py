@@ -1,4 +1,4 @@
-"""Updates of jobs: drafted, refused or stored; a runner takes a plan at a batch's border."""
+"""Updates of jobs: compared, refused or stored; a runner takes a plan at a batch's border."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

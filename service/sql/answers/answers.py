@@ -1,4 +1,4 @@
-"""Answers to EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB."""
+"""Answers to EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB, and the catalog entries of a script."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -189,6 +189,8 @@ def explain(plan: JoinPlan) -> list[str]:
 
 def _insert(plan: JoinPlan) -> list[str]:
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
+    names = (column.name for column in plan.output if not column.nullable)
+    text = ", ".join(names)
     return [
         f"FROM {_probe(plan.probe)}",
         *watermark_lines(plan),
@@ -199,8 +201,7 @@ def _insert(plan: JoinPlan) -> list[str]:
         *window_lines(plan.window),
         *late_lines(plan),
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
-        f"INTO {plan.sink_table} {_sink(plan.sink)}"
-        + _not_null(column.name for column in plan.output if not column.nullable),
+        f"INTO {plan.sink_table} {_sink(plan.sink)}" + (f" NOT NULL {text}" if text else ""),
     ]
 
 
@@ -402,8 +403,3 @@ def _sink(sink: Sink) -> str:
         limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
         return f"print({sink.print_identifier}{limit})"
     return "blackhole()"
-
-
-def _not_null(names: Iterator[str]) -> str:
-    text = ", ".join(names)
-    return f" NOT NULL {text}" if text else ""

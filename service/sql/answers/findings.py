@@ -122,7 +122,7 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     """
     entries, changes = tuple(catalog), list[AppliedEdit]()
     moves: list[tuple[int, int, int]] = []
-    for _ in range(_rounds(text)):
+    for _ in range(max(LEAST_ROUNDS, min(MOST_ROUNDS, TEXT_OF_ALL_ROUNDS // (len(text) + 1)))):
         faults = _faults(text, entries)[:MOST_FAULTS]
         edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
         if not edits:
@@ -138,10 +138,6 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     warnings = () if left else plan_script(text, catalog=entries).warnings
     changes.sort(key=lambda change: change.at)
     return Revision(text, tuple(changes), left, warnings, tuple(moves))
-
-
-def _rounds(text: str) -> int:
-    return max(LEAST_ROUNDS, min(MOST_ROUNDS, TEXT_OF_ALL_ROUNDS // (len(text) + 1)))
 
 
 def _first_place(at: int, moves: Sequence[tuple[int, int, int]]) -> int:

@@ -373,7 +373,12 @@ class InlineSecrets:
             option = values.option(key)
             if not option.credential or SECRET.fullmatch(node.value):
                 continue
-            secret = self._secret(table, node)
+            if node.value_at not in self._by_position:
+                known = self._by_position.values()
+                alike = (s.name for s in known if (s.node.key, s.value) == (node.key, node.value))
+                name = next(alike, None) or self._new_name(table, node)
+                self._by_position[node.value_at] = InlineSecret(name, node.value, node)
+            secret = self._by_position[node.value_at]
             secrets.append(secret)
             if not self._keep_values:
                 values.nodes[key] = replace(node, value=secret.reference)
@@ -382,14 +387,6 @@ class InlineSecrets:
     def hide(self, node: OptionNode) -> None:
         """A value that nothing uses and that may be a credential is not stored."""
         self._hidden[node.value_at] = node
-
-    def _secret(self, table: str, node: OptionNode) -> InlineSecret:
-        if node.value_at not in self._by_position:
-            known = self._by_position.values()
-            alike = (s.name for s in known if (s.node.key, s.value) == (node.key, node.value))
-            name = next(alike, None) or self._new_name(table, node)
-            self._by_position[node.value_at] = InlineSecret(name, node.value, node)
-        return self._by_position[node.value_at]
 
     def _new_name(self, table: str, node: OptionNode) -> str:
         plain = f"{INLINE_PREFIX}{table}-{node.key.rpartition('.')[2]}"

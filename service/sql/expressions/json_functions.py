@@ -1,4 +1,4 @@
-"""Functions of JSON; paths are literals."""
+"""Functions of JSON, whose paths are literals, and of texts and types with special rules."""
 
 import math
 from collections.abc import Sequence

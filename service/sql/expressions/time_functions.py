@@ -1,4 +1,4 @@
-"""Functions of times with special rules: units, zones, patterns, the batch's time."""
+"""Times: arithmetic with INTERVAL, functions with units, zones and patterns, the batch's time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -79,17 +79,13 @@ def shifted(
     if node.name == "*":
         return _multiplied(planner, script, (left, right), node.at)
     if set(names) <= INTERVALS:
-        return _of_intervals(planner, node, left, right)
+        first, second = planner.common((left, right), node.at, f'"{node.name}"')
+        return planner.call(node.name, (first, second), first.type, node.at)
     if node.name == "+" and names[0] in INTERVALS:
         left, right = right, left
     if right.type.name not in INTERVALS:
         raise _unfit(script, node, right)
     return moved(planner, script, left, right, node)
-
-
-def _of_intervals(planner: OperandPlanner, node: FunctionCall, left: Typed, right: Typed) -> Typed:
-    first, second = planner.common((left, right), node.at, f'"{node.name}"')
-    return planner.call(node.name, (first, second), first.type, node.at)
 
 
 def _multiplied(

@@ -1,4 +1,4 @@
-"""Types as Flink writes them: scalar ones, and ROW, ARRAY and MAP of others."""
+"""Types as Flink writes them (scalar ones, ROW, ARRAY, MAP), and the rules of their casts."""
 
 from collections.abc import Callable, Sequence
 

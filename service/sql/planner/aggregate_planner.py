@@ -1,4 +1,4 @@
-"""GROUP BY over a window: keys, aggregates, and expressions of both."""
+"""GROUP BY over a window: keys, grouping sets, aggregates, and expressions of them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -65,7 +65,6 @@ FUNCTIONS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 
 
 def numbers_of_sets(count: int) -> Unnest:
-    """The step that makes a row for each set."""
     value = Call("ARRAY", tuple(map(_number, range(count))), array_type(INT, nullable=False))
     return Unnest(SETS, value, JoinType.INNER)
 
@@ -151,7 +150,6 @@ class Grouping:
 
     @property
     def number(self) -> Column:
-        """The key that is the number of the set."""
         return Column(WINDOW, f"k{len(_of_rows(self.keys))}", INT)
 
     def output_keys(self) -> tuple[OutputColumn, ...]:

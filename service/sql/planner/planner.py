@@ -1,6 +1,6 @@
 """The frozen plan of a script's one job."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
@@ -101,12 +101,8 @@ def _job_statement(
         raise _no_job(session.script, statements)
     if len(jobs) == 1:
         return jobs[0], tuple(ignored)
-    return _set_of(jobs), (*ignored, _ONE_JOB.format(len(jobs)))
-
-
-def _set_of(jobs: Sequence[JobStatement]) -> StatementSet:
     inserts = tuple(job for job in jobs if isinstance(job, Insert))
-    return StatementSet(inserts, inserts[0].at)
+    return StatementSet(inserts, inserts[0].at), (*ignored, _ONE_JOB.format(len(jobs)))
 
 
 def _unanswered(session: ScriptSession, statement: Question | StopJob) -> str:

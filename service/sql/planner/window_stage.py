@@ -1,4 +1,4 @@
-"""Window stage of a query: open windows over its rows, filter, aggregate."""
+"""Window stage of a query: windows over its rows, filters, aggregates, ranks, and kept rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""The text of a script: positions, excerpts and errors that point into it."""
+"""The text of a script: positions, excerpts, errors that point into it, masked credentials."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
