@@ -30,7 +30,7 @@ from service.sql.answers.answers import plan_declarations
 from service.sql.answers.explain import explain
 from service.sql.catalog.connectors import CONNECTORS
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.functions import NAMES
+from service.sql.expressions.expression_text import NAMES
 from service.sql.planner.planner import plan_script
 from tests.support.modules import module
 

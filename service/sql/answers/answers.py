@@ -9,7 +9,7 @@ from service.sql.answers.explain import explain
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.create_text import column_extras, table_text, view_text, watermark_text
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.functions import NAMES
+from service.sql.expressions.expression_text import NAMES
 from service.sql.expressions.scope import ScopeColumn, TimeAttribute
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import (

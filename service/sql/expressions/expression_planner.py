@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from joins.plan.types import Constant, SqlType, TypeName
-from service.sql.expressions import functions
 from service.sql.expressions.arguments import Special, check_count, check_literals, round_type
 from service.sql.expressions.array_functions import ARRAY_FUNCTIONS
+from service.sql.expressions.expression_text import NAMES
 from service.sql.expressions.functions import (
     ACCEPTED,
+    ARITHMETIC,
+    COMPARISONS,
     FUNCTIONS,
     REFUSED,
     TO_DOUBLE,
@@ -160,10 +162,10 @@ class ExpressionPlanner(TypedValues):
         return self.searched(conditions, values, node.at)
 
     def _operation(self, node: FunctionCall) -> Typed:
-        if node.name in functions.COMPARISONS:
+        if node.name in COMPARISONS:
             left, right = (self.plan(argument) for argument in node.arguments)
             return self.comparison(node.name, left, right, node.at)
-        if node.name in functions.ARITHMETIC or node.name == "MOD":
+        if node.name in ARITHMETIC or node.name == "MOD":
             return self._arithmetic(node)
         rewrite = _REWRITES.get(node.name)
         if rewrite is not None:
@@ -192,8 +194,8 @@ class ExpressionPlanner(TypedValues):
             message, hint = f"function {node.name} is not supported", REFUSED[node.name]
         else:
             message = f'unknown function "{node.name[:100]}"'
-            otherwise = "Functions are " + ", ".join(functions.NAMES) + "."
-            hint = suggestion(node.name, functions.NAMES, otherwise)
+            otherwise = "Functions are " + ", ".join(NAMES) + "."
+            hint = suggestion(node.name, NAMES, otherwise)
         return self._script.error(node.at, message, hint=hint)
 
     def _arithmetic(self, node: FunctionCall) -> Typed:

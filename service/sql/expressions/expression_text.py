@@ -190,6 +190,7 @@ FORMS: dict[str, dict[str, str]] = {
         "TYPEOF": "(x)",
     },
 }
+NAMES = tuple(sorted(name for forms in FORMS.values() for name in forms))
 PARTLY: dict[str, str] = {
     "ARRAY_MAX": "not of rows, arrays, maps or BOOLEAN, which have no order; ARRAY_MIN, ARRAY_SORT "
     "alike",
