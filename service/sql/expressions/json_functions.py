@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from joins.kernels.expressions.json_functions import EMPTIES
 from joins.kernels.expressions.json_paths import PathError, path_of
 from joins.plan.types import Call, Case, Cast, Constant, Expression, SqlType, TypeName, array_type
 from service.sql.expressions.arguments import (
-    OperandPlanner,
     Special,
     check_count,
     literal_of,
@@ -29,6 +29,9 @@ from service.sql.grammar.type_parser import (
     type_text,
 )
 from service.sql.text.script import Script
+
+if TYPE_CHECKING:
+    from service.sql.expressions.expression_planner import ExpressionPlanner
 
 MAX_GROWTH = 256
 MAX_REPEATED = 1 << 20
@@ -100,13 +103,13 @@ def _replaced(text: Expression, old: Expression, new: Expression) -> float:
 _CONSTANTS = {"PI": math.pi, "E": math.e}
 
 
-def _constant(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _constant(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 0, 0)
     value = Constant(repr(_CONSTANTS[node.name]), DOUBLE)
     return Typed(value, nullable=False, at=node.at)
 
 
-def _hex(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _hex(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     value = planner.plan(node.arguments[0])
     if value.type in (STRING, BYTES):
@@ -116,7 +119,7 @@ def _hex(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     return planner.call("HEX", (number,), STRING, node.at)
 
 
-def _instr(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _instr(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`INSTR(text, part[, start[, occurrence]])`; POSITION where it is the first."""
     check_count(script, node, 2, 4)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -127,7 +130,7 @@ def _instr(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     return planner.call("INSTR", (*texts, *counts), INT, node.at)
 
 
-def _locate(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _locate(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`LOCATE(part, text[, start])`; POSITION without a start."""
     check_count(script, node, 2, 3)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -137,7 +140,7 @@ def _locate(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
     return planner.call(call, (*texts, *starts), INT, node.at)
 
 
-def _split_index(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _split_index(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`SPLIT_INDEX(text, delimiter, index)`; a number is the code of the delimiter."""
     check_count(script, node, 3, 3)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -150,7 +153,7 @@ def _split_index(planner: OperandPlanner, script: Script, node: FunctionCall) ->
     return replace(made, nullable=True)
 
 
-def _elt(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _elt(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`ELT(index, text, …)`: texts, or all BYTES."""
     check_count(script, node, 2, 10_000)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -161,7 +164,7 @@ def _elt(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     return replace(made, nullable=True)
 
 
-def _printf(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _printf(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 10_000)
     pattern, *values = [planner.plan(argument) for argument in node.arguments]
     pattern = planner.argument(node.name, pattern, Takes.TEXT)
@@ -176,7 +179,7 @@ def _printf(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
     return replace(made, nullable=True)
 
 
-def _typeof(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _typeof(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`TYPEOF(value[, serializable])`: the name of the value's type, known at planning time."""
     check_count(script, node, 1, 2)
     value = planner.plan(node.arguments[0])
@@ -186,7 +189,7 @@ def _typeof(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
     return Typed(Constant(name, STRING), nullable=False, at=node.at)
 
 
-def _rand(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _rand(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`RAND(seed)`, `RAND_INTEGER(seed, bound)`: deterministic for a seed from the record."""
     most = 1 if node.name == "RAND" else 2
     values = [planner.plan(argument) for argument in node.arguments]
@@ -223,7 +226,7 @@ _NESTING = ("JSON_OBJECT", "JSON_ARRAY", "JSON")
 
 
 def _text_and_path(
-    planner: OperandPlanner, script: Script, node: FunctionCall
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall
 ) -> tuple[Typed, Typed]:
     text, path = (planner.plan(argument) for argument in node.arguments[:2])
     text = planner.argument(node.name, text, Takes.TEXT)
@@ -240,7 +243,7 @@ def _text_and_path(
     return text, path
 
 
-def _exists(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _exists(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     text, path = _text_and_path(planner, script, node)
     rule = word_of(node.arguments[2])
     made = planner.call("JSON_EXISTS", (text, path, text_constant(rule, node.at)), BOOLEAN, node.at)
@@ -260,7 +263,7 @@ def _returned(script: Script, node: Node, known: tuple[SqlType, ...]) -> SqlType
     return node.type.type
 
 
-def _value(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _value(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     text, path = _text_and_path(planner, script, node)
     kind = _returned(script, node.arguments[6], _SCALARS)
     rules = [text_constant(word_of(rule), node.at) for rule in node.arguments[2:4]]
@@ -272,7 +275,7 @@ def _value(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     return replace(made, nullable=True)
 
 
-def _query(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _query(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     text, path = _text_and_path(planner, script, node)
     kind = _returned(script, node.arguments[5], _LISTS)
     rules = [word_of(rule) for rule in node.arguments[2:5]]
@@ -286,13 +289,13 @@ def _query(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     return replace(made, nullable=text.nullable or not never)
 
 
-def _is_json(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _is_json(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     value = planner.argument("IS JSON", planner.plan(node.arguments[0]), Takes.TEXT)
     form = text_constant(word_of(node.arguments[1]), node.at)
     return planner.call("IS JSON", (value, form), BOOLEAN, node.at)
 
 
-def _length(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _length(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 2)
     if len(node.arguments) == 2:
         arguments: tuple[Typed, ...] = _text_and_path(planner, script, node)
@@ -325,7 +328,7 @@ def _nested(kind: SqlType) -> list[SqlType]:
     return [kind, *(inner for member in kind.members for inner in _nested(member.type))]
 
 
-def _string(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _string(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """JSON_STRING; of a constructor it is the constructor's JSON, not that JSON as a text."""
     check_count(script, node, 1, 1)
     (argument,) = node.arguments
@@ -335,7 +338,7 @@ def _string(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
     return planner.call("JSON_STRING", (value,), STRING, node.at)
 
 
-def _object(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _object(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     rule, *parts = node.arguments
     values = []
     for at, part in enumerate(parts):
@@ -347,13 +350,13 @@ def _object(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
     return _made(planner, node, word_of(rule), values)
 
 
-def _array(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _array(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     rule, *parts = node.arguments
     values = [_part(planner, script, node, part) for part in parts]
     return _made(planner, node, word_of(rule), values)
 
 
-def _part(planner: OperandPlanner, script: Script, node: FunctionCall, part: Node) -> Typed:
+def _part(planner: "ExpressionPlanner", script: Script, node: FunctionCall, part: Node) -> Typed:
     if isinstance(part, FunctionCall) and part.name == "JSON":
         check_count(script, part, 1, 1)
         text = planner.argument("JSON", planner.plan(part.arguments[0]), Takes.TEXT)
@@ -361,7 +364,9 @@ def _part(planner: OperandPlanner, script: Script, node: FunctionCall, part: Nod
     return _written(script, node.name, planner.plan(part))
 
 
-def _made(planner: OperandPlanner, node: FunctionCall, rule: str, values: list[Typed]) -> Typed:
+def _made(
+    planner: "ExpressionPlanner", node: FunctionCall, rule: str, values: list[Typed]
+) -> Typed:
     parts = node.arguments[1:]
     marks = "".join(
         "r" if isinstance(part, FunctionCall) and part.name in _NESTING else "v" for part in parts
@@ -370,7 +375,7 @@ def _made(planner: OperandPlanner, node: FunctionCall, rule: str, values: list[T
     return replace(planner.call(node.name, arguments, STRING, node.at), nullable=False)
 
 
-def _outside(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _outside(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     raise script.error(
         node.at,
         "JSON(text) stands outside of JSON_OBJECT and JSON_ARRAY",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from joins.kernels.calendar.java_patterns import Dialect, PatternError, items_of
 from joins.kernels.calendar.text_times import USUAL
@@ -9,7 +10,6 @@ from joins.kernels.calendar.times import DIFFERENCE_UNITS, MILLISECOND_PARTS, MO
 from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.types import Call, Constant, Expression, ProcTime, SqlType, TypeName
 from service.sql.expressions.arguments import (
-    OperandPlanner,
     Special,
     check_count,
     literal_of,
@@ -34,6 +34,9 @@ from service.sql.grammar.type_parser import (
     type_text,
 )
 from service.sql.text.script import Script
+
+if TYPE_CHECKING:
+    from service.sql.expressions.expression_planner import ExpressionPlanner
 
 _KINDS = {
     LiteralKind.INTERVAL: LiteralKind.INTERVAL,
@@ -67,7 +70,7 @@ def interval_of(node: Node) -> Interval | None:
 
 
 def shifted(
-    planner: OperandPlanner, script: Script, node: FunctionCall, both: tuple[Typed, Typed]
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, both: tuple[Typed, Typed]
 ) -> Typed | None:
     """Arithmetic with an INTERVAL; None for arithmetic without one."""
     if node.name not in ("+", "-", "*"):
@@ -89,7 +92,7 @@ def shifted(
 
 
 def _multiplied(
-    planner: OperandPlanner, script: Script, both: tuple[Typed, Typed], at: int
+    planner: "ExpressionPlanner", script: Script, both: tuple[Typed, Typed], at: int
 ) -> Typed:
     left, right = both if both[0].type.name in INTERVALS else both[::-1]
     if right.type.name not in NUMERIC or right.is_bare_null:
@@ -102,7 +105,7 @@ def _multiplied(
 
 
 def moved(
-    planner: OperandPlanner, script: Script, time: Typed, by: Typed, node: FunctionCall
+    planner: "ExpressionPlanner", script: Script, time: Typed, by: Typed, node: FunctionCall
 ) -> Typed:
     """`time` plus or minus an INTERVAL of milliseconds or months."""
     if time.is_bare_null:
@@ -135,7 +138,7 @@ def _is_whole(by: Expression) -> bool:
     return isinstance(by, Constant) and int(by.value or 0) % 1_000 == 0
 
 
-def _months(planner: OperandPlanner, by: Typed, sign: str) -> Typed:
+def _months(planner: "ExpressionPlanner", by: Typed, sign: str) -> Typed:
     constant = by.expression
     if isinstance(constant, Constant) and constant.value is not None:
         count = int(constant.value) * (-1 if sign == "-" else 1)
@@ -188,32 +191,32 @@ _NOW = {"CURRENT_DATE": _DATE, "CURRENT_TIME": _TIME, "LOCALTIME": _TIME,
         "LOCALTIMESTAMP": _TIMESTAMP}  # fmt: skip
 
 
-def local(planner: OperandPlanner, value: Typed) -> Typed:
+def local(planner: "ExpressionPlanner", value: Typed) -> Typed:
     if value.type.name is not TypeName.TIMESTAMP_LTZ or known_zone(planner.zone) == UTC:
         return value
     return planner.cast(value, SqlType(TypeName.TIMESTAMP, value.type.precision))
 
 
-def now(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def now(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 0, 0)
     time = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
     kind = _NOW.get(node.name)
     return time if kind is None else planner.cast(time, kind)
 
 
-def _extract(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _extract(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     unit, value = word_of(node.arguments[0]), planner.plan(node.arguments[1])
     return _part(planner, script, unit, value, node)
 
 
-def _named_part(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _named_part(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     unit = next(unit for unit, name in PARTS.items() if name == node.name)
     return _part(planner, script, unit, planner.plan(node.arguments[0]), node)
 
 
 def _part(
-    planner: OperandPlanner, script: Script, unit: str, value: Typed, node: FunctionCall
+    planner: "ExpressionPlanner", script: Script, unit: str, value: Typed, node: FunctionCall
 ) -> Typed:
     if value.type.name not in INTERVALS:
         function = EXTRACTED[PARTS[unit]]
@@ -230,7 +233,7 @@ def _part(
     return planner.call("INTERVAL_PART", arguments, BIGINT, node.at)
 
 
-def _rounded(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _rounded(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`FLOOR(x TO unit)`, `CEIL(x TO unit)`: weeks and longer units need a date."""
     value, unit = planner.plan(node.arguments[0]), word_of(node.arguments[1])
     value = planner.argument(node.name, value, Takes.TIME)
@@ -246,7 +249,7 @@ def _rounded(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return made if inner is value else planner.cast(made, value.type)
 
 
-def _add(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _add(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     unit = word_of(node.arguments[0])
     count, time = (planner.plan(argument) for argument in node.arguments[1:])
     count = planner.argument(node.name, count, Takes.LONG)
@@ -264,7 +267,7 @@ def _add(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     return moved(planner, script, time, by, replace(node, name="+"))
 
 
-def _difference(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _difference(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     unit = word_of(node.arguments[0])
     assert unit in DIFFERENCE_UNITS, "the grammar knows the units"
     both = [planner.plan(argument) for argument in node.arguments[1:]]
@@ -280,7 +283,7 @@ def _difference(planner: OperandPlanner, script: Script, node: FunctionCall) -> 
     return planner.call("TIMESTAMPDIFF", (*times, text_constant(unit, node.at)), INT, node.at)
 
 
-def _overlaps(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _overlaps(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     first, second = (_period(planner, script, node, each) for each in node.arguments)
     parts = (
         planner.comparison(">=", first[1], second[0], node.at),
@@ -290,7 +293,7 @@ def _overlaps(planner: OperandPlanner, script: Script, node: FunctionCall) -> Ty
 
 
 def _period(
-    planner: OperandPlanner, script: Script, node: FunctionCall, period: object
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, period: object
 ) -> tuple[Typed, Typed]:
     if not isinstance(period, FunctionCall) or period.name != "ROW" or len(period.arguments) != 2:
         raise script.error(
@@ -326,12 +329,12 @@ def check_pattern(script: Script, name: str, pattern: Typed, dialect: Dialect) -
 
 
 def _texts(
-    planner: OperandPlanner, script: Script, node: FunctionCall, values: Sequence[Typed]
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, values: Sequence[Typed]
 ) -> list[Typed]:
     return [planner.argument(node.name, value, Takes.TEXT) for value in values]
 
 
-def _date_format(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _date_format(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 2, 2)
     value, pattern = (planner.plan(argument) for argument in node.arguments)
     (pattern,) = _texts(planner, script, node, (pattern,))
@@ -344,7 +347,7 @@ def _date_format(planner: OperandPlanner, script: Script, node: FunctionCall) ->
     return planner.call("DATE_FORMAT", (time, pattern), STRING, node.at)
 
 
-def _to_date(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _to_date(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`TO_DATE(text[, pattern])`; without a pattern, it reads dates as CAST does."""
     check_count(script, node, 1, 2)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
@@ -354,7 +357,7 @@ def _to_date(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return replace(planner.call("TO_DATE", values, _DATE, node.at), nullable=True)
 
 
-def _to_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _to_timestamp(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 2)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
     for pattern in values[1:]:
@@ -362,7 +365,7 @@ def _to_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall) -
     return replace(planner.call("TO_TIMESTAMP", values, _TIMESTAMP, node.at), nullable=True)
 
 
-def _to_instant(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _to_instant(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`, `TO_TIMESTAMP_LTZ(text[, pattern[, zone]])`."""
     check_count(script, node, 1, 3)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -393,7 +396,7 @@ def _check_precision(script: Script, precision: Typed) -> None:
 
 
 def _instant_of_text(
-    planner: OperandPlanner, script: Script, node: FunctionCall, values: Sequence[Typed]
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, values: Sequence[Typed]
 ) -> Typed:
     texts = _texts(planner, script, node, values)
     pattern = texts[1] if len(texts) > 1 else text_constant("", node.at)
@@ -416,7 +419,7 @@ def _check_zone(script: Script, zone: Typed) -> None:
     )
 
 
-def _from_unixtime(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _from_unixtime(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`FROM_UNIXTIME(seconds[, pattern])`, in the session's zone."""
     check_count(script, node, 1, 2)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -427,7 +430,7 @@ def _from_unixtime(planner: OperandPlanner, script: Script, node: FunctionCall) 
 
 
 def _pattern(
-    planner: OperandPlanner, script: Script, node: FunctionCall, values: Sequence[Typed]
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, values: Sequence[Typed]
 ) -> Typed:
     for pattern in _texts(planner, script, node, values):
         check_pattern(script, node.name, pattern, Dialect.SIMPLE)
@@ -435,7 +438,7 @@ def _pattern(
     return text_constant(USUAL, node.at)
 
 
-def _unix_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _unix_timestamp(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`UNIX_TIMESTAMP()`, the batch's time, and `UNIX_TIMESTAMP(text[, pattern])`."""
     check_count(script, node, 0, 2)
     if not node.arguments:
@@ -448,7 +451,7 @@ def _unix_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall)
     return planner.call("UNIX_TIMESTAMP", (text, pattern, zone), BIGINT, node.at)
 
 
-def _convert_tz(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _convert_tz(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 3, 3)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
     for zone in values[1:]:

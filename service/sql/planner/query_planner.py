@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Dimension, DimensionJoin, JoinType, KafkaSource, Unnest
@@ -60,7 +61,6 @@ from service.sql.planner.relations import (
     QUERY,
     VIEW,
     Base,
-    Relations,
     Unions,
     in_common_types,
     named_columns,
@@ -69,6 +69,9 @@ from service.sql.planner.relations import (
 from service.sql.planner.window_planner import WINDOW_COLUMNS, group_window
 from service.sql.planner.window_stage import WindowStage
 from service.sql.text.script import OUTSIDE, Script
+
+if TYPE_CHECKING:
+    from service.sql.planner.session import ScriptSession
 
 
 def check_order(
@@ -139,7 +142,7 @@ class QueryPlanner:
         unions: which query of each UNION ALL is planned.
     """
 
-    relations: Relations
+    relations: "ScriptSession"
     of_job: bool = False
     of_dimension: bool = False
     written: Table | None = None
