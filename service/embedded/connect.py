@@ -1,4 +1,4 @@
-"""A real Kafka Connect, standalone, with Debezium's connectors for MariaDB and PostgreSQL."""
+"""A real Kafka Connect, standalone, and the settings of Debezium's connectors."""
 
 import os
 from collections.abc import Mapping, Sequence
