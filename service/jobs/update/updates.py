@@ -28,7 +28,6 @@ from service.jobs.store.plans import JobPlans
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
 from service.jobs.update.changes import (
-    RULES,
     ChangeKind,
     PlanChange,
     Refused,
@@ -98,7 +97,7 @@ def _in_context(
 
 
 def _refused_as(change: PlanChange, kind: ChangeKind) -> PlanChange:
-    rule = RULES[kind]
+    rule = kind.rule
     assert isinstance(rule, Refused), "such a kind is refused"
     return change.refused(rule.reason, rule.hint)
 
