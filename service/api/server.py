@@ -175,7 +175,6 @@ class ControlPlane:
         return self._open_parts().services
 
     def run(self) -> None:
-        """Serve until SIGINT or SIGTERM, between `open` and `close`."""
         parts = self._open_parts()
         if parts.election is None:
             parts.services.updates.catch_up()

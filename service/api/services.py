@@ -67,7 +67,6 @@ class Services:
     sinks: PlannedSinks = field(default_factory=PlannedSinks)
 
     def detail(self, job: Job) -> JobDetail:
-        """The job with its runner and the newest report."""
         runner, full = self.supervisor.runner_of(job.id), full_disks(self.settings)
         if not self.has_directories:
             return job_detail(job, None, runner, [], full)
@@ -105,7 +104,6 @@ class Services:
         return JobLayout(self.settings.jobs_dir / job_id)
 
     def requests(self, job_id: str) -> RequestBox:
-        """The box of requests to the job's runner."""
         layout = self.layout(job_id)
         stored = layout.stored()
         if stored is not None:
@@ -113,7 +111,6 @@ class Services:
         return RequestBox(layout.requests)
 
     def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
-        """Store the desired state and wake the supervisor."""
         job = self.store.want(job_id, desired, resume=resume)
         self.supervisor.wake()
         return self.detail(job)

@@ -394,7 +394,6 @@ def _show_checks(report: "CheckReport") -> None:
 
 
 def operator() -> str:
-    """The user who runs the command, or "unknown"."""
     try:
         return one_line(getpass.getuser(), 100)
     except (OSError, KeyError):

@@ -84,7 +84,6 @@ class Prompt:
         self._candidates: list[str] = []
 
     def run(self) -> None:
-        """Read and execute statements until quit or the end of input."""
         say("Statements end with a semicolon. Type help for help, quit to leave.")
         self._begin()
         text = ""

@@ -279,7 +279,6 @@ class _Looker:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Poll until the end of the block."""
         thread = threading.Thread(target=self._ask, name="top", daemon=True)
         thread.start()
         try:

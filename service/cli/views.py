@@ -359,7 +359,6 @@ def watermark(value: "WatermarkView") -> str:
 
 
 def age(at_ms: int) -> str:
-    """The time since `at_ms`, in its largest unit."""
     seconds = max(0, int(time.time() - at_ms / 1000))
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= size:

@@ -162,7 +162,6 @@ def trust_store_options(directory: Path) -> list[str]:
 
 
 def _key_store(certificates: list[bytes]) -> bytes:
-    """A Java key store (JKS) of trusted `certificates` (DER)."""
     body = struct.pack(">III", _JKS_MAGIC, _JKS_VERSION, len(certificates))
     for number, certificate in enumerate(certificates):
         body += struct.pack(">I", _JKS_TRUSTED) + _utf(f"authority{number}") + struct.pack(">Q", 0)

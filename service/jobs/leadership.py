@@ -144,7 +144,6 @@ class LockSession:
             self._connection.execute(mine.values(is_vacant=True))
 
     def address(self) -> str:
-        """This machine's address as the server sees it."""
         with in_our_words():
             seen = self._connection.scalar(sa.select(sa.func.host(sa.func.inet_client_addr())))
         return str(seen or "localhost")

@@ -75,7 +75,6 @@ def whole_script(text: str, entries: Sequence[CatalogEntry]) -> WholeScript:
 
 
 def own_names(statements: Iterable[Statement]) -> set[str]:
-    """The names that a script declares itself."""
     return {name for statement in statements if (name := _name(statement)) is not None}
 
 

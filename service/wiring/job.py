@@ -271,7 +271,6 @@ class OpenJob:
 def open_job(
     layout: JobLayout, settings: Settings, driver: Path | None = None
 ) -> Iterator[OpenJob]:
-    """Lock the job's checkpoint. Raises CheckpointInUseError."""
     checkpoint = Checkpoint(layout.checkpoint)
     checkpoint.lock.acquire()
     try:

@@ -378,7 +378,6 @@ def _of_nulls(dimension: Dimension) -> str:
 
 
 def _may_need_advice(dimension: Dimension) -> bool:
-    """True if advice needs a connection to the server."""
     if not isinstance(dimension.source, MysqlCdcSource):
         return False
     types = {field.name: field.type.name for field in dimension.fields}

@@ -90,7 +90,6 @@ class VerificationSchedule:
         return [(job, table) for table in plan.dimensions if table.verify is not None]
 
     def _overdue_s(self, job: Job, dimension: Dimension) -> float:
-        """For how long a comparison is due, negative before."""
         assert dimension.verify is not None
         interval_s = dimension.verify.interval_ms / 1000
         newest = read_verifications(self._layout(job.id).job_dir).get(dimension.name)

@@ -160,7 +160,6 @@ class Supervisor:
         return self._all_ended.is_set()
 
     def ask(self, job_id: str) -> None:
-        """Start a runner for a finished job that has a request."""
         watch = self._watches.get(job_id)
         if watch is not None:
             watch.is_asked = True

@@ -171,7 +171,6 @@ class Pairs(FieldRule):
 
 
 def differences(old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
-    """The differences of two parts of one class."""
     rules = FIELDS.get(type(old), {})
     for field in dataclasses.fields(old):
         before, after = getattr(old, field.name), getattr(new, field.name)

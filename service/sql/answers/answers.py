@@ -201,9 +201,7 @@ class JobRow:
 class Jobs(Protocol):
     """The jobs of the control plane."""
 
-    def all(self) -> Sequence[JobRow]:
-        """The jobs, the newest first."""
-        ...
+    def all(self) -> Sequence[JobRow]: ...
 
     def find(self, job_id: str) -> JobRow:
         """The job; raises a SluiceError if there is none."""

@@ -254,7 +254,6 @@ def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
 
 
 def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
-    """The differences from plain JSON without a key."""
     parts = []
     if key is not None:
         form = "" if key.format == JSON_FORMAT else f" of {_format(key.format)}"

@@ -184,7 +184,6 @@ def _faults(text: str, entries: tuple[CatalogEntry, ...]) -> list[SqlError]:
 
 
 def _created(tokens: Sequence[SqlToken]) -> Iterator[str]:
-    """The name of the table or view that a statement creates."""
     words = [token.text.upper() for token in tokens]
     if not words or words[0] != "CREATE":
         return

@@ -44,7 +44,6 @@ def value_format(values: OptionValues) -> RecordFormat:
 
 
 def record_columns(values: OptionValues, fields: tuple[Field, ...]) -> RecordColumns:
-    """The columns of a `kafka` table in its records."""
     columns = RecordColumns(fields, value_format(values), _record_key(values, fields))
     return _check_columns(values, columns)
 

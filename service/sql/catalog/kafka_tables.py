@@ -202,7 +202,6 @@ def timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
 def offsets(
     values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
 ) -> tuple[tuple[int, int], ...]:
-    """The (partition, offset) pairs of a start or an end."""
     key = f"{prefix}.specific-offsets"
     if mode.value != "specific-offsets":
         _ignore_of_other_mode(values, key, mode)

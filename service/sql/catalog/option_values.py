@@ -105,7 +105,6 @@ class OptionValues:
         return Edit(first, first, text, note=f"Fill in the value of '{name}'.")
 
     def ignore(self, key: str, why: str) -> None:
-        """Go on without an option that has no effect, and warn of it."""
         self.ignored[key] = self.nodes.pop(key)
         self.notes.append(f'Option "{key}" of table "{self.table}" has no effect: {why}.')
 

@@ -206,7 +206,6 @@ def without_effect(script: Script, statement: SetOption) -> str | None:
 
 
 def check_setting_name(script: Script, key: str, at: int) -> None:
-    """Refuse a name that is none of ours and nearly one."""
     if key in SETTINGS or of_flink(key) is not None:
         return
     own = key.rpartition(".")[0] in {name.rpartition(".")[0] for name in SETTINGS}

@@ -178,7 +178,6 @@ def is_implicit(source: SqlType, target: SqlType) -> bool:
 
 
 def is_explicit(source: SqlType, target: SqlType) -> bool:
-    """True if CAST from `source` to `target` is defined."""
     if target.name is TypeName.STRING:
         return True
     if source.is_nested or target.is_nested:

@@ -33,13 +33,7 @@ _PARAMETERS = {
 def read_window(
     cursor: TokenCursor, parse: Callable[[], Node], subquery: Callable[[], Relation]
 ) -> tuple[Relation, WindowNode]:
-    """Read a window function with or without TABLE(…) around it.
-
-    Args:
-        cursor: stands in front of it.
-        parse: reads an expression.
-        subquery: reads a query in parentheses.
-    """
+    """Read a window function with or without TABLE(…) around it."""
     is_wrapped = cursor.accept_words("TABLE")
     if is_wrapped:
         cursor.expect_symbol("(", hint=GROUP_FORM)

@@ -91,7 +91,6 @@ def bits(number: Column, names: Sequence[str], sets: Sequence[Collection[str]]) 
 
 
 def repetitions(number: Column, sets: Sequence[Collection[str]]) -> Expression:
-    """GROUP_ID: how many sets before have the same keys."""
     return _by_set(number, [list(sets[:at]).count(each) for at, each in enumerate(sets)])
 
 
@@ -229,7 +228,6 @@ class GroupedPlanner(ExpressionPlanner):
         )
 
     def _of_set(self, node: FunctionCall) -> Expression:
-        """GROUPING, GROUPING_ID and GROUP_ID."""
         number, sets = self._grouping.number, self._grouping.sets
         if node.name == "GROUP_ID":
             check_count(self._script, node, 0, 0)

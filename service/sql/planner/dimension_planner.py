@@ -315,7 +315,6 @@ def check_probe(script: Script, table: Table, at: int) -> None:
 
 
 def same_path(one: str, other: str) -> bool:
-    """True if two table paths differ in spelling only."""
     if is_in_store(one) and is_in_store(other):
         return StoreTable.of(one) == StoreTable.of(other)
     first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))

@@ -201,7 +201,6 @@ class JobPlanner:
         return PlannedJob(plan, inserts[0].base, tables, tuple(warnings))
 
     def _queries_of(self, node: Insert | Select, name: str | None) -> list[PlannedJob]:
-        """One job per query of a UNION ALL."""
         jobs: list[PlannedJob] = []
         pending: list[tuple[int, ...]] = [()]
         while pending:

@@ -137,10 +137,7 @@ class JoinPlanner:
     ) -> DimensionJoin:
         """The join's keys and further condition.
 
-        Args:
-            node: the join.
-            conditions: conjuncts of ON or of WHERE.
-            filters: WHERE of a view: the dimension's rows must meet them to exist.
+        `filters` are WHERE of a view: the dimension's rows must meet them to exist.
         """
         planner = ExpressionPlanner(self.scope)
         keys: list[KeyPair] = []

@@ -41,10 +41,7 @@ class PlannedScript:
 def plan(script: str, *, name: str | None = None, catalog: Iterable[CatalogEntry] = ()) -> JoinPlan:
     """Plan a script; inline secrets stay in the plan's options, but not in its `sql`.
 
-    Args:
-        script: Flink SQL: CREATE TABLE and SET statements and one INSERT INTO.
-        name: of the job; overrides SET 'pipeline.name'.
-        catalog: entries that the script may name without declaring them.
+    `name` overrides SET 'pipeline.name'; the script may name entries of the `catalog`.
     """
     return _guarded(script, name, catalog, keep_secrets=True).plan
 

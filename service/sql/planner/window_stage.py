@@ -122,7 +122,6 @@ class WindowRank:
 def window_rank(
     script: Script, planner: ExpressionPlanner, scope: NameScope, node: RowNumberNode
 ) -> tuple[WindowRank, Typed]:
-    """The rank of a window, and its number."""
     partition = [planner.plan(part) for part in node.partition]
     bounds = {window_column(each.expression) for each in partition}
     if not {"window_start", "window_end"} <= bounds:
@@ -450,7 +449,6 @@ class WindowStage:
         return [assigned(window, value) for value in values]
 
     def _kept(self, window: OpenWindow, values: list[Typed]) -> list[Typed]:
-        """The `values` over the rows that are kept of a window."""
         rows = WindowRows.of(self.script, window, self.rank)
         rank = None
         if self.rank is not None:

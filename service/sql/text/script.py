@@ -62,7 +62,6 @@ def _comments(text: str) -> Iterator[re.Match[str]]:
 
 
 def hidden_fragments(script: str) -> tuple[str, ...]:
-    """The possible credentials of a script, the longest first."""
     fragments = {script[start:end].strip(_QUOTES) for start, end in _hidden(script, _LEXEME)}
     return tuple(sorted(fragments, key=len, reverse=True))
 
