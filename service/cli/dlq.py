@@ -60,8 +60,9 @@ def list_letters(
 ) -> None:
     """List dead letters with their reasons."""
     with open_client(server) as client:
-        page = client.job(job).dead_letters(pending=pending).page(limit, cursor)
-    tell(page, output, _show_letters)
+        tell(
+            client.job(job).dead_letters(pending=pending).page(limit, cursor), output, _show_letters
+        )
 
 
 def _show_letters(page: "DeadLetterPage") -> None:

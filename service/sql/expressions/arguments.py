@@ -56,7 +56,7 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
             f"{call} takes two texts or two BYTES, not one of each",
             hint="Write CAST(… AS BYTES).",
         )
-    text = _literal(arguments[1]) if call in (*_REGULAR, "SIMILAR") else None
+    text = literal_of(arguments[1]) if call in (*_REGULAR, "SIMILAR") else None
     if text is None:
         return
     hint = "Write it without looking ahead or back and without references to groups."
@@ -66,7 +66,7 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
         elif len(arguments) == 2:
             by = matcher(text)
         else:
-            escape = _literal(arguments[2])
+            escape = literal_of(arguments[2])
             by = True if escape is None else matcher(text, escape)
     except UnknownAnswerError as error:
         raise script.error(
@@ -84,11 +84,6 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
             f"the regular expression of {call} is not valid",
             hint="Close its groups.",
         )
-
-
-def _literal(argument: Typed) -> str | None:
-    expression = argument.expression
-    return expression.value if isinstance(expression, Constant) else None
 
 
 _STRICT = ("REGEXP_REPLACE", "REGEXP_EXTRACT")
