@@ -16,7 +16,7 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
-from service.jobs.update.changes import PlanChange
+from service.jobs.update.changes import PlanChange, RowEffect, effect_of
 from service.jobs.update.comparison import compare, with_resolved
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
@@ -37,6 +37,10 @@ class UpdateDraft:
     @property
     def refused(self) -> tuple[PlanChange, ...]:
         return tuple(change for change in self.changes if not change.is_accepted)
+
+    @property
+    def changes_rows(self) -> bool:
+        return any(effect_of(change.kind) is not RowEffect.NONE for change in self.changes)
 
 
 class Updates:
