@@ -302,6 +302,10 @@ class JobProgress(Document):
 
     stalls: Annotated[list[StallView], Field(description="All of them; `error` is the first.")] = []
     epoch: int | None = None
+    plan: Annotated[
+        int | None,
+        Field(description="Number of the plan that the runner has; an update gives the next one."),
+    ] = None
     opened_at_ms: int | None = None
     held_at_open: Annotated[
         int | None, Field(description="Records that were held when the gate opened; at most.")
