@@ -134,7 +134,9 @@ class PlanPreview:
             _add_rows(total, before, after, self._records.topics)
 
 
-def _add_rows(total: _RowCounts, before: JoinedBatch, after: JoinedBatch, topics: StreamTopics) -> None:
+def _add_rows(
+    total: _RowCounts, before: JoinedBatch, after: JoinedBatch, topics: StreamTopics
+) -> None:
     total.rows_before += before.rows.num_rows
     total.rows_after += after.rows.num_rows
     pairs = _paired(before, after)
