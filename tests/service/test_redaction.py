@@ -12,6 +12,7 @@ from itertools import cycle, product
 from urllib.parse import quote
 
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -283,7 +284,7 @@ def logged():
     """What the logs of a process of ours write in the block."""
     stream, before = io.StringIO(), sys.stderr
     root = logging.getLogger()
-    handlers = root.handlers[:]
+    handlers, configured = root.handlers[:], structlog.get_config()
     sys.stderr = stream
     try:
         configure_logs("DEBUG", as_json=True)
@@ -291,6 +292,7 @@ def logged():
     finally:
         sys.stderr = before
         root.handlers = handlers
+        structlog.configure(**configured)
 
 
 def texts_of(error):
