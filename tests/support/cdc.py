@@ -3,7 +3,6 @@
 import contextlib
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
+from tests.support.quick_start import quick_start
 from tests.support.sql import new_schema
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets
 from tests.support.wait import wait_until
@@ -104,7 +104,7 @@ class CdcProcess:
 
     def __init__(self, config: CdcConfig) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "joins.adapters.mysql.binlog"],
+            quick_start("joins.adapters.mysql.binlog"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

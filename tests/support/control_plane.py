@@ -23,18 +23,11 @@ from service.jobs.store.job import RESTING, DesiredState
 from service.jobs.supervise.hooks import Hooks
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import plan_script
+from tests.support.quick_start import quick_start
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-# As `python -m` does it; pandas, which pyarrow would load, is a third of what a start takes.
-_WITHOUT_PANDAS = """
-import runpy, sys
-from service.footprint import leave_out
-leave_out("pandas")
-del sys.argv[0]
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
-RUNNER = (sys.executable, "-c", _WITHOUT_PANDAS, "tests.support.runner_program")
+RUNNER = quick_start("tests.support.runner_program")
 INSPECT = (sys.executable, "-m", "tests.support.inspect_program")
 SCRIPT = """
 CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED)

@@ -16,6 +16,7 @@ from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, Kaf
 from joins.plan.types import Member, SqlType, TypeName, map_type, row_type
 from service.embedded.broker import KafkaBroker
 from service.embedded.process import free_port
+from tests.support.quick_start import quick_start
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets, produce
 from tests.support.wait import wait_until
 
@@ -43,7 +44,7 @@ def options(kafka):
 
 def start(options, source, **given):
     process = subprocess.Popen(
-        [sys.executable, "-m", "joins.adapters.datagen"],
+        quick_start("joins.adapters.datagen"),
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
