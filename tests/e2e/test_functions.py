@@ -13,7 +13,7 @@ import pytest
 
 from joins.kernels.json.encode import encode_objects, with_text_times
 from joins.plan.types import arrow_type
-from service.sql.expressions.functions import NAMES
+from service.sql.expressions.expression_text import NAMES
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.type_parser import type_text, unfit
 from tests.support.expressions import evaluated, planned, sql_type
