@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from joins.adapters.delta.entries import has_log
 from joins.adapters.store_path import StorePath
@@ -30,9 +31,11 @@ from service.errors import JobConflictError, SubmissionError
 from service.jobs.store import plan_codec
 from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.rows import StoredJob, StoredJobs
 from service.security.allowed import check_store, confined_path, store_address
 from watermark.errors import SluiceError
+
+if TYPE_CHECKING:  # runners and inspections read places, and no store
+    from service.jobs.store.rows import StoredJob, StoredJobs
 
 
 def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
@@ -305,7 +308,7 @@ class TakenOutputs:
         self._settings = settings
         self._known: dict[str, tuple[Output, ...]] = {}
 
-    def check(self, plan: JoinPlan, stored: StoredJobs, *, append: bool) -> tuple[str, ...]:
+    def check(self, plan: JoinPlan, stored: "StoredJobs", *, append: bool) -> tuple[str, ...]:
         """Warnings about outputs shared with other jobs.
 
         Raises JobConflictError if a job that can still run has the name or, unless `append`, an
@@ -325,7 +328,7 @@ class TakenOutputs:
             raise _output_taken(*refused[0])
         return tuple(_warning(job, output) for job, output in shared)
 
-    def _read(self, stored: StoredJobs, jobs: Sequence[StoredJob]) -> None:
+    def _read(self, stored: "StoredJobs", jobs: "Sequence[StoredJob]") -> None:
         self._known = {job.id: self._known[job.id] for job in jobs if job.id in self._known}
         for job_id, content in stored.plans([j.id for j in jobs if j.id not in self._known]):
             try:
@@ -333,7 +336,7 @@ class TakenOutputs:
             except SluiceError:  # the job cannot start either
                 self._known[job_id] = ()
 
-    def _shared(self, plan: JoinPlan, job: StoredJob) -> Iterator[Output]:
+    def _shared(self, plan: JoinPlan, job: "StoredJob") -> Iterator[Output]:
         for own in outputs_of(plan):
             for other in self._known.get(job.id, ()):
                 if self._are_same(own.sink, other.sink):
@@ -369,7 +372,7 @@ def _servers(sink: KafkaSink) -> set[str]:
     return {server.strip().lower() for server in sink.kafka.bootstrap_servers.split(",")}
 
 
-def _name_taken(job: StoredJob, outputs: Sequence[Output]) -> JobConflictError:
+def _name_taken(job: "StoredJob", outputs: Sequence[Output]) -> JobConflictError:
     also = f", and writes to {outputs[0].text} as this one would" if outputs else ""
     other = "give this one another name with --name" + (" and add --append" if outputs else "")
     return JobConflictError(
@@ -378,7 +381,7 @@ def _name_taken(job: StoredJob, outputs: Sequence[Output]) -> JobConflictError:
     )
 
 
-def _output_taken(job: StoredJob, output: Output) -> JobConflictError:
+def _output_taken(job: "StoredJob", output: Output) -> JobConflictError:
     if job.desired_state is DesiredState.REMOVED:
         return JobConflictError(
             f'{output.text} is written by job {job.id} "{job.name}", which is being removed',
@@ -391,7 +394,7 @@ def _output_taken(job: StoredJob, output: Output) -> JobConflictError:
     )
 
 
-def _warning(job: StoredJob, output: Output) -> str:
+def _warning(job: "StoredJob", output: Output) -> str:
     if job.state is JobState.FINISHED:
         return f'{output.text} has rows of job {job.id} "{job.name}", which has finished.'
     return f'{output.text} is also written by job {job.id} "{job.name}".'
