@@ -265,6 +265,22 @@ class Settings(BaseSettings):
         "Further Spark settings; they win over ours, arrow.* of a batch, too.",
         'a JSON object {"spark.…": "…"}',
     )
+    resident_tasks: int = _setting(
+        -1,
+        "Spark tasks of a runner that stay and serve batches, which saves Spark's scheduling; -1 "
+        "is one a core with a local master, 4 at the most, and none on a cluster, where they hold "
+        "slots of it. Runners that share a driver have none.",
+        "-1 to 1000",
+        ge=-1,
+        le=1000,
+    )
+    resident_task_timeout_s: float = _setting(
+        1_800.0,
+        "A resident task that has not answered for this long is killed, and its work runs again.",
+        "1 to 86400",
+        ge=1,
+        le=86_400,
+    )
     snapshot_parallelism: int = _setting(
         2, "Connections by which a table is read at the same time.", "1 to 256", ge=1, le=256
     )

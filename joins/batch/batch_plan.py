@@ -229,7 +229,7 @@ class ProbeSteps:
 
     def loop(self, spark: SparkSession) -> Loop:
         settings = LoopSettings("probe", "probe", self._settings.trigger_ms)
-        return Loop(spark, self, settings, self._hooks.guards)
+        return Loop(spark, self, settings, self._hooks.guards, self._hooks.tasks.cancel)
 
     def close(self) -> None:
         self._planner.close()

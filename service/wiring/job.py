@@ -29,6 +29,7 @@ from joins.plan.plan import DatagenSource, JoinPlan, PrintSink
 from joins.sinks.delta import DeltaOutputWriter, MergeSinkWriter
 from joins.sinks.port import BatchWriter
 from joins.worker.probe_task import ProbeTask
+from joins.worker.resident_pool import ResidentPool
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
@@ -48,7 +49,7 @@ from service.wiring.dimensions import (
 from service.wiring.meta import claim_meta, hold_files
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink, event_job
-from service.wiring.spark import spark_settings
+from service.wiring.spark import resident_tasks, spark_settings
 
 _PRINTED_PER_BATCH = 20_000
 
@@ -150,6 +151,7 @@ class _Assembly:
             handlers={"replay-dead-letters": letter_replay(job, spark, self.log)},
             generator=_generator(job),
             writer_choice=partial(_choice_of, [insert.writer for insert in inserts]),
+            residents=self._residents(spark),
             event=event,
             has_newer_plan=partial(JobPlans(job.layout).has_newer, plan.number),
         )
@@ -162,9 +164,19 @@ class _Assembly:
             host = os.getppid()
             return attach_session(self.driver, job.job_id, lambda: os.getppid() == host)
         settings = spark_settings(
-            job.settings, f"sluice {job.plan.name} {job.job_id}", job.layout.job_dir / "scratch"
+            job.settings,
+            f"sluice {job.plan.name} {job.job_id}",
+            job.layout.job_dir / "scratch",
+            residents=resident_tasks(job.settings),
         )
         return start_session(settings, inherit=(job.checkpoint.lock.descriptor,))
+
+    def _residents(self, spark: SparkSession) -> ResidentPool | None:
+        """None without any, and where runners share Spark's slots: each would hold some."""
+        size = resident_tasks(self.settings)
+        if size == 0 or self.driver is not None:
+            return None
+        return ResidentPool(spark, size, timeout_s=self.settings.resident_task_timeout_s)
 
     def _channels(self) -> list[str]:
         return [

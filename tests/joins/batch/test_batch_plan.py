@@ -27,6 +27,7 @@ from joins.plan.errors import (
 )
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
+from joins.worker.work import SparkTasks
 from tests.support.topics import add_partitions, create_topic, identified, produce
 from watermark.freshness import Proof
 
@@ -62,6 +63,7 @@ class Topic:
             check=lambda: None,
             on_finish=lambda _: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), lambda _: None),
+            tasks=SparkTasks(None),  # a planner runs no task
         )
         self.parts = EventParts(
             spec=EventSpec((EventInput("probe"), EventInput("rates")), True, None, False),
