@@ -71,7 +71,7 @@ class ProbeSettings:
     kafka: KafkaOptions
     life: Life
     start_offsets: Mapping[int, int]
-    trigger_ms: int = 100
+    trigger_ms: int = 10
 
     @property
     def topics(self) -> StreamTopics:

@@ -105,7 +105,7 @@ class JobSettings:
     """Pace and limits of one job."""
 
     build_trigger_ms: int = 100
-    probe_trigger_ms: int = 100
+    probe_trigger_ms: int = 10
     max_records_per_batch: int = 500_000
     max_bytes_per_batch: int = 256 << 20
     fold_interval_s: float = 30.0

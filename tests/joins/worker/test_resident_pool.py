@@ -275,6 +275,11 @@ def test_the_second_answer_to_a_call_is_ignored(lonely):
     assert lonely.collected(run_of(str.upper), "b") == ["three"]
 
 
+def test_a_batch_that_would_have_more_slots_than_residents_runs_as_a_spark_job(lonely):
+    Impostor(lonely)  # the one resident, for a session with two slots; it answers nothing
+    assert lonely.collected(run_of(str.upper), "ab") == ["A", "B"]
+
+
 def test_an_answer_that_is_none_costs_an_attempt_and_the_connection(lonely):
     first = Impostor(lonely)
     answers = []
