@@ -156,7 +156,7 @@ def encode_records(
 class Limited:
     """Records whose values fit a limit; `dead` has key and bytes of each row that did not fit.
 
-    `places` are the records that delete such rows; a copy has none.
+    `places` are the records that delete such rows; `snapshot_limited` has none.
     """
 
     records: pa.RecordBatch
@@ -186,10 +186,9 @@ def encode_limited(
     changes = replace(changes, before=before)
     records = encode_records(changes, primary_key, partitions=partitions)
     dead = _larger(records, most_bytes)
-    if not dead.any():
+    if changes.after is None or not dead.any():  # a key that does not fit stops the source
         return Limited(records, ())
-    assert changes.after is not None, "what a row was before is short now"
-    sizes = pc.binary_length(records.column("value")).to_pylist()
+    sizes = _sizes(records).tolist()
     keys = records.column("key").to_pylist()
     places = tuple(np.flatnonzero(dead).tolist())
     left_out = tuple((keys[row], sizes[row]) for row in places)
@@ -209,19 +208,54 @@ def encode_limited(
     return Limited(encode_records(gone, primary_key, partitions=partitions), left_out, places)
 
 
+def encode_copy(
+    rows: pa.RecordBatch,
+    primary_key: tuple[str, ...],
+    low: BinlogPosition,
+    *,
+    generation: int,
+    partitions: int,
+    most_bytes: int,
+) -> Limited:
+    """`encode_snapshot`; a row that is too large deletes what an earlier one of its key was."""
+    records = encode_snapshot(rows, primary_key, low, generation=generation, partitions=partitions)
+    if not _larger(records, most_bytes).any():
+        return Limited(records, ())
+    constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, now_ms())
+    source = [
+        pa.repeat(pa.scalar(value, field.type), rows.num_rows)
+        for value, field in zip(constants, SOURCE_SCHEMA, strict=True)
+    ]
+    return encode_limited(
+        Envelopes(
+            ops=pa.repeat(pa.scalar(Op.READ.value), rows.num_rows),
+            source=pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA),
+            before=None,
+            after=rows,
+        ),
+        primary_key,
+        partitions=partitions,
+        most_bytes=most_bytes,
+    )
+
+
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
+    """Records of a copy in which a key occurs once."""
     large = _larger(records, most_bytes)
     if not large.any():
         return Limited(records, ())
     left_out = records.filter(pa.array(large))
-    sizes = pc.binary_length(left_out.column("value")).to_pylist()
-    pairs = zip(left_out.column("key").to_pylist(), sizes, strict=True)
+    pairs = zip(left_out.column("key").to_pylist(), _sizes(left_out).tolist(), strict=True)
     return Limited(records.filter(pa.array(~large)), tuple(pairs))
 
 
 def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
-    sizes = pc.binary_length(records.column("value")).to_numpy(zero_copy_only=False)
-    return np.asarray(sizes > most_bytes)
+    return np.asarray(_sizes(records) > most_bytes)
+
+
+def _sizes(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    key, value = (pc.binary_length(records.column(name)) for name in ("key", "value"))
+    return np.asarray(pc.add(key, value).cast(pa.int64()))
 
 
 def _shortened(
