@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store.job import DesiredState, JobState
-from service.schemas.document import Body, Document, Flag, OrNewer
+from service.schemas.document import Body, Document, OrNewer
 from service.schemas.freshness import FreshnessView, HoldingView
 from service.schemas.inspection import AcknowledgementView, FaultPlaceName, StallView, WarningView
 from service.schemas.verification import RepairedView, VerifiedView
@@ -37,7 +37,7 @@ class Submission(Body):
         ),
     ]
     append: Annotated[
-        Flag, Field(description="Write to an output to which another job writes, too.")
+        bool, Field(description="Write to an output to which another job writes, too.")
     ] = False
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.jobs.store.job import JobState
-from service.schemas.document import Body, Document, Flag, OrNewer
+from service.schemas.document import Body, Document, OrNewer
 from service.schemas.freshness import HoldingView
 from service.schemas.inspection import BatchView, WarningView
 from service.schemas.jobs import (
@@ -25,7 +25,7 @@ class ScriptCheck(Submission):
     """A script to be checked."""
 
     outside: Annotated[
-        Flag, Field(description="Also check the database, Kafka and the output, as a submission.")
+        bool, Field(description="Also check the database, Kafka and the output, as a submission.")
     ] = True
 
 

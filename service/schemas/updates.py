@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.schemas.document import Body, Document, Flag
+from service.schemas.document import Body, Document
 
 
 class JobUpdate(Body):
@@ -18,7 +18,7 @@ class JobUpdate(Body):
         int | None,
         Field(ge=1, description="Number of the older plan; the one before, if `sql` is left out."),
     ] = None
-    preview: Annotated[Flag, Field(description="Show what changes, and change nothing.")] = False
+    preview: Annotated[bool, Field(description="Show what changes, and change nothing.")] = False
     of_plan: Annotated[
         int | None,
         Field(ge=1, description="Refuse unless this is the job's plan, such as that of a preview."),

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from service.schemas.document import Body, Document, Flag, OrNewer
+from service.schemas.document import Body, Document, OrNewer
 from service.schemas.inspection import By
 
 VerifiedState = Annotated[Literal["equal", "different", "not-compared"], OrNewer]
@@ -25,7 +25,7 @@ class VerifyTables(Body):
     ] = None
     shown: Annotated[int, Field(ge=0, le=1_000, description="Differences shown with rows.")] = 100
     repair: Annotated[
-        Flag,
+        bool,
         Field(
             description="Send differing rows again, at most 10,000 of each table, then compare "
             "again; the gate stays open."
