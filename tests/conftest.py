@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -127,6 +128,9 @@ def pytest_collection() -> Iterator[object]:
 def pytest_configure(config: pytest.Config) -> None:
     """Watch for processes that a test starts without having said so; share the servers."""
     sys.addaudithook(_refuse_processes)
+    # A control plane that a fixture keeps running logs on, while another test reads what
+    # a program has printed.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
     if hasattr(config, "workerinput"):
         config.stash[_places] = partial(ask, *config.workerinput["services"])
         return
