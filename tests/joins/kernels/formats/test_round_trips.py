@@ -53,7 +53,13 @@ def test_a_row_of_one_text_is_never_an_empty_line():
     fields = (Field("a", STRING),)
     rows = batch_of(fields, [("",), ("x",), (None,), ("#",), ("\ufeff",)])
     how = form(KafkaFormat.CSV, null_literal="-", allow_comments="true")
-    assert written(how, fields, rows).to_pylist() == [b'""', b"x", b"-", b'"#"', '"\ufeff"'.encode()]
+    assert written(how, fields, rows).to_pylist() == [
+        b'""',
+        b"x",
+        b"-",
+        b'"#"',
+        '"\ufeff"'.encode(),
+    ]
     is_written(how, fields, rows)
 
 
