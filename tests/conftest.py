@@ -22,13 +22,14 @@ from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.connect import ApicurioRegistry, KafkaConnect
+from service.embedded.connect import KafkaConnect
 from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import Java, find_java, provide_class_archive
 from service.embedded.postgres import PostgreSql
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.durations import Durations, Recorder, TimeLeft, function_of, lane_of, unit
 from tests.support.services import home_that_installs_once
 from tests.support.shared_services import SHARED, Place, SharedServices, ask, shared

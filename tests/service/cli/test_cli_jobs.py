@@ -30,7 +30,7 @@ from service.cli.views import (
 )
 from service.cli.wait import JobPoll
 from service.client import RefusedError, Sluice
-from service.client.refusals import refusal
+from service.client.transport import refusal
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
 from service.schemas.jobs import DimensionView, ProbeView
 from tests.support.control_plane import ROOT, control_plane, script
