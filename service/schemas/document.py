@@ -1,6 +1,6 @@
 """The base of the API's documents, and the document of a program."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler
 from pydantic.functional_validators import WrapValidator
