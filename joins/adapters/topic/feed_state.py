@@ -224,7 +224,8 @@ def read_journal(path: Path) -> FeedJournal:
     snapshot = SnapshotJournal.of_json(value["snapshot"])
     table = value["table"]
     names = ("times", "time_offsets", "owners", "values", "value_places")
-    pairs = ((int(number), int(count)) for number, count in (value.get(n, (0, 0)) for n in names))
+    pairs = (value.get(name, (0, 0)) for name in names)
+    times, time_offsets, owners, values, places = ((int(n), int(count)) for n, count in pairs)
     phase = FeedPhase.COPYING if snapshot.complete is None else FeedPhase.WHOLE
     if value["needed"] is not None:
         phase = FeedPhase.ABANDONED
@@ -242,8 +243,12 @@ def read_journal(path: Path) -> FeedJournal:
         (value.get("notice_topic_id", ""), _pairs(value["notice_offsets"])),
         value["counted"],
         value["placed"],
-        *pairs,
-        needed=value["needed"],
+        times,
+        time_offsets,
+        owners,
+        values,
+        places,
+        value["needed"],
     )
 
 
