@@ -42,6 +42,7 @@ from joins.kernels.changelog.envelope import (
     encode_copy,
     encode_limited,
     now_ms,
+    rows_in_parts,
 )
 from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
 from joins.kernels.expressions.casts import whole_batch
@@ -187,15 +188,16 @@ class FeedSession:
         if not rows.num_rows:
             return
         state, dead = self._state, self._dead_rows(producer)
-        encoded = encode_copy(
-            rows,
-            self._config.primary_key,
-            state.place(state.snapshot_version),
-            generation=state.generation,
-            partitions=self._config.partitions,
-            most_bytes=dead.row_bytes,
-        )
-        self._send(producer, dead.take(encoded))
+        for part in rows_in_parts(rows):
+            encoded = encode_copy(
+                part,
+                self._config.primary_key,
+                state.place(state.snapshot_version),
+                generation=state.generation,
+                partitions=self._config.partitions,
+                most_bytes=dead.row_bytes,
+            )
+            self._send(producer, dead.take(encoded))
 
     def _write_watermark(self, producer: RecordSink) -> None:
         """Runs after each start; a repeated watermark record has no effect."""
@@ -223,7 +225,8 @@ class FeedSession:
             files = files_changed(table, entry)
         at_ms = files.at_ms or self._entry_path(version).stat().st_mtime_ns // 1_000_000
         ordinal, dead = 0, self._dead_rows(producer)
-        for changes in _changes_of(self._config, self._state, table, files, at_ms):
+        made = _changes_of(self._config, self._state, table, files, at_ms)
+        for changes in (part for whole in made for part in whole.in_parts()):
             limited = encode_limited(
                 changes,
                 self._config.primary_key,

@@ -23,7 +23,7 @@ from joins.adapters.files.tables import SourceFiles, table_files
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.dead_rows import SUFFIX, DeadRows
-from joins.kernels.changelog.envelope import encode_copy
+from joins.kernels.changelog.envelope import encode_copy, rows_in_parts
 from joins.kernels.json.wire import declared_encoding, to_declared
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, declared_fields
@@ -97,15 +97,17 @@ class FileFeedSession:
             for batch in self._files.rows(file.path):
                 if not batch.num_rows:
                     continue
-                encoded = encode_copy(
-                    batch if declared == self._config.fields else self._placed(batch, rows),
-                    self._config.primary_key,
-                    self.state.place,
-                    generation=self.state.generation,
-                    partitions=self._config.partitions,
-                    most_bytes=dead.row_bytes,
-                )
-                producer.send(dead.take(encoded))
+                placed = batch if declared == self._config.fields else self._placed(batch, rows)
+                for part in rows_in_parts(placed):
+                    encoded = encode_copy(
+                        part,
+                        self._config.primary_key,
+                        self.state.place,
+                        generation=self.state.generation,
+                        partitions=self._config.partitions,
+                        most_bytes=dead.row_bytes,
+                    )
+                    producer.send(dead.take(encoded))
                 self._note_newest(batch)
                 rows += int(batch.num_rows)
                 self._sent += batch.num_rows

@@ -50,7 +50,7 @@ from joins.adapters.topic.start import find_start, require_topic
 from joins.adapters.topic.times import TopicTimes
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.durable.failpoints import Failpoints
-from joins.kernels.changelog.envelope import BinlogPosition, now_ms
+from joins.kernels.changelog.envelope import PART_BYTES, BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
 from joins.kernels.debezium.options import UnsentValues
 from joins.kernels.topic.keys import DeletionTimes, foreign_keys, key_hashes
@@ -464,13 +464,17 @@ class TopicFeedSession:
     def _in_parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches joined and cut for decoding: many partitions may have a few records each."""
         waiting: list[pa.RecordBatch] = []
+        rows = size = 0
         for batch in batches:
             self._record_bytes = 1 + batch.nbytes // batch.num_rows
-            for first in range(0, batch.num_rows, _DECODED_ROWS):
-                waiting.append(batch.slice(first, _DECODED_ROWS))
-                if sum(part.num_rows for part in waiting) >= _DECODED_ROWS:
+            most = max(1, min(_DECODED_ROWS, PART_BYTES // self._record_bytes))
+            for first in range(0, batch.num_rows, most):
+                part = batch.slice(first, most)
+                waiting.append(part)
+                rows, size = rows + part.num_rows, size + part.nbytes
+                if rows >= _DECODED_ROWS or size >= PART_BYTES:
                     yield pa.concat_batches(waiting)
-                    waiting = []
+                    waiting, rows, size = [], 0, 0
         if waiting:
             yield pa.concat_batches(waiting)
 
@@ -610,7 +614,8 @@ class TopicFeedSession:
                     self._check_places(part, labels[:count])
                     part = self._with_times(self._with_values(part))
                     parts.append((part, labels[:count]))
-                if sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
+                size = sum(part.after.nbytes for part, _ in parts)
+                if size >= PART_BYTES or sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
                     self._write(producer, parts)
                     parts = []
                 if count < len(piece):

@@ -22,6 +22,8 @@ from joins.plan.errors import SourceError
 from joins.plan.types import SqlType, arrow_type
 
 WATERMARK_TIMESTAMP_MS = -(2**63)
+PART_BYTES = 32 << 20
+"""Of rows that are encoded at once: texts of one column have at most 2 GiB."""
 _SNAPSHOT_ROW = -1
 _SHORT_BYTES = 1024
 _NULL = pa.scalar("null")
@@ -96,6 +98,31 @@ class Envelopes:
     source: pa.RecordBatch
     before: pa.RecordBatch | None
     after: pa.RecordBatch | None
+
+    def in_parts(self, most_bytes: int = PART_BYTES) -> Iterator["Envelopes"]:
+        """The same in order; a part has at most `most_bytes`, or one row."""
+        count = len(self.ops)
+        size = sum(rows.nbytes for rows in (self.before, self.after) if rows is not None)
+        if count <= 1 or size <= most_bytes:
+            yield self
+            return
+        for first, length in ((0, count // 2), (count // 2, count)):
+            before, after = (
+                None if rows is None else rows.slice(first, length)
+                for rows in (self.before, self.after)
+            )
+            ops, source = self.ops.slice(first, length), self.source.slice(first, length)
+            yield from Envelopes(ops, source, before, after).in_parts(most_bytes)
+
+
+def rows_in_parts(rows: pa.RecordBatch, most_bytes: int = PART_BYTES) -> Iterator[pa.RecordBatch]:
+    """As `Envelopes.in_parts`, of the rows of a copy."""
+    half = rows.num_rows // 2
+    if not half or rows.nbytes <= most_bytes:
+        yield rows
+        return
+    yield from rows_in_parts(rows.slice(0, half), most_bytes)
+    yield from rows_in_parts(rows.slice(half), most_bytes)
 
 
 @dataclass(frozen=True, slots=True)
