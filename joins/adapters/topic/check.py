@@ -138,8 +138,8 @@ def connector_advice(source: TopicSource) -> tuple[str, ...]:
         )
     if in_chunks and evidence.notifications_topic is None:
         texts.append(
-            f'connector "{evidence.connector}" may read a table in chunks (snapshot.max.threads): a '
-            "snapshot that a restart cuts short cannot be told from a whole one; let it send "
+            f'connector "{evidence.connector}" may read a table in chunks (snapshot.max.threads): '
+            "a snapshot that a restart cuts short cannot be told from a whole one; let it send "
             "notifications, and name their topic in 'snapshot.notifications.topic'"
         )
     return tuple(texts)
