@@ -52,10 +52,10 @@ def serve(descriptor: int) -> None:
             message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
             for own, stream in enumerate(streams):
                 os.dup2(stream, own)
-            asked = json.loads(message)
+            request = json.loads(message)
             os.environ.clear()
-            os.environ.update(asked["environment"])
-            sys.argv[1:] = asked["arguments"]
+            os.environ.update(request["environment"])
+            sys.argv[1:] = request["arguments"]
             code = 1
             try:
                 code = program.main()
@@ -67,10 +67,10 @@ def serve(descriptor: int) -> None:
 
 def ask(place: str, arguments: list[str]) -> int:
     """The exit code of an inspection that has this process's streams and environment."""
-    asked = {"arguments": arguments, "environment": dict(os.environ)}
+    request = {"arguments": arguments, "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(place)
-        socket.send_fds(connection, [json.dumps(asked).encode()], [0, 1, 2])
+        socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
         code = connection.recv(1)
     return code[0] if code else 1
 
