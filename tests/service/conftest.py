@@ -39,7 +39,8 @@ def tables_plane(
 ) -> Iterator[TablesPlane]:
     """The real application and the real inspection, over real Delta tables."""
     data_dir = tmp_path_factory.mktemp("tables-plane")
-    with pytest.MonkeyPatch.context() as patch, warm_inspections(data_dir) as inspect:
+    sockets = tmp_path_factory.mktemp("inspections")
+    with pytest.MonkeyPatch.context() as patch, warm_inspections(sockets) as inspect:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         commands = {"runner_command": RUNNER, "inspect_command": inspect}
         plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, **commands)
