@@ -266,6 +266,10 @@ class JobProgress(Document):
 
     stalls: list[StallView] = default([], "All of them; `error` is the first.")
     epoch: int | None = None
+    plan: Annotated[
+        int | None,
+        Field(description="Number of the plan that the runner has; an update gives the next one."),
+    ] = None
     opened_at_ms: int | None = None
     held_at_open: int | None = default(
         None, "Records that were held when the gate opened; at most."
