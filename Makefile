@@ -81,7 +81,7 @@ lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt
 	@command -v uv >/dev/null || { echo 'error: uv is not on PATH' >&2; echo 'hint: Install uv, it resolves for all platforms at once.' >&2; exit 1; }
 	uv pip compile --quiet pyproject.toml --all-extras --group dev $(UV_LOCK) -o requirements.lock
 	uv pip compile --quiet --group java $(UV_LOCK) -o requirements-java.lock
-	$(RUN) service.embedded.relock
+	$(RUN) tests.support.relock
 UV_LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command 'make lock'
 

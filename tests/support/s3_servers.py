@@ -19,7 +19,7 @@ from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
 from service.embedded.jars import JarSet, at
 from service.embedded.java import Java
 from service.embedded.process import free_port
-from service.embedded.relock import resolve
+from tests.support.relock import resolve
 from tests.support.wait import wait_until
 
 _KEY, _SECRET = "ci-key-id", "ci-secret-key"

@@ -11,7 +11,7 @@ import pytest
 from service.embedded.jars import Jar, JarCache, JarSet, proxy_options, read_lock
 from service.embedded.java import Java
 from service.embedded.process import JarCacheError
-from service.embedded.relock import ROOTS, read_roots
+from tests.support.relock import ROOTS, read_roots
 
 SMALL = next(jar for jar in read_lock() if jar.name == "delta-storage")
 

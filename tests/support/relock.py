@@ -1,4 +1,4 @@
-"""Rewrite the lock file of the jars: ``python -m service.embedded.relock`` (`make lock`).
+"""Rewrite the lock file of the jars: ``python -m tests.support.relock`` (`make lock`).
 
 Ivy resolves the jars in `deploy/jars.txt` of the checkout; every jar is pinned.
 """
