@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store.job import DesiredState, JobState
-from service.schemas.document import Body, Document, Flag, OrNewer, default
+from service.schemas.document import Body, Document, OrNewer, default
 from service.schemas.inspection import AcknowledgementView, FaultPlaceName, StallView, WarningView
 from service.schemas.verification import FreshnessView, HoldingView, RepairedView, VerifiedView
 
@@ -35,7 +35,7 @@ class Submission(Body):
             description="Unique among jobs that can run; the sink's name when left out.",
         ),
     ]
-    append: Flag = default(False, "Write to an output to which another job writes, too.")
+    append: bool = default(False, "Write to an output to which another job writes, too.")
 
 
 class ErrorView(Document):

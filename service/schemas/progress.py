@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.jobs.store.job import JobState
-from service.schemas.document import Body, Document, Flag, OrNewer, default
+from service.schemas.document import Body, Document, OrNewer, default
 from service.schemas.inspection import BatchView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -26,7 +26,7 @@ class JobUpdate(Body):
         int | None,
         Field(ge=1, description="Number of the older plan; the one before, if `sql` is left out."),
     ] = None
-    preview: Flag = default(False, "Show what changes, and change nothing.")
+    preview: bool = default(False, "Show what changes, and change nothing.")
     batches: Annotated[
         int,
         Field(
@@ -104,7 +104,7 @@ class UpdateView(Document):
 class ScriptCheck(Submission):
     """A script to be checked."""
 
-    outside: Flag = default(True, "Also check the database, Kafka and the output, as a submission.")
+    outside: bool = default(True, "Also check the database, Kafka and the output, as a submission.")
 
 
 class Migratable(Body):
