@@ -23,10 +23,8 @@ from joins.worker.work import spread
 from watermark.freshness import Proof
 
 _WAIT_S = 0.5
-_EVENT_WAIT_S, _SHORTEST_WAIT_S = (
-    0.1,
-    0.01,
-)  # a watermark of a table, or the clock, is a reason for a batch, too
+_EVENT_WAIT_S = 0.1  # a watermark of a table, or the clock, is a reason for a batch, too
+_SHORTEST_WAIT_S = 0.01
 _HELD_S = 0.2
 _KNOWN_S = 1.0  # readers know a topic by its id
 _RECORDS_ON_EVENT = 20_000  # each may move the watermark; every work item has all moves
