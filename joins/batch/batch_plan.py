@@ -24,6 +24,7 @@ from watermark.freshness import Proof
 
 _WAIT_S = 0.5
 _EVENT_WAIT_S = 0.1  # a watermark of a table, or the clock, is a reason for a batch, too
+_SHORTEST_WAIT_S = 0.01
 _HELD_S = 0.2
 _KNOWN_S = 1.0  # readers know a topic by its id
 _RECORDS_ON_EVENT = 20_000  # each may move the watermark; every work item has all moves
@@ -228,6 +229,7 @@ class ProbeSteps:
         self._start = dict(settings.start_offsets)
         self._next = settings.life.first_batch
         self._retry: Pin | None = None
+        self._looked_s = 0.0
         self._time = None if event is None else _EventTime(settings, self._planner, event)
 
     def loop(self, spark: SparkSession) -> Loop:
@@ -253,6 +255,7 @@ class ProbeSteps:
 
     def step(self) -> bool:
         """True if there was a reason for a batch."""
+        self._looked_s = time.monotonic()
         if self._retry is not None:
             self._run(self._retry)
             return True
@@ -268,7 +271,11 @@ class ProbeSteps:
         return True
 
     def wait(self) -> None:
-        self._planner.wait(self._start, _WAIT_S if self._time is None else _EVENT_WAIT_S)
+        if self._time is None:
+            self._planner.wait(self._start, _WAIT_S)
+        else:
+            left_s = self._looked_s + _EVENT_WAIT_S - time.monotonic()
+            self._planner.wait(self._start, max(_SHORTEST_WAIT_S, left_s))
 
     def _is_due(self, plan: BatchPlan) -> bool:
         return self._time is not None and self._time.is_due(plan, self._state)

@@ -76,8 +76,6 @@ class SparkSettings:
     jars: Sequence[Path]  # of Delta, Kafka and their dependencies
     scratch_directory: Path  # for shuffle and spill files; belongs to the job
     master: str = "local[*,4]"  # by default with 4 attempts a task, so a killed worker is retried
-    # tasks that stay: with a local master they have slots beside those of its cores
-    residents: int = 0
     driver_memory: str = "2g"
     java_home: Path | None = None  # None leaves the choice to Spark's own scripts
     # made by `joins.job.class_warm_up`; the JVM starts faster with it
@@ -86,6 +84,8 @@ class SparkSettings:
     # are not on the JVM's command line, which every user of the machine can read: the JVM gets them
     # through its authenticated connection, before the Spark context.
     extra: Mapping[str, str] = field(default_factory=dict)
+    # tasks that stay: with a local master they have slots beside those of its cores
+    residents: int = 0
 
 
 def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> SparkSession:

@@ -32,7 +32,7 @@ def _mac(key: bytes, *parts: bytes) -> bytes:
 
 
 @dataclass(slots=True)
-class Channel:
+class ResidentChannel:
     """One authenticated connection; one thread a direction."""
 
     link: socket.socket

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from pyspark import TaskContext
 
-from joins.worker.channel import Address, Channel
+from joins.worker.channel import Address, ResidentChannel
 from joins.worker.work import StageRun
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ class Resident:
 
         Then Spark starts the task again.
         """
-        channel = Channel.connect(self.address, self.secret)
+        channel = ResidentChannel.connect(self.address, self.secret)
         try:
             channel.send(json.dumps({"slot": slot, "pid": os.getpid()}).encode())
             pieces = Newest[_Piece]()
@@ -103,17 +103,17 @@ class Resident:
 
 
 def _answer(head: CallHead, body: memoryview, pieces: Newest[_Piece]) -> dict[str, Any]:
-    given, at = list[_Piece](), 0
+    parts, at = list[_Piece](), 0
     for digest in head.pieces:
         piece = pieces.get(digest)
         if piece is None:
             size = head.new[digest]
             piece, at = _Piece(bytes(body[at : at + size])), at + size
             pieces.put(digest, piece)
-        given.append(piece)
+        parts.append(piece)
     try:
         _enter(head)
-        run = _run_of([_value(piece) for piece in given], head.names)
+        run = _run_of([_value(piece) for piece in parts], head.names)
         return {"call": head.call, "texts": list(run([head.text]))}
     except Exception:  # whatever a stage raises, the driver gets
         return {"call": head.call, "error": traceback.format_exc()}

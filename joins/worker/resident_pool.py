@@ -24,7 +24,7 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import SparkSession
 
 from joins.kernels.local_files import OwnDirectory
-from joins.worker.channel import Address, Channel
+from joins.worker.channel import Address, ResidentChannel
 from joins.worker.resident import CallHead, Newest, Resident, frame_of, pieces_of
 from joins.worker.work import SparkTasks, StageRun, collected, enter_pool, parallelism
 
@@ -44,7 +44,7 @@ class TaskError(PySparkException):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pieces:
+class _StagePieces:
     """The parts of a stage: digest → pickled, in order."""
 
     digests: tuple[str, ...]
@@ -56,7 +56,7 @@ class _Pieces:
 class _Call:
     """One stage over its items; `error` ends it early."""
 
-    pieces: _Pieces
+    pieces: _StagePieces
     texts: list[list[str] | None]
     error: Exception | None = None
 
@@ -81,8 +81,13 @@ class _Connected:
     slot: int
     pid: int
     host: str
-    channel: Channel
+    channel: ResidentChannel
     sent: Newest[bool] = field(default_factory=Newest)
+    item: _Item | None = None
+
+    @property
+    def is_late(self) -> bool:
+        return self.item is not None and self.item.call.has_ended
 
 
 class _Pickles:
@@ -92,10 +97,10 @@ class _Pickles:
         self._kept = Newest[tuple[Any, str, bytes]]()
         self._lock = threading.Lock()
 
-    def of(self, run: StageRun) -> _Pieces:
+    def of(self, run: StageRun) -> _StagePieces:
         values, names = pieces_of(run)
         pairs = [self._pickled(value) for value in values]
-        return _Pieces(tuple(digest for digest, _ in pairs), dict(pairs), tuple(names))
+        return _StagePieces(tuple(digest for digest, _ in pairs), dict(pairs), tuple(names))
 
     def _pickled(self, value: object) -> tuple[str, bytes]:
         with self._lock:
@@ -166,17 +171,16 @@ class ResidentPool:
             self._is_closed = True
             self._changed.notify_all()
         self.cancel()
-        end_s = time.monotonic() + _END_S
-        with self._changed:  # idle residents end by themselves
-            self._changed.wait_for(lambda: not self._residents, _IDLE_ENDS_S)
         if self._listener is not None:
             with suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
-        if self._residents:
+        for thread in self._threads:  # idle residents end by themselves, and the job with them
+            thread.join(_IDLE_ENDS_S)
+        if any(thread.is_alive() for thread in self._threads):
             self._cancel_job()
         for thread in self._threads:
-            thread.join(max(0.0, end_s - time.monotonic()))
+            thread.join(_END_S)
         if self._directory is not None:
             self._directory.remove()
 
@@ -204,10 +208,13 @@ class ResidentPool:
     # ----------------------------------------------------------------------------------------
 
     def _can_serve(self, items: int) -> bool:
-        """False if a Spark job would have more slots than there are residents."""
+        """False if a Spark job would have more slots than there are residents.
+
+        A resident does not count while it is busy with a call that was cancelled.
+        """
         with self._changed:
-            connected = len(self._residents)
-        return connected > 0 and min(items, parallelism(self._session)) <= connected
+            serving = sum(1 for each in self._residents.values() if not each.is_late)
+        return serving > 0 and min(items, parallelism(self._session)) <= serving
 
     def _has_served(self, call: _Call, items: Sequence[str], *, has_index: bool) -> bool:
         """Wait until `call` has ended; False if all residents are gone and none comes back."""
@@ -293,7 +300,7 @@ class ResidentPool:
 
     def _serve(self, link: socket.socket) -> None:
         try:
-            channel = Channel.accept(link, self._secret)
+            channel = ResidentChannel.accept(link, self._secret)
         except OSError as exc:
             _log.warning("a connection to the resident tasks was refused", error=str(exc))
             return
@@ -321,8 +328,10 @@ class ResidentPool:
     def _give_items(self, resident: _Connected) -> None:
         while (item := self._next(resident)) is not None:
             try:
-                answer = self._asked(resident, item)
+                answer = self._answer_to(resident, item)
             except TimeoutError:
+                with self._changed:
+                    self._residents.clear()  # the end of the job ends all of them
                 self._failed(item, f"a task has not answered within {self._timeout_s:g} s")
                 self._cancel_job()
                 return
@@ -333,6 +342,7 @@ class ResidentPool:
                 self._failed(item, str(answer["error"]))
                 continue
             with self._changed:
+                resident.item = None
                 item.call.texts[item.number] = [str(text) for text in answer["texts"]]
                 self._changed.notify_all()
         if self._is_closed:
@@ -347,10 +357,10 @@ class ResidentPool:
                     return None
                 if resident.channel.has_ended():
                     return None
-                if self._waiting:
-                    item = self._chosen(resident)
-                    self._waiting.remove(item)
-                    return item
+                resident.item = self._chosen(resident) if self._waiting else None
+                if resident.item is not None:
+                    self._waiting.remove(resident.item)
+                    return resident.item
                 self._changed.wait(_LOOK_S)
 
     def _chosen(self, resident: _Connected) -> _Item:
@@ -361,7 +371,7 @@ class ResidentPool:
                 return item
         return self._waiting[0]  # it does not wait for a node that is busy
 
-    def _asked(self, resident: _Connected, item: _Item) -> dict[str, Any]:
+    def _answer_to(self, resident: _Connected, item: _Item) -> dict[str, Any]:
         pieces = item.call.pieces
         new = dict[str, bytes]()
         for digest in pieces.digests:

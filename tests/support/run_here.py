@@ -87,7 +87,7 @@ def jobs_here(
         warehouse_dir=data_dir / "warehouse",
         kafka_bootstrap_servers=bootstrap,
         changelog_partitions=1,
-        **values,
+        **{"resident_tasks": 2, **values},  # as many as the session has slots for
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(service.wiring.job, "start_session", lambda *_, **__: spark.newSession())

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 from joins.plan.causes import fault_in
 from joins.plan.errors import DiskFullError, JoinError, SourceError
-from joins.worker.channel import Channel, ChannelError
+from joins.worker.channel import ChannelError, ResidentChannel
 from joins.worker.resident import Newest, Resident
 from joins.worker.resident_pool import ResidentPool
 from joins.worker.staging import current_origin
@@ -209,14 +209,16 @@ def test_cancelling_ends_the_batch_and_not_the_pool(spark, tmp_path):
         except PySparkException as exc:
             errors.append(exc)
 
-    with running(spark) as pool:
+    with running(spark, size=1) as pool:
         thread = threading.Thread(target=batch)
         thread.start()
         wait_until((tmp_path / "a").exists)
         pool.cancel()
         thread.join()
         assert "cancelled" in str(errors[0])
-        assert pool.collected(run_of(str.upper), "b") == ["B"]
+        before = pool.pids
+        assert pool.collected(run_of(str.upper), "b") == ["B"], "by a Spark job: it is still busy"
+        assert pool.pids == before
 
 
 def test_the_end_of_the_pool_ends_its_job_and_removes_its_socket(spark):
@@ -234,11 +236,11 @@ class Impostor:
     """A resident in this process, which can answer as it likes."""
 
     def __init__(self, pool):
-        self.channel = Channel.connect(pool._listener.getsockname(), pool._secret)
+        self.channel = ResidentChannel.connect(pool._listener.getsockname(), pool._secret)
         self.channel.send(json.dumps({"slot": 0, "pid": os.getpid()}).encode())
         wait_until(lambda: pool.pids)
 
-    def asked(self):
+    def next_call(self):
         return json.loads(self.channel.receive().split(b"\n", 1)[0])
 
     def answer(self, call, *texts):
@@ -260,7 +262,7 @@ def lonely(spark):
 def serving(impostor, *rounds):
     def serve():
         for answers in rounds:
-            call = impostor.asked()["call"]
+            call = impostor.next_call()["call"]
             for back, text in answers:
                 impostor.answer(call - back, text)
 
@@ -287,11 +289,11 @@ def test_an_answer_that_is_none_costs_an_attempt_and_the_connection(lonely):
         target=lambda: answers.extend(lonely.collected(run_of(str.upper), "a"))
     )
     batch.start()
-    assert first.asked()["attempt"] == 0
+    assert first.next_call()["attempt"] == 0
     first.channel.send(b"[]")
     wait_until(lambda: not lonely.pids)
     second = Impostor(lonely)
-    call = second.asked()
+    call = second.next_call()
     assert call["attempt"] == 1
     second.answer(call["call"], "right")
     batch.join()
@@ -305,7 +307,7 @@ def test_a_connection_that_closes_costs_an_attempt(lonely):
         target=lambda: answers.extend(lonely.collected(run_of(str.upper), "a"))
     )
     batch.start()
-    first.asked()
+    first.next_call()
     first.channel.close()
     wait_until(lambda: not lonely.pids)
     serving(Impostor(lonely), [(0, "right")])
@@ -315,22 +317,22 @@ def test_a_connection_that_closes_costs_an_attempt(lonely):
 
 def test_a_wrong_secret_is_refused_on_both_sides(lonely):
     with pytest.raises(ChannelError):
-        Channel.connect(lonely._listener.getsockname(), b"another")
+        ResidentChannel.connect(lonely._listener.getsockname(), b"another")
     assert lonely.pids == {}
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(bytes(32) + hmac.digest(b"another", bytes(64), "sha256"))
         with pytest.raises(ChannelError, match="lacks the pool's secret"):
-            Channel.accept(ours, b"secret")
+            ResidentChannel.accept(ours, b"secret")
 
 
 def test_a_frame_that_was_changed_or_repeated_is_refused():
     left, right = socket.socketpair()
-    frames = Channel(left, b"key", b"driver", b"resident")
-    back = Channel(right, b"key", b"resident", b"driver")
+    frames = ResidentChannel(left, b"key", b"driver", b"resident")
+    back = ResidentChannel(right, b"key", b"resident", b"driver")
     frames.send(b"one")
     assert back.receive() == b"one"
-    sent = Channel(left, b"key", b"driver", b"resident")
+    sent = ResidentChannel(left, b"key", b"driver", b"resident")
     sent.send(b"one")  # a frame with the number of the first
     with pytest.raises(ChannelError):
         back.receive()
