@@ -11,14 +11,13 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
 import pytest
 
+import tests.reference
 import watermark
-from watermark.errors import InvalidParameterError, SluiceError
-from watermark.model import Watermark, WatermarkStatus
-from watermark.reference.emission import SourceOperator, UndelegatedReader
-from watermark.reference.generators import AscendingTimestamps, WatermarkStrategy
-from watermark.reference.operator import Operator, ProcessContext, ProcessFunction, ProcessOperator
-from watermark.reference.outputs import WatermarkMultiplexer
-from watermark.reference.temporal import (
+from tests.reference.emission import SourceOperator, UndelegatedReader
+from tests.reference.generators import AscendingTimestamps, WatermarkStrategy
+from tests.reference.operator import Operator, ProcessContext, ProcessFunction, ProcessOperator
+from tests.reference.outputs import WatermarkMultiplexer
+from tests.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -26,8 +25,8 @@ from watermark.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.reference.timers import OutputTag, Record, TimeDomain
-from watermark.reference.windows import (
+from tests.reference.timers import OutputTag, Record, TimeDomain
+from tests.reference.windows import (
     CountEvictor,
     EventTimeTrigger,
     Evictor,
@@ -38,13 +37,15 @@ from watermark.reference.windows import (
     WindowOperator,
     WindowOperatorSpec,
 )
-from watermark.reference.windows.functions import ListedContents
+from tests.reference.windows.functions import ListedContents
+from watermark.errors import InvalidParameterError, SluiceError
+from watermark.model import Watermark, WatermarkStatus
 from watermark.valve import StatusWatermarkValve
 
 LEFT_OUT_MODULES = {
     "watermark.combine",
     "watermark.checks",
-    "watermark.reference.windows.functions",
+    "tests.reference.windows.functions",
 }
 """What stands behind the valve, the operators and the decorator itself."""
 MADE_BY_THE_PACKAGE = {
@@ -144,12 +145,16 @@ WRONG = (None, 5, 1.5, True, "ab", b"ab", ["a"], [5], {"a": 5}, object())
 
 
 def public_classes():
-    for each in pkgutil.walk_packages(watermark.__path__, "watermark."):
-        module = importlib.import_module(each.name)
+    names = [
+        each.name
+        for package in (watermark, tests.reference)
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    for module in map(importlib.import_module, names):
         for name, member in vars(module).items():
             if (
                 isinstance(member, type)
-                and member.__module__ == each.name not in LEFT_OUT_MODULES
+                and member.__module__ == module.__name__ not in LEFT_OUT_MODULES
                 and not name.startswith("_")
                 and name not in MADE_BY_THE_PACKAGE
                 and not issubclass(member, enum.Enum | BaseException)
@@ -299,7 +304,7 @@ def test_a_string_is_neither_a_list_of_channels_nor_a_status():
 
 
 def test_a_gap_that_a_function_gives_is_looked_at_too():
-    sessions = watermark.reference.windows.SessionWindows(lambda value: "5 s")
+    sessions = tests.reference.windows.SessionWindows(lambda value: "5 s")
     with pytest.raises(InvalidParameterError, match="gap '5 s'"):
         sessions.assign("row", 5, 0)
 

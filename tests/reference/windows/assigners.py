@@ -18,10 +18,8 @@ with a record in them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from watermark.checks import checked, require_positive, unchecked
-from watermark.errors import InvalidParameterError
-from watermark.reference.timers import TimeDomain, Value
-from watermark.reference.windows.triggers import (
+from tests.reference.timers import TimeDomain, Value
+from tests.reference.windows.triggers import (
     GLOBAL_WINDOW,
     EventTimeTrigger,
     NeverTrigger,
@@ -29,6 +27,8 @@ from watermark.reference.windows.triggers import (
     TimeWindow,
     Trigger,
 )
+from watermark.checks import checked, require_positive, unchecked
+from watermark.errors import InvalidParameterError
 
 Windows = tuple[TimeWindow, ...]
 

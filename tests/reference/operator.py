@@ -10,10 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from copy import deepcopy
 from typing import Any
 
-from watermark.checks import checked, refused, unchecked
-from watermark.errors import StateFormatError, UnknownChannelError, reading_state
-from watermark.model import Progress, Watermark, WatermarkStatus
-from watermark.reference.timers import (
+from tests.reference.timers import (
     Element,
     Namespace,
     OutputTag,
@@ -24,6 +21,9 @@ from watermark.reference.timers import (
     TimerService,
     Value,
 )
+from watermark.checks import checked, refused, unchecked
+from watermark.errors import StateFormatError, UnknownChannelError, reading_state
+from watermark.model import Progress, Watermark, WatermarkStatus
 from watermark.valve import CombinedWatermarkStatus
 
 SINGLE_INPUT = "input"
