@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from watermark.checks import checked
 from watermark.foreign_journal import (
     Complete,
     CopyEvent,
@@ -55,7 +54,6 @@ class Missing(StrEnum):
         return self in (Missing.ABORTED, Missing.SKIPPED, Missing.TRUNCATED)
 
 
-@checked
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """The table is not complete; `text` is a fragment that says what is missing."""
@@ -65,7 +63,6 @@ class Waiting:
     evidence: Evidence | None = None
 
 
-@checked
 @dataclass(frozen=True, slots=True)
 class SnapshotRules:
     """Rules of evidence for one table."""
@@ -84,7 +81,6 @@ class SnapshotRules:
     has_end: bool = False  # the table has no record after the `ends`
 
 
-@checked
 class ForeignSnapshot:
     """Decides whether one table of a topic is complete; the session that reads the topic owns it.
 

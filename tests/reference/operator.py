@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from copy import deepcopy
 from typing import Any
 
+from tests.reference.checks import checked, refused, unchecked
 from tests.reference.timers import (
     Element,
     Namespace,
@@ -21,7 +22,6 @@ from tests.reference.timers import (
     TimerService,
     Value,
 )
-from watermark.checks import checked, refused, unchecked
 from watermark.errors import StateFormatError, UnknownChannelError, reading_state
 from watermark.model import Progress, Watermark, WatermarkStatus
 from watermark.valve import CombinedWatermarkStatus

@@ -40,9 +40,9 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tests.reference.checks import checked
 from tests.reference.operator import Operator
 from tests.reference.timers import Element, OutputTag, Record, SideRecord, Value
-from watermark.checks import checked
 from watermark.model import (
     END_OF_TIME,
     MIN_TIMESTAMP,

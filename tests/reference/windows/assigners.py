@@ -18,6 +18,7 @@ with a record in them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from tests.reference.checks import checked, require_positive, unchecked
 from tests.reference.timers import TimeDomain, Value
 from tests.reference.windows.triggers import (
     GLOBAL_WINDOW,
@@ -27,7 +28,6 @@ from tests.reference.windows.triggers import (
     TimeWindow,
     Trigger,
 )
-from watermark.checks import checked, require_positive, unchecked
 from watermark.errors import InvalidParameterError
 
 Windows = tuple[TimeWindow, ...]

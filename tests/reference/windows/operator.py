@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tests.reference.checks import checked, refused, require_not_negative, unchecked
 from tests.reference.operator import Operator
 from tests.reference.timers import (
     Namespace,
@@ -51,7 +52,6 @@ from tests.reference.windows.triggers import (
     Trigger,
     TriggerResult,
 )
-from watermark.checks import checked, refused, require_not_negative, unchecked
 from watermark.errors import InvalidParameterError, MissingTimestampError
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 
