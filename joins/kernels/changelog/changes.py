@@ -102,11 +102,6 @@ class CompactedChanges:
             newest_rows(rows, spec.identity, versioned=spec.versioned), later.progress
         )
 
-    def visible(self, spec: IndexSpec) -> pa.Table:
-        complete = self.progress.complete_generation(spec.partitions)
-        gone = pc.or_(self.rows.column(DELETED), pc.less(self.rows.column(GENERATION), complete))
-        return self.rows.filter(pc.invert(gone)).select(spec.schema.names)
-
 
 def read_changes(
     batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress
