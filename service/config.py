@@ -27,7 +27,6 @@ PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"
 LEADERLESS_STOP_S = 10.0  # a runner stops before another leader takes over
 _NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER", "SLUICE_TOKEN", "SLUICE_CA_FILE")
-_SERVERS = r"^[^\s,]+:[0-9*]+(,[^\s,]+:[0-9*]+)*$"
 _SECRETS = r"^[\w.*-]+@[^\s,@]+:[0-9*]+(,[\w.*-]+@[^\s,@]+:[0-9*]+)*$"
 _HINTS = {
     "trusted_proxies": "Name the addresses of the proxy, such as 10.0.0.5 or 10.0.0.0/24.",
@@ -47,6 +46,19 @@ def _setting(
 ) -> Any:  # noqa: ANN401 (stands where the field's own type is expected)
     rules["default_factory" if callable(default) else "default"] = default
     return Field(description=description, json_schema_extra={"accepts": accepts}, **rules)
+
+
+def _number(default: float, description: str, least: float, most: float) -> Any:  # noqa: ANN401
+    return _setting(default, description, f"{least} to {most}", ge=least, le=most)
+
+
+def _flag(default: bool, description: str) -> Any:  # noqa: ANN401
+    return _setting(default, description, "true or false")
+
+
+def _servers(description: str) -> Any:  # noqa: ANN401
+    accepts = "host:port[,host:port…]; * stands for any characters but a colon"
+    return _setting(None, description, accepts, pattern=r"^[^\s,]+:[0-9*]+(,[^\s,]+:[0-9*]+)*$")
 
 
 class Settings(BaseSettings):
@@ -89,37 +101,22 @@ class Settings(BaseSettings):
         "Directory with one file per secret; SLUICE_SECRET_<NAME> variables come first.",
         "an existing directory",
     )
-    allowed_brokers: str | None = _setting(
-        None,
-        "Brokers that scripts may name besides SLUICE_KAFKA_BOOTSTRAP_SERVERS; default is any.",
-        "host:port[,host:port…]; * stands for any characters but a colon",
-        pattern=_SERVERS,
+    allowed_brokers: str | None = _servers(
+        "Brokers that scripts may name besides SLUICE_KAFKA_BOOTSTRAP_SERVERS; default is any."
     )
-    allowed_databases: str | None = _setting(
-        None,
-        "Database servers that scripts may name; default is any.",
-        "host:port[,host:port…]; * stands for any characters but a colon",
-        pattern=_SERVERS,
+    allowed_databases: str | None = _servers(
+        "Database servers that scripts may name; default is any."
     )
-    allowed_connect: str | None = _setting(
-        None,
-        "Kafka Connect servers that scripts may name (snapshot.connect.url); default is any.",
-        "host:port[,host:port…]; * stands for any characters but a colon",
-        pattern=_SERVERS,
+    allowed_connect: str | None = _servers(
+        "Kafka Connect servers that scripts may name (snapshot.connect.url); default is any."
     )
-    allowed_registries: str | None = _setting(
-        None,
+    allowed_registries: str | None = _servers(
         "Schema registries that scripts may name (avro-confluent.url and "
-        "debezium-avro-confluent.url); default is any.",
-        "host:port[,host:port…]; * stands for any characters but a colon",
-        pattern=_SERVERS,
+        "debezium-avro-confluent.url); default is any."
     )
-    allowed_token_endpoints: str | None = _setting(
-        None,
+    allowed_token_endpoints: str | None = _servers(
         "Token endpoints that scripts may name (properties.sasl.oauthbearer.token.endpoint.url); "
-        "default is any.",
-        "host:port[,host:port…]; * stands for any characters but a colon",
-        pattern=_SERVERS,
+        "default is any."
     )
     allowed_pem_paths: str | None = _setting(
         None,
@@ -158,13 +155,10 @@ class Settings(BaseSettings):
         "Address that the control plane listens on.",
         "an IP address or localhost; other than loopback needs tokens, and TLS or a proxy",
     )
-    port: int = _setting(
-        DEFAULT_PORT, "Port of the control plane; 0 takes a free one.", "0 to 65535", ge=0, le=65535
-    )
-    auth_required: bool = _setting(
+    port: int = _number(DEFAULT_PORT, "Port of the control plane; 0 takes a free one.", 0, 65535)
+    auth_required: bool = _flag(
         False,
         "Ask every caller for a token, also on loopback; always so elsewhere and behind a proxy.",
-        "true or false",
     )
     trusted_proxies: str = _setting(
         "",
@@ -181,26 +175,20 @@ class Settings(BaseSettings):
     tls_min_version: str = _setting(
         "1.2", "Oldest version of TLS that is spoken.", "1.2 or 1.3", pattern=r"^1\.[23]$"
     )
-    requests_per_s: float = _setting(
+    requests_per_s: float = _number(
         500.0,
         "Requests a second of each token or address; twice as many in a burst.",
-        "0.01 to 1000000",
-        ge=0.01,
-        le=1_000_000,
+        0.01,
+        1_000_000,
     )
-    max_requests: int = _setting(
+    max_requests: int = _number(
         512,
         "Requests and event streams at once; one address may have three quarters of them.",
-        "8 to 100000",
-        ge=8,
-        le=100_000,
+        8,
+        100_000,
     )
-    request_timeout_s: float = _setting(
-        30.0,
-        "Time in which the head of a request must arrive, and then its body.",
-        "1 to 3600",
-        ge=1,
-        le=3600,
+    request_timeout_s: float = _number(
+        30.0, "Time in which the head of a request must arrive, and then its body.", 1, 3600
     )
     audit: str = _setting(
         "changes",
@@ -208,12 +196,8 @@ class Settings(BaseSettings):
         "off, changes or all",
         pattern="^(off|changes|all)$",
     )
-    audit_max_mib: int = _setting(
-        64,
-        "MiB of audit.jsonl before a new one is begun; four old ones stay.",
-        "1 to 65536",
-        ge=1,
-        le=65_536,
+    audit_max_mib: int = _number(
+        64, "MiB of audit.jsonl before a new one is begun; four old ones stay.", 1, 65_536
     )
     log_level: str = _setting(
         "INFO",
@@ -227,14 +211,12 @@ class Settings(BaseSettings):
         "host:port[,host:port…]",
         pattern=r"^[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*$",
     )
-    changelog_partitions: int = _setting(
-        2, "Partitions of a new changelog topic.", "1 to 1024", ge=1, le=1024
+    changelog_partitions: int = _number(2, "Partitions of a new changelog topic.", 1, 1024)
+    changelog_replication: int = _number(
+        1, "Replication factor of topics that Sluice creates.", 1, 32
     )
-    changelog_replication: int = _setting(
-        1, "Replication factor of topics that Sluice creates.", "1 to 32", ge=1, le=32
-    )
-    changelog_min_insync: int = _setting(
-        1, "min.insync.replicas of topics that Sluice creates.", "1 to 32", ge=1, le=32
+    changelog_min_insync: int = _number(
+        1, "min.insync.replicas of topics that Sluice creates.", 1, 32
     )
     changelog_retention_ms: int = _setting(
         -1,
@@ -244,12 +226,8 @@ class Settings(BaseSettings):
         ge=-1,
         le=2**63 - 1,
     )
-    changelog_max_message_bytes: int = _setting(
-        64 << 20,
-        "max.message.bytes of topics that Sluice creates.",
-        "1048576 to 1073741824",
-        ge=1 << 20,
-        le=1 << 30,
+    changelog_max_message_bytes: int = _number(
+        64 << 20, "max.message.bytes of topics that Sluice creates.", 1 << 20, 1 << 30
     )
     spark_master: str = _setting(
         "local[*,4]",
@@ -265,132 +243,97 @@ class Settings(BaseSettings):
         "Further Spark settings; they win over ours, arrow.* of a batch, too.",
         'a JSON object {"spark.…": "…"}',
     )
-    snapshot_parallelism: int = _setting(
-        2, "Connections by which a table is read at the same time.", "1 to 256", ge=1, le=256
+    snapshot_parallelism: int = _number(
+        2, "Connections by which a table is read at the same time.", 1, 256
     )
-    snapshot_job_rows: int = _setting(
+    snapshot_job_rows: int = _number(
         200_000,
         "Most rows of a Spark job of the snapshot, what is read again after a fault; where a chunk "
         "has more, each connection reads one.",
-        "1 to 50000000",
-        ge=1,
-        le=50_000_000,
+        1,
+        50_000_000,
     )
-    check_timeout_s: float = _setting(
+    check_timeout_s: float = _number(
         15.0,
         "Time that each server has to answer when a script is checked or a job examined.",
-        "1 to 3600",
-        ge=1,
-        le=3600,
+        1,
+        3600,
     )
-    freshness_interval_s: float = _setting(
+    freshness_interval_s: float = _number(
         1.0,
         "Pause between two questions to a source about its time and the position of its log.",
-        "0.2 to 60",
-        ge=0.2,
-        le=60,
+        0.2,
+        60,
     )
-    build_trigger_ms: int = _setting(
-        100, "Least time between two build batches.", "100 to 60000", ge=100, le=60_000
-    )
-    probe_trigger_ms: int = _setting(
-        100, "Least time between two probe batches.", "100 to 60000", ge=100, le=60_000
-    )
-    max_records_per_batch: int = _setting(
-        500_000, "Most records of a probe batch.", "1 to 50000000", ge=1, le=50_000_000
-    )
-    max_bytes_per_batch: int = _setting(
+    build_trigger_ms: int = _number(100, "Least time between two build batches.", 100, 60_000)
+    probe_trigger_ms: int = _number(100, "Least time between two probe batches.", 100, 60_000)
+    max_records_per_batch: int = _number(500_000, "Most records of a probe batch.", 1, 50_000_000)
+    max_bytes_per_batch: int = _number(
         256 << 20,
         "About how many bytes the records of a probe batch have at the most.",
-        "1024 to 1099511627776",
-        ge=1 << 10,
-        le=1 << 40,
+        1 << 10,
+        1 << 40,
     )
-    fold_interval_s: float = _setting(
-        30.0,
-        "Least time between two folds of changelog into current.",
-        "1 to 86400",
-        ge=1,
-        le=86_400,
+    fold_interval_s: float = _number(
+        30.0, "Least time between two folds of changelog into current.", 1, 86_400
     )
-    fold_share: float = _setting(
+    fold_share: float = _number(
         0.1,
         "A table above 100,000 rows is folded when so large a share of its rows has changed.",
-        "0 to 1",
-        ge=0,
-        le=1,
+        0,
+        1,
     )
-    fold_max_interval_s: float = _setting(
-        600.0,
-        "However few changes there are, they are folded after this time.",
-        "1 to 86400",
-        ge=1,
-        le=86_400,
+    fold_max_interval_s: float = _number(
+        600.0, "However few changes there are, they are folded after this time.", 1, 86_400
     )
-    maintenance_interval_s: float = _setting(
+    maintenance_interval_s: float = _number(
         300.0,
         "Least time between two rounds of compaction and clean-up of a job's own tables.",
-        "1 to 86400",
-        ge=1,
-        le=86_400,
+        1,
+        86_400,
     )
-    current_retention_hours: float = _setting(
+    current_retention_hours: float = _number(
         168.0,
         "How long files that current no longer needs are kept for reads of older versions.",
-        "0 to 87600",
-        ge=0,
-        le=87_600,
+        0,
+        87_600,
     )
-    replay_batches: int = _setting(
+    replay_batches: int = _number(
         10_000,
         "Newest batches whose pins and dimension versions are kept, so that they can be replayed.",
-        "10 to 10000000",
-        ge=10,
-        le=10_000_000,
+        10,
+        10_000_000,
     )
-    replay_state_max_mib: int = _setting(
+    replay_state_max_mib: int = _number(
         4_096,
         "Room in each table of a job's state for files that only replays read; the newest stay.",
-        "0 to 1000000000",
-        ge=0,
-        le=1_000_000_000,
+        0,
+        1_000_000_000,
     )
-    restart_backoff_min_s: float = _setting(
-        0.5, "Wait before the first restart of a crashed runner.", "0 to 3600", ge=0, le=3600
+    restart_backoff_min_s: float = _number(
+        0.5, "Wait before the first restart of a crashed runner.", 0, 3600
     )
-    restart_backoff_max_s: float = _setting(
-        30.0, "Longest wait before a restart.", "0 to 3600", ge=0, le=3600
-    )
-    restart_limit: int = _setting(
+    restart_backoff_max_s: float = _number(30.0, "Longest wait before a restart.", 0, 3600)
+    restart_limit: int = _number(
         50,
         "Crashes in a row after which a job is FAILED; a healthy minute resets the count.",
-        "0 to 1000000",
-        ge=0,
-        le=1_000_000,
+        0,
+        1_000_000,
     )
-    start_limit: int = _setting(
-        4,
-        "Runners that start at the same time; the others wait for their turn.",
-        "1 to 1000",
-        ge=1,
-        le=1000,
+    start_limit: int = _number(
+        4, "Runners that start at the same time; the others wait for their turn.", 1, 1000
     )
-    stop_timeout_s: float = _setting(
-        45.0, "Time from SIGTERM to SIGKILL when a job is stopped.", "1 to 3600", ge=1, le=3600
+    stop_timeout_s: float = _number(
+        45.0, "Time from SIGTERM to SIGKILL when a job is stopped.", 1, 3600
     )
-    runner_hang_report_s: float = _setting(
-        15.0,
-        "A living runner that has not reported for this long is shown as STALLED.",
-        "2 to 3600",
-        ge=2,
-        le=3600,
+    runner_hang_report_s: float = _number(
+        15.0, "A living runner that has not reported for this long is shown as STALLED.", 2, 3600
     )
-    runner_hang_kill_s: float = _setting(
+    runner_hang_kill_s: float = _number(
         120.0,
         "A living runner that has not reported for this long is killed and started again.",
-        "2 to 86400",
-        ge=2,
-        le=86_400,
+        2,
+        86_400,
     )
     runners: Literal["own", "shared"] = _setting(
         "own",
@@ -398,18 +341,15 @@ class Settings(BaseSettings):
         "jobs then need a fraction of the memory.",
         "own or shared",
     )
-    stop_with_parent: bool = _setting(
-        False,
-        "Runners end and start again with their control plane; always so with PostgreSQL.",
-        "true or false",
+    stop_with_parent: bool = _flag(
+        False, "Runners end and start again with their control plane; always so with PostgreSQL."
     )
-    runner_orphan_s: float = _setting(
+    runner_orphan_s: float = _number(
         86_400.0,
         "A runner ends when no control plane has been there for this long; the next control plane "
         "starts it again.",
-        "60 to 31536000",
-        ge=60,
-        le=31_536_000,
+        60,
+        31_536_000,
     )
     failpoints: str = _setting(
         "",

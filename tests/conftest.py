@@ -16,18 +16,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.connect import ApicurioRegistry, KafkaConnect
+from service.embedded.connect import KafkaConnect
 from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import Java, find_java, provide_class_archive
 from service.embedded.postgres import PostgreSql
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.durations import Durations, Recorder, TimeLeft, function_of, lane_of, unit
 from tests.support.services import home_that_installs_once
 from tests.support.shared_services import SHARED, Place, SharedServices, ask, shared
@@ -127,6 +129,9 @@ def pytest_collection() -> Iterator[object]:
 def pytest_configure(config: pytest.Config) -> None:
     """Watch for processes that a test starts without having said so; share the servers."""
     sys.addaudithook(_refuse_processes)
+    # A control plane that a fixture keeps running logs on, while another test reads what
+    # a program has printed.
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
     if hasattr(config, "workerinput"):
         config.stash[_places] = partial(ask, *config.workerinput["services"])
         return

@@ -26,11 +26,11 @@ from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import CHOICES
 from service.security.tokens import CA_FILE, TOKEN, TOKEN_FILE
-from service.sql.answers.declarations import plan_declarations
+from service.sql.answers.answers import plan_declarations
 from service.sql.answers.explain import explain
 from service.sql.catalog.connectors import CONNECTORS
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.functions import NAMES
+from service.sql.expressions.expression_text import NAMES
 from service.sql.planner.planner import plan_script
 from tests.support.modules import module
 

@@ -81,7 +81,6 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
 
 
 def _document(app: FastAPI, rules: Rules) -> dict[str, Any]:
-    """OpenAPI 3.1 in which every error is a problem document."""
     if app.openapi_schema is not None:
         return app.openapi_schema
     document = get_openapi(

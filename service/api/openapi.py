@@ -16,7 +16,6 @@ PATH = Path(__file__).with_name("openapi.json")
 
 
 def document(hooks: Hooks) -> str:
-    """The text of `openapi.json`; starts nothing."""
     with tempfile.TemporaryDirectory(prefix="sluice-openapi-") as directory:
         settings = Settings(data_dir=Path(directory))
         store = JobStore.open("sqlite://")

@@ -47,15 +47,10 @@ class PlannedSinks:
         if missing := [job_id for job_id in job_ids if job_id not in known]:
             if len(known) + len(missing) > _MOST_KNOWN:
                 known = {}
-            self._known = known = {**known, **_read_sinks(store, missing)}
+            parts = (missing[at : at + _PLANS] for at in range(0, len(missing), _PLANS))
+            plans = (each for part in parts for each in store.plans(part).items())
+            self._known = known = {**known, **{job_id: sinks_of(plan) for job_id, plan in plans}}
         return {job_id: known.get(job_id, []) for job_id in job_ids}
-
-
-def _read_sinks(store: JobStore, job_ids: Sequence[str]) -> dict[str, list[SinkView]]:
-    """Reads plans a few at a time, as they may be large."""
-    parts = (job_ids[at : at + _PLANS] for at in range(0, len(job_ids), _PLANS))
-    plans = (each for part in parts for each in store.plans(part).items())
-    return {job_id: sinks_of(plan) for job_id, plan in plans}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +67,6 @@ class Services:
     sinks: PlannedSinks = field(default_factory=PlannedSinks)
 
     def detail(self, job: Job) -> JobDetail:
-        """The job with its runner and the newest report."""
         runner, full = self.supervisor.runner_of(job.id), full_disks(self.settings)
         if not self.has_directories:
             return job_detail(job, None, runner, [], full)
@@ -110,7 +104,6 @@ class Services:
         return JobLayout(self.settings.jobs_dir / job_id)
 
     def requests(self, job_id: str) -> RequestBox:
-        """The box of requests to the job's runner."""
         layout = self.layout(job_id)
         stored = layout.stored()
         if stored is not None:
@@ -118,7 +111,6 @@ class Services:
         return RequestBox(layout.requests)
 
     def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
-        """Store the desired state and wake the supervisor."""
         job = self.store.want(job_id, desired, resume=resume)
         self.supervisor.wake()
         return self.detail(job)

@@ -36,7 +36,6 @@ _WARNING_HINTS = {
 def listed_job(
     job: Job, status: Status | None, runner: RunnerView, sinks: Sequence[SinkView]
 ) -> ListedJob:
-    """The job as a list entry; without numbers if the runner's report cannot be read."""
     return ListedJob(**_glance(job_detail(job, status, runner)), sinks=list(sinks))
 
 

@@ -38,7 +38,6 @@ class RowStream:
         self._rows = 0
 
     def show(self, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Print `rows`; the first block has the column names."""
         cells = [[_cell(cell) for cell in row] for row in rows]
         heads = [one_line(name) for name in columns]
         before = self._widths or [0] * len(heads)
@@ -56,7 +55,6 @@ class RowStream:
         show(made)
 
     def end(self) -> None:
-        """Print the number of rows."""
         say("(no rows)" if not self._rows else f"({self._rows} row{'s' * (self._rows > 1)})")
 
 
@@ -123,7 +121,6 @@ class Conversation:
             self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
 
     def _is_for_catalog(self, nodes: Sequence["Statement"]) -> bool:
-        """True if the statements only declare entries of the catalog."""
         from service.sql.grammar.syntax import CreateTable, CreateView
 
         created = (node for node in nodes if isinstance(node, CreateTable | CreateView))
@@ -141,7 +138,7 @@ class Conversation:
         self._look_again(self._declared)
 
     def _drop(self, node: "Drop") -> None:
-        from service.client.refusals import NotFoundError
+        from service.client.transport import NotFoundError
 
         name, done = node.name.text, "dropped"
         try:
@@ -288,7 +285,6 @@ def _unread(job: "JobDetail") -> Iterator[str]:
 
 
 def show_result(result: Result) -> None:
-    """Print a result: a table, or lines for a single text column."""
     columns, rows = result["columns"], result["rows"]
     if len(columns) == 1 and columns[0] in ("result", "job id"):
         for (text,) in rows:

@@ -60,8 +60,9 @@ def list_letters(
 ) -> None:
     """List dead letters with their reasons."""
     with open_client(server) as client:
-        page = client.job(job).dead_letters(pending=pending).page(limit, cursor)
-    tell(page, output, _show_letters)
+        tell(
+            client.job(job).dead_letters(pending=pending).page(limit, cursor), output, _show_letters
+        )
 
 
 def _show_letters(page: "DeadLetterPage") -> None:
@@ -105,7 +106,15 @@ def show_letter(
         query |= {"value_bytes": _VALUE_LIMIT_BYTES} if raw else {}
         letter = client.job(job).dead_letter("{partition}/{offset}".format(**where), **query)
     if raw:
-        _print_bytes(letter)
+        if letter.truncated:
+            raise SubmissionError(
+                f"value has {letter.bytes} bytes, expected at most {_VALUE_LIMIT_BYTES}",
+                hint="Read it from its topic, partition and offset.",
+            )
+        if letter.value is not None:
+            sys.stdout.buffer.write(letter.value.encode())
+        elif letter.value_base64 is not None:
+            sys.stdout.buffer.write(base64.b64decode(letter.value_base64))
     else:
         tell(letter, output, _show_letter)
 
@@ -129,18 +138,6 @@ def _replayed(letter: "DeadLetterView") -> str:
     if letter.replayed_by is not None or not letter.replayed_inserts:
         return number(letter.replayed_by)
     return "in INSERT " + ", ".join(str(insert) for insert in letter.replayed_inserts)
-
-
-def _print_bytes(letter: "DeadLetterView") -> None:
-    if letter.truncated:
-        raise SubmissionError(
-            f"value has {letter.bytes} bytes, expected at most {_VALUE_LIMIT_BYTES}",
-            hint="Read it from its topic, partition and offset.",
-        )
-    if letter.value is not None:
-        sys.stdout.buffer.write(letter.value.encode())
-    elif letter.value_base64 is not None:
-        sys.stdout.buffer.write(base64.b64decode(letter.value_base64))
 
 
 @app.command("replay")

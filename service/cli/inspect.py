@@ -54,8 +54,7 @@ if TYPE_CHECKING:
 def watermarks(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show the watermark of each channel, the combined one, and waiting records."""
     with open_client(server) as client:
-        report = client.job(job).watermarks()
-    tell(report, output, _show)
+        tell(client.job(job).watermarks(), output, _show)
 
 
 def _show(report: "WatermarkReport") -> None:
@@ -181,10 +180,11 @@ def acknowledge(  # noqa: PLR0913 (options of a command)
     basis = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
     decision = basis if lasts is None else {**basis, "for_s": seconds_of(lasts)}
     with open_client(server) as client:
-        acknowledgement = client.job(job).acknowledge(
-            decision, idempotency_key=key, timeout_s=timeout
+        tell(
+            client.job(job).acknowledge(decision, idempotency_key=key, timeout_s=timeout),
+            output,
+            _show_acknowledgement,
         )
-    tell(acknowledgement, output, _show_acknowledgement)
 
 
 def _show_acknowledgement(acknowledgement: "AcknowledgementView") -> None:
@@ -272,8 +272,7 @@ def explain_row(
             hint="Use _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
-        explanation = client.job(job).explain_row(coordinates, sink=sink)
-    tell(explanation, output, _show_row)
+        tell(client.job(job).explain_row(coordinates, sink=sink), output, _show_row)
 
 
 def _show_row(explanation: "RowExplanation") -> None:
@@ -394,7 +393,6 @@ def _show_checks(report: "CheckReport") -> None:
 
 
 def operator() -> str:
-    """The user who runs the command, or "unknown"."""
     try:
         return one_line(getpass.getuser(), 100)
     except (OSError, KeyError):

@@ -35,7 +35,7 @@ from service.jobs.store.job import JobState
 if TYPE_CHECKING:
     from service.client import RemoteJob, Sluice
     from service.schemas.jobs import JobDetail
-    from service.schemas.updates import UpdateView
+    from service.schemas.progress import UpdateView
 
 app = typer.Typer(help="List, show and control jobs.", no_args_is_help=True)
 Wait = Annotated[

@@ -65,18 +65,15 @@ def _address(server: str | None) -> str:
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids and names of jobs that begin with `incomplete`."""
     jobs = _offered(context, lambda client: tuple(client.jobs()))
     return list(_references(jobs, incomplete))
 
 
 def complete_table(context: typer.Context, incomplete: str) -> list[str]:
-    """Tables that the job of the command line joins with."""
     return _of_job(context, incomplete, lambda job: [each.name for each in job.dimensions])
 
 
 def complete_sink(context: typer.Context, incomplete: str) -> list[str]:
-    """Sink tables of the job of the command line."""
     return _of_job(context, incomplete, lambda job: [each.table for each in job.sinks])
 
 

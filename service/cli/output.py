@@ -104,7 +104,6 @@ class OutputFormat(StrEnum):
 
 
 def say(text: str) -> None:
-    """Print a message on standard error."""
     typer.echo(clean(text), err=True)
 
 
@@ -133,7 +132,6 @@ def one_line(text: object, limit: int = _CELL) -> str:
 
 
 def show_json(value: object) -> None:
-    """Print one JSON document with control characters escaped."""
     typer.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False, default=plain)))
 
 
@@ -150,7 +148,6 @@ def plain(answer: "BaseModel") -> dict[str, Any]:
 
 
 def escaped(text: str) -> str:
-    """JSON with control characters escaped."""
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
@@ -201,7 +198,6 @@ def console(*, err: bool = False) -> Console:
 
 
 def working(text: str) -> AbstractContextManager[object]:
-    """Shows a spinner on a terminal."""
     if not takes_commands(sys.stderr):
         return nullcontext()
     return console(err=True).status(Text(text))
@@ -222,7 +218,6 @@ def or_dash(value: object) -> str:
 
 
 def number(value: int | None) -> str:
-    """A count with thousands separators."""
     return "-" if value is None else f"{value:,}"
 
 
@@ -253,18 +248,15 @@ def span(value_ms: int | None) -> str:
 
 
 def clock(at_ms: int) -> str:
-    """The time of day in UTC, to the millisecond."""
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S.%f}"[:-3] + " UTC"
 
 
 def instant(at_ms: int) -> str:
-    """A time in UTC, to the millisecond."""
     at = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
     return at.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", " UTC")
 
 
 def ranges(gaps: Sequence["GapView"]) -> str:
-    """The first offset ranges by partition, ends exclusive."""
     places = (f"{gap.topic}/{gap.partition}" if gap.topic else str(gap.partition) for gap in gaps)
     texts = [
         f"partition {place}: {gap.first} to {gap.end}"

@@ -12,8 +12,7 @@ from types import ModuleType
 from service.cli.conversation import Conversation
 from service.cli.output import place_of, say, say_error
 from service.sql.text.dialect import pieces
-from service.sql.text.masking import masked
-from service.sql.text.script import SqlError
+from service.sql.text.script import SqlError, masked
 from watermark.errors import SluiceError
 
 _FIRST, _NEXT = "sluice> ", "     -> "
@@ -85,7 +84,6 @@ class Prompt:
         self._candidates: list[str] = []
 
     def run(self) -> None:
-        """Read and execute statements until quit or the end of input."""
         say("Statements end with a semicolon. Type help for help, quit to leave.")
         self._begin()
         text = ""

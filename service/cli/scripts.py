@@ -35,7 +35,6 @@ from service.cli.wait import WaitFor, follow
 from service.errors import NotAllowedError, SubmissionError
 
 if TYPE_CHECKING:
-    from joins.plan.plan import JoinPlan  # slow to load, and few commands plan
     from service.schemas.progress import Validation
 
 
@@ -174,14 +173,10 @@ def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:
         return
     for line in plan_lines(planned.plan):
         typer.echo(line)
-    _explain_writer(planned.plan)
-
-
-def _explain_writer(plan: "JoinPlan") -> None:
     from service.jobs.submit.preflight import output_writer
 
     try:
-        choice = output_writer(plan, load_settings())
+        choice = output_writer(planned.plan, load_settings())
     except (SinkError, NotAllowedError) as exc:
         warn([f"{exc.message}. {exc.hint}"])
         return

@@ -70,8 +70,7 @@ PageCursor = Annotated[str | None, typer.Option(help="Cursor of the previous pag
 def list_dimensions(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """List the tables of a job with their readable versions."""
     with open_client(server) as client:
-        tables = client.job(job).dimensions()
-    tell(tables, output, _show_versions)
+        tell(client.job(job).dimensions(), output, _show_versions)
 
 
 def _show_versions(tables: Iterable["DimensionVersions"]) -> None:
@@ -157,8 +156,11 @@ def show_changes(
     if first is not None and last is not None and first >= last:
         raise typer.BadParameter(f"--from {first} is not before --to {last}")
     with open_client(server) as client:
-        changes = client.job(job).dimension(name).between(first, last).page(limit, cursor)
-    tell(changes, output, _show_changes)
+        tell(
+            client.job(job).dimension(name).between(first, last).page(limit, cursor),
+            output,
+            _show_changes,
+        )
 
 
 def _show_changes(changes: "DimensionChanges") -> None:
@@ -202,8 +204,9 @@ def show_history(
     if cursor is None and key is None:
         raise typer.BadParameter("the key is missing")
     with open_client(server) as client:
-        history = client.job(job).dimension(name).history(key).page(limit, cursor)
-    tell(history, output, _show_history)
+        tell(
+            client.job(job).dimension(name).history(key).page(limit, cursor), output, _show_history
+        )
 
 
 def _show_history(history: "DimensionHistory") -> None:
@@ -231,8 +234,7 @@ def preview(
 ) -> None:
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
-        answer = client.job(job).preview(limit=limit, sink=sink)
-    tell(answer, output, _show_preview)
+        tell(client.job(job).preview(limit=limit, sink=sink), output, _show_preview)
 
 
 def _show_preview(answer: "Preview") -> None:
@@ -315,8 +317,7 @@ def show_creation(creation: "TableCreation") -> None:
 def list_tables(server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """List tables and views; of shared tables their state, version, lag and readers."""
     with open_client(server) as client:
-        tables = client.catalog.tables()
-    tell(tables, output, _show_tables)
+        tell(client.catalog.tables(), output, _show_tables)
 
 
 def _word(state: str | None) -> str:
@@ -339,8 +340,7 @@ def _show_tables(tables: Iterable["CatalogTable"]) -> None:
 def get_table(name: CatalogName, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show a table or view: its statement, the progress of its copy, its readers."""
     with open_client(server) as client:
-        answer = client.catalog.table(name)
-    tell(answer, output, _show_table)
+        tell(client.catalog.table(name), output, _show_table)
 
 
 def _show_table(answer: "CatalogTableDetail") -> None:

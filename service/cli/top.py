@@ -30,7 +30,7 @@ from service.cli.output import (
     span,
 )
 from service.cli.views import as_of, by_trouble, open_letters, reason, since, sinks, state, waiting
-from service.client.refusals import is_passing
+from service.client.transport import is_passing
 from service.errors import ControlPlaneError
 
 if TYPE_CHECKING:
@@ -133,7 +133,15 @@ def frame(look: Look, order: Sorting, width: int, height: int | None = None) -> 
     jobs = order.of(look.jobs)
     shown = jobs if height is None else jobs[: _room(height, is_wide=is_wide)]
     columns = (*_COLUMNS, _SINK) if is_wide else _COLUMNS
-    lines = [_heading(look), Text("")]
+    counts = Counter(state(job).plain.partition(" (")[0] for job in look.jobs)
+    total = f"{len(look.jobs)} job{'' if len(look.jobs) == 1 else 's'}"
+    by_state = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    heading = Text.assemble((look.url, "bold"), _GAP, instant(look.at_ms)[11:19], " UTC", _GAP)
+    if look.trouble is not None:
+        heading.append(f"no answer since: {one_line(look.trouble)}", style="yellow")
+    else:
+        heading.append(f"{total}: {by_state}" if by_state else total)
+    lines = [heading, Text("")]
     lines += _table(columns, shown, is_wide=is_wide) if shown else [_nothing()]
     if len(shown) < len(jobs):
         lines.append(Text(f"and {len(jobs) - len(shown)} more; change the order to see them"))
@@ -148,18 +156,6 @@ def frame(look: Look, order: Sorting, width: int, height: int | None = None) -> 
 
 def _room(height: int, *, is_wide: bool) -> int:
     return max(1, (height - 6) // (1 if is_wide else 2))
-
-
-def _heading(look: Look) -> Text:
-    counts = Counter(state(job).plain.partition(" (")[0] for job in look.jobs)
-    total = f"{len(look.jobs)} job{'' if len(look.jobs) == 1 else 's'}"
-    by_state = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    heading = Text.assemble((look.url, "bold"), _GAP, instant(look.at_ms)[11:19], " UTC", _GAP)
-    if look.trouble is not None:
-        heading.append(f"no answer since: {one_line(look.trouble)}", style="yellow")
-    else:
-        heading.append(f"{total}: {by_state}" if by_state else total)
-    return heading
 
 
 def _nothing() -> Text:
@@ -283,7 +279,6 @@ class _Looker:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Poll until the end of the block."""
         thread = threading.Thread(target=self._ask, name="top", daemon=True)
         thread.start()
         try:

@@ -76,7 +76,6 @@ ClientConfig = Annotated[
 
 
 def brokers(servers: str | None, server: str | None) -> str:
-    """`servers`, or the default brokers of the control plane."""
     if servers is not None:
         return servers
     try:

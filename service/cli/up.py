@@ -97,10 +97,7 @@ def next_commands(
 ) -> Iterable[str]:
     """Commands to type in another terminal.
 
-    Args:
-        places: addresses of the servers.
-        usual_port: the default port of the commands.
-        firsts: jobs of the provided script that an earlier `sluice up` left, newest first.
+    `firsts` are jobs of the provided script that an earlier `sluice up` left, newest first.
     """
     programs = Path(sys.executable).parent
     if shutil.which("sluice") is None and (programs / "sluice").exists():

@@ -24,7 +24,6 @@ from service.cli.output import (
 from service.jobs.inspect.event_waiting import shown_time
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
-    from service.schemas.freshness import FreshnessView
     from service.schemas.inspection import AcknowledgementView
     from service.schemas.jobs import (
         DimensionView,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:  # models are slow to load, and only answers bring them
         WatermarkView,
     )
     from service.schemas.progress import WaitReport
-    from service.schemas.verification import VerifiedView
+    from service.schemas.verification import FreshnessView, VerifiedView
 
 _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
@@ -360,7 +359,6 @@ def watermark(value: "WatermarkView") -> str:
 
 
 def age(at_ms: int) -> str:
-    """The time since `at_ms`, in its largest unit."""
     seconds = max(0, int(time.time() - at_ms / 1000))
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= size:

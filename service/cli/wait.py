@@ -17,7 +17,7 @@ from service.cli.options import Form, Job, Server, Timeout, open_client
 from service.cli.output import OutputFormat, console, one_line, say, takes_commands, tell
 from service.cli.views import bars, reason, state
 from service.client import NotFoundError, RefusedError
-from service.client.refusals import is_passing
+from service.client.transport import is_passing
 from service.errors import (
     ControlPlaneError,
     JobConflictError,
@@ -220,7 +220,13 @@ def looks(followed: "RemoteJob", goal: Goal, timeout_s: float) -> Iterator["JobD
         if job.state in goal.states:
             return
         if time.monotonic() >= deadline:
-            raise _too_late(followed, job, goal, timeout_s)
+            why = followed.explain_wait()
+            hint = "" if why.hint is None else f"{why.hint} "
+            raise WaitTimeoutError(
+                f'job "{job.id}" is {state(job)} after {timeout_s:g} s, expected "{goal.name}": '
+                f"{why.sentence}",
+                hint=f"{hint}The job continues; check it with sluice jobs get {job.id}.",
+            )
         time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
 
 
@@ -286,15 +292,3 @@ def _check_hope(job: "JobDetail", goal: Goal) -> None:
             if over
             else f"Run sluice jobs resume {job.id} first.",
         )
-
-
-def _too_late(
-    followed: "RemoteJob", job: "JobDetail", goal: Goal, timeout_s: float
-) -> WaitTimeoutError:
-    why = followed.explain_wait()
-    hint = "" if why.hint is None else f"{why.hint} "
-    return WaitTimeoutError(
-        f'job "{job.id}" is {state(job)} after {timeout_s:g} s, expected "{goal.name}": '
-        f"{why.sentence}",
-        hint=f"{hint}The job continues; check it with sluice jobs get {job.id}.",
-    )

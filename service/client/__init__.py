@@ -14,7 +14,7 @@ The command line uses it, too.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from service.client.refusals import (
+from service.client.transport import (
     AccessError,
     ConflictError,
     ExpiredError,

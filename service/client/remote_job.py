@@ -10,13 +10,24 @@ from uuid import uuid4
 
 import httpx
 
-from service.client.notebook import html_of_job, notebook_display
-from service.client.refusals import NotFoundError, RefusedError, is_passing
-from service.client.tables import Batches, OutputRows, RemoteDimension
-from service.client.transport import Answer, Pages, Transport, parsed
+from service.client.tables import (
+    Batches,
+    OutputRows,
+    RemoteDimension,
+    html_of_job,
+    notebook_display,
+)
+from service.client.transport import (
+    Answer,
+    NotFoundError,
+    Pages,
+    RefusedError,
+    Transport,
+    is_passing,
+    parsed,
+)
 from service.errors import ControlPlaneError, WaitTimeoutError
 from service.schemas.document import Document
-from service.schemas.freshness import PositionReached
 from service.schemas.inspection import (
     AcknowledgementView,
     BatchReplay,
@@ -29,10 +40,9 @@ from service.schemas.inspection import (
     RowExplanation,
 )
 from service.schemas.jobs import JobDetail, JobSummary, RemovalView
-from service.schemas.progress import Transition, WaitReport, WatermarkReport
+from service.schemas.progress import Transition, UpdateView, WaitReport, WatermarkReport
 from service.schemas.tables import DimensionList, DimensionVersions, Preview
-from service.schemas.updates import UpdateView
-from service.schemas.verification import VerificationReport
+from service.schemas.verification import PositionReached, VerificationReport
 
 _SHORTEST_S = 0.2
 _LONGEST_S = 10.0

@@ -7,8 +7,8 @@ from types import TracebackType
 from urllib.parse import quote
 from uuid import uuid4
 
-from service.client.notebook import html_of_jobs
 from service.client.remote_job import RemoteJob
+from service.client.tables import html_of_jobs
 from service.client.transport import Pages, Transport, parsed
 from service.errors import JobNotFoundError
 from service.schemas.document import VersionView

@@ -91,7 +91,14 @@ def captured_shop(
             connect.await_topic(_NAME, topic, timeout_s=_TOPIC_TIMEOUT_S)
         client_file = directory / "postgres.json"
         client_file.unlink(missing_ok=True)
-        write_private(client_file, _postgres_options(postgres).encode())
+        options = {
+            "host": postgres.host,
+            "port": postgres.port,
+            "user": SUPERUSER,
+            "password": postgres.root_password,
+            "database": _NAME,
+        }
+        write_private(client_file, (json.dumps(options, indent=2) + "\n").encode())
         script = directory / "captured.sql"
         if not script.exists():  # it may have been edited
             text = _CAPTURED_SCRIPT.format(servers=kafka.bootstrap_servers, customers=CUSTOMERS)
@@ -110,17 +117,6 @@ def _create_captured(postgres: PostgreSql) -> None:
         connection.cursor().execute(statement)
     connection.close()
     publish(postgres, prefix=_NAME, name=_NAME)
-
-
-def _postgres_options(postgres: PostgreSql) -> str:
-    options = {
-        "host": postgres.host,
-        "port": postgres.port,
-        "user": SUPERUSER,
-        "password": postgres.root_password,
-        "database": _NAME,
-    }
-    return json.dumps(options, indent=2) + "\n"
 
 
 USERS = 1000

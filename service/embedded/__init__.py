@@ -1,1 +1,1 @@
-"""Embedded Java, jars, Kafka, Connect, registry, MariaDB and PostgreSQL for demo and tests."""
+"""Embedded Java, jars, Kafka, Connect, MariaDB and PostgreSQL for demo and tests."""

@@ -1,7 +1,6 @@
-"""A real Kafka Connect, standalone, with Debezium's connectors for MariaDB and PostgreSQL."""
+"""A real Kafka Connect, standalone, and the settings of Debezium's connectors."""
 
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,88 +9,10 @@ from typing import Any
 import httpx
 
 from joins.durable.checkpoint import write_json_atomically
-from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from service.embedded.postgres import PostgreSql
 from service.embedded.process import Command, ServerStartError, wait_until
 from service.embedded.server import EmbeddedServer
-
-_READY_TIMEOUT_S = 120.0
-
-
-class ApicurioRegistry(EmbeddedServer):
-    """A registry whose schemas are below `data_dir`; `port` as in `ConnectSettings`."""
-
-    name = "registry"
-    role = "the registry"
-    state_file = "registry.json"
-
-    def __init__(self, data_dir: Path, java: Java, home: Path, *, port: int | None = None) -> None:
-        super().__init__(data_dir, ready_timeout_s=_READY_TIMEOUT_S)
-        self._java = java
-        self._home = home
-        self._chosen_port = port
-
-    @property
-    def url(self) -> str:
-        return f"http://{self.host}:{self.port}/apis/ccompat/v7"
-
-    def converter(self, part: str) -> dict[str, str]:
-        settings = {
-            "": "io.apicurio.registry.utils.converter.AvroConverter",
-            ".apicurio.registry.url": f"http://{self.host}:{self.port}/apis/registry/v2",
-            ".apicurio.registry.auto-register": "true",
-            ".apicurio.registry.find-latest": "true",
-            ".apicurio.registry.as-confluent": "true",
-            ".apicurio.registry.use-id": "contentId",
-            ".apicurio.registry.headers.enabled": "false",
-        }
-        return {f"{part}.converter{name}": value for name, value in settings.items()}
-
-    def _answers(self) -> bool:
-        try:
-            answer = httpx.get(f"{self.url}/subjects", timeout=_ALIVE_TIMEOUT_S)
-        except httpx.HTTPError:
-            return False
-        return answer.status_code == httpx.codes.OK
-
-    def _prepare(self) -> None:
-        self._keep_state(self._chosen_port)
-
-    def _command(self) -> Command:
-        settings = {
-            "quarkus.http.host": self.host,
-            "quarkus.http.port": str(self.port),
-            "quarkus.datasource.jdbc.url": f"jdbc:h2:file:{self._dir / 'schemas'}",
-            "quarkus.log.level": "WARN",
-        }
-        java = [
-            str(self._java.executable),
-            "-Xmx256m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+ExitOnOutOfMemoryError",
-            *(f"-D{name}={value}" for name, value in settings.items()),
-        ]
-        (jar,) = self._home.glob("apicurio-registry-app-*-runner.jar")
-        return Command([*java, "-jar", str(jar)], self.log, self._java.environment(), self._dir)
-
-
-def mariadb_connector(database: MariaDb, *, prefix: str, schema: str) -> dict[str, str]:
-    """Captures all tables of `schema` into topics `prefix.schema.table`."""
-    return {
-        **_common(prefix),
-        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
-        "database.hostname": database.host,
-        "database.port": str(database.port),
-        "database.user": database.cdc_user,
-        "database.password": database.cdc_password,
-        "database.ssl.mode": "disable",
-        "database.server.id": str(2**16 + zlib.crc32(prefix.encode()) // 2),  # no other replica's
-        "database.include.list": schema,
-        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-        "schema.history.internal.file.filename": f"{prefix}.history",
-    }
 
 
 def postgres_connector(
@@ -102,7 +23,7 @@ def postgres_connector(
     It creates a slot named `prefix` and needs a publication of that name (`publish`).
     """
     return {
-        **_common(prefix),
+        **connector_settings(prefix),
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "database.hostname": database.host,
         "database.port": str(database.port),
@@ -124,7 +45,7 @@ def publish(database: PostgreSql, *, prefix: str, name: str, schema: str = "publ
     connection.close()
 
 
-def _common(prefix: str) -> dict[str, str]:
+def connector_settings(prefix: str) -> dict[str, str]:
     return {
         "topic.prefix": prefix,
         "tasks.max": "1",

@@ -231,7 +231,15 @@ class JarCache:
     def _fill(self, home: Path, jars: tuple[Jar, ...], finish: Callable[[Path], None]) -> None:
         for abandoned in home.parent.glob(f"{home.name}.new-*"):  # left by a killed process
             shutil.rmtree(abandoned, ignore_errors=True)
-        self._require_space(jars)
+        size = sum(jar.size_bytes for jar in jars)
+        unpacked = any(jar.jar_set in _UNPACKED for jar in jars)
+        needed = size * (2 + (_UNPACKED_BYTES_PER_BYTE if unpacked else 0))
+        free = shutil.disk_usage(self.directory).free
+        if free < needed:
+            raise JarCacheError(
+                f'cache "{self.directory}" has {free >> 20} MiB free, needs {needed >> 20} MiB',
+                hint="Free some space, or set SLUICE_CACHE_DIR to a directory on a larger disk.",
+            )
         ivy_cache = home.with_suffix(".ivy")  # kept after a failure: downloads are not repeated
         draft = Path(tempfile.mkdtemp(dir=home.parent, prefix=f"{home.name}.new-"))
         try:
@@ -252,17 +260,6 @@ class JarCache:
         except JarCacheError:
             shutil.rmtree(ivy_cache, ignore_errors=True)
             raise
-
-    def _require_space(self, jars: tuple[Jar, ...]) -> None:
-        size = sum(jar.size_bytes for jar in jars)
-        unpacked = any(jar.jar_set in _UNPACKED for jar in jars)
-        needed = size * (2 + (_UNPACKED_BYTES_PER_BYTE if unpacked else 0))
-        free = shutil.disk_usage(self.directory).free
-        if free < needed:
-            raise JarCacheError(
-                f'cache "{self.directory}" has {free >> 20} MiB free, needs {needed >> 20} MiB',
-                hint="Free some space, or set SLUICE_CACHE_DIR to a directory on a larger disk.",
-            )
 
     def _fetch(self, jars: tuple[Jar, ...], ivy_cache: Path, target: Path) -> None:
         missing = [jar.coordinates for jar in jars]

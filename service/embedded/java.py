@@ -162,7 +162,6 @@ def trust_store_options(directory: Path) -> list[str]:
 
 
 def _key_store(certificates: list[bytes]) -> bytes:
-    """A Java key store (JKS) of trusted `certificates` (DER)."""
     body = struct.pack(">III", _JKS_MAGIC, _JKS_VERSION, len(certificates))
     for number, certificate in enumerate(certificates):
         body += struct.pack(">I", _JKS_TRUSTED) + _utf(f"authority{number}") + struct.pack(">Q", 0)
@@ -222,18 +221,13 @@ def provide_class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> 
             command = [*_MAKE, made, java.home, Path(scratch) / "work", *jars]
             output = _run([str(part) for part in command])
             if made.is_file() and made.stat().st_size > 0:
-                _remove_older(path)
+                place = path.name.rpartition("-")[0]
+                for older in path.parent.glob(f"{place}-*"):
+                    if older.stem != path.stem:  # this archive's lock is held
+                        older.unlink(missing_ok=True)
                 return made.replace(path)
     _log.warning("classes are not archived, runners start more slowly", error=output)
     return None
-
-
-def _remove_older(path: Path) -> None:
-    """Delete older archives of the same installation; each has 200 MB."""
-    place = path.name.rpartition("-")[0]
-    for older in path.parent.glob(f"{place}-*"):
-        if older.stem != path.stem:  # this archive's lock is held
-            older.unlink(missing_ok=True)
 
 
 def _run(command: Sequence[str]) -> str:

@@ -102,7 +102,14 @@ class PostgreSql(EmbeddedDatabase):
         super().start(given_up=given_up)
         marker = self._dir / "users"
         if not marker.exists():
-            self._create_users()
+            connection = self.connect()
+            cursor = connection.cursor()
+            cursor.execute(f"DROP ROLE IF EXISTS {POSTGRES_CDC_USER}")
+            cursor.execute(
+                f"CREATE ROLE {POSTGRES_CDC_USER} LOGIN REPLICATION PASSWORD '{self.cdc_password}'"
+            )
+            cursor.execute(f"GRANT pg_read_all_data TO {POSTGRES_CDC_USER}")
+            connection.close()
             marker.touch()
         return self
 
@@ -130,16 +137,6 @@ class PostgreSql(EmbeddedDatabase):
         self._run_once(self._program("initdb", *arguments), task=f'be set up in "{self._data}"')
         password.unlink()
         marker.touch()
-
-    def _create_users(self) -> None:
-        connection = self.connect()
-        cursor = connection.cursor()
-        cursor.execute(f"DROP ROLE IF EXISTS {POSTGRES_CDC_USER}")
-        cursor.execute(
-            f"CREATE ROLE {POSTGRES_CDC_USER} LOGIN REPLICATION PASSWORD '{self.cdc_password}'"
-        )
-        cursor.execute(f"GRANT pg_read_all_data TO {POSTGRES_CDC_USER}")
-        connection.close()
 
     def _command(self) -> Command:
         options = {**DEFAULT_POSTGRES_OPTIONS, "port": str(self.port), **self._settings.options}

@@ -15,7 +15,7 @@ import structlog
 
 from joins.durable.checkpoint import write_atomically
 from service.client import NotFoundError, Sluice
-from service.client.refusals import is_passing
+from service.client.transport import is_passing
 from service.errors import ControlPlaneError, ExportError
 from service.schemas.progress import Transition
 

@@ -80,10 +80,19 @@ class LineageExporter:
         job = self._job(step.run.job_id)
         plan = None if job is None else _planned(job.sql, job.name)
         state = _ENDS.get(step.transition.target, RunState.RUNNING)
+        run_facets: dict[str, Any] = {
+            "processing_engine": facets.processing_engine_run.ProcessingEngineRunFacet(
+                version=program_version(), name="Sluice"
+            )
+        }
+        if step.transition.target == "FAILED":
+            run_facets["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(
+                message=step.transition.cause, programmingLanguage="SQL"
+            )
         return RunEvent(
             eventTime=datetime.fromtimestamp(step.transition.at_ms / 1000, UTC).isoformat(),
             eventType=RunState.START if step.begins else state,
-            run=Run(runId=str(step.run.id), facets=_run_facets(step)),
+            run=Run(runId=str(step.run.id), facets=run_facets),
             job=Job(
                 namespace=self._namespace,
                 name=step.run.job_id if job is None else job.name,
@@ -126,19 +135,6 @@ def _planned(sql: str, name: str) -> JoinPlan | None:
     except SluiceError as exc:
         _log.warning("datasets are left out", job=name, error=exc.message)
         return None
-
-
-def _run_facets(step: Step) -> dict[str, Any]:
-    run_facets: dict[str, Any] = {
-        "processing_engine": facets.processing_engine_run.ProcessingEngineRunFacet(
-            version=program_version(), name="Sluice"
-        )
-    }
-    if step.transition.target == "FAILED":
-        run_facets["errorMessage"] = facets.error_message_run.ErrorMessageRunFacet(
-            message=step.transition.cause, programmingLanguage="SQL"
-        )
-    return run_facets
 
 
 def _job_facets(plan: JoinPlan) -> dict[str, Any]:

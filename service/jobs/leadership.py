@@ -1,4 +1,4 @@
-"""Leader election among control planes on one PostgreSQL store: the lock's holder leads.
+"""Leader election among control planes on one PostgreSQL store, and the sign of a living one.
 
 One thread asks the server, which may be slow; another watches the clock and acts. The lock is
 advisory and belongs to a session: the server releases it when the session ends. A leader certainly
@@ -22,8 +22,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -40,6 +41,47 @@ from service.jobs.store.rows import (
     now_ms,
     record_of,
 )
+
+_FILE = "control-plane.alive"
+_EVERY_S = 5.0
+
+
+@dataclass(slots=True)
+class ControlPlaneSign:
+    """Shows runners that the control plane of `data_dir` is there; for one thread."""
+
+    data_dir: Path
+    clock: Callable[[], float] = time.monotonic
+    _shown_at: float | None = None
+
+    def show(self) -> None:
+        now = self.clock()
+        if self._shown_at is not None and now - self._shown_at < _EVERY_S:
+            return
+        self._shown_at = now
+        with suppress(OSError):  # a full disk or a lost directory is reported elsewhere
+            (self.data_dir / _FILE).touch()
+
+
+@dataclass(slots=True)
+class ControlPlaneAbsence:
+    """Measures for how long no control plane has been there, by this process's own clock."""
+
+    data_dir: Path
+    limit_s: float
+    clock: Callable[[], float] = time.monotonic
+    _seen: tuple[int | None, float] | None = field(default=None)
+
+    def is_over_limit(self) -> bool:
+        try:
+            touched_ns = (self.data_dir / _FILE).stat().st_mtime_ns
+        except OSError:
+            touched_ns = None
+        now = self.clock()
+        if self._seen is None or (touched_ns is not None and touched_ns != self._seen[0]):
+            self._seen = touched_ns, now
+        return now - self._seen[1] > self.limit_s
+
 
 RENEW_S = 1.0
 AGAIN_S = 0.3  # after an error; a leader whose server was restarted comes before a standby
@@ -102,7 +144,6 @@ class LockSession:
             self._connection.execute(mine.values(is_vacant=True))
 
     def address(self) -> str:
-        """This machine's address as the server sees it."""
         with in_our_words():
             seen = self._connection.scalar(sa.select(sa.func.host(sa.func.inet_client_addr())))
         return str(seen or "localhost")

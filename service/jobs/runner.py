@@ -28,7 +28,7 @@ from joins.kernels.local_files import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
-from service.jobs.presence import ControlPlaneAbsence
+from service.jobs.leadership import ControlPlaneAbsence
 from service.jobs.status import error_of, notes_on, of_job, report_of
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.runner_files import append_event

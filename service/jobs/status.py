@@ -11,7 +11,6 @@ from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
 from joins.plan.errors import SnapshotUnprovenError
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
-from service.schemas.freshness import FreshnessView, HeldTableView, HoldingView
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -26,7 +25,7 @@ from service.schemas.jobs import (
     SnapshotView,
     WatermarkView,
 )
-from service.schemas.verification import RepairedView
+from service.schemas.verification import FreshnessView, HeldTableView, HoldingView, RepairedView
 from watermark.freshness import GateState, last_effective
 from watermark.gate import Phase
 from watermark.model import PROCESSING_TIME, Watermark

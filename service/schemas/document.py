@@ -1,6 +1,6 @@
 """The base of the API's documents, and the document of a program."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler
 from pydantic.functional_validators import WrapValidator
@@ -17,6 +17,11 @@ def _or_newer(value: object, known: ValidatorFunctionWrapHandler) -> object:
 
 OrNewer = WrapValidator(_or_newer)
 """For names of which newer programs may have more: one that is not known stays a plain text."""
+
+
+def default(value: Any, description: str) -> Any:  # noqa: ANN401 (as pydantic's Field)
+    """A field that may be left out, and what it means."""
+    return Field(default=value, description=description)
 
 
 class Document(BaseModel):
@@ -50,15 +55,12 @@ class VersionView(Document):
 
     name: Literal["sluice"]
     version: str
-    role: Annotated[
-        Literal["leader", "standby"],
-        Field(description="A standby reads only and takes over when the one that leads ends."),
-    ] = "leader"
-    leader_url: Annotated[
-        str | None,
-        Field(description="Where the one that leads answers; null with a store on SQLite."),
-    ] = None
-    kafka_bootstrap_servers: Annotated[
-        str | None,
-        Field(description="Brokers of its own topics; null where those of a stream have them."),
-    ] = None
+    role: Literal["leader", "standby"] = default(
+        "leader", "A standby reads only and takes over when the one that leads ends."
+    )
+    leader_url: str | None = default(
+        None, "Where the one that leads answers; null with a store on SQLite."
+    )
+    kafka_bootstrap_servers: str | None = default(
+        None, "Brokers of its own topics; null where those of a stream have them."
+    )

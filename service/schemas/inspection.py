@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.document import Body, Document, Flag, OrNewer
+from service.schemas.document import Body, Document, Flag, OrNewer, default
 
 Value = dict[str, Any]
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
@@ -39,26 +39,21 @@ class WarningView(Document):
 class StallView(Document):
     """What keeps a part of the job from going on."""
 
-    part: Annotated[
-        str,
-        Field(description="source …, build …, probe, stream, kafka, changelog, topics, opening"),
-    ]
+    part: str = Field(
+        description="source …, build …, probe, stream, kafka, changelog, topics, opening"
+    )
     place: FaultPlaceName = None
     type: str
     message: str
     hint: str
-    detail: Annotated[
-        str, Field(description="The text of a library or server behind it; often empty.")
-    ] = ""
-    choices: Annotated[
-        list[str], Field(description="Of an acknowledgement; empty if it needs none.")
-    ] = []
+    detail: str = default("", "The text of a library or server behind it; often empty.")
+    choices: list[str] = default([], "Of an acknowledgement; empty if it needs none.")
 
 
 class GapView(Document):
     """Offsets of a partition that the job will never join."""
 
-    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
+    topic: str | None = default(None, "Of a stream of several topics.")
     partition: int
     first: Annotated[int, Field(alias="from", description="First offset of the gap.")]
     end: Annotated[int, Field(alias="to", description="Offset behind the gap.")]
@@ -72,12 +67,10 @@ class AcknowledgementView(Document):
     by: str
     cause: str
     choice: str
-    reason: Annotated[str, Field(description="The operator's words.")]
-    message: Annotated[str, Field(description="What the job said of the cause.")] = ""
+    reason: str = Field(description="The operator's words.")
+    message: str = default("", "What the job said of the cause.")
     gaps: list[GapView] = []
-    life: Annotated[
-        str | None, Field(description="Directory of the Spark checkpoint that began with it.")
-    ] = None
+    life: str | None = default(None, "Directory of the Spark checkpoint that began with it.")
 
 
 class AcknowledgementPage(Document):
@@ -133,36 +126,29 @@ class DeadLetterView(Document):
     topic: str
     partition: int
     offset: int
-    place: Annotated[
-        str | None,
-        Field(description="partition/offset, of a stream of several topics with the topic first."),
-    ] = None
+    place: str | None = default(
+        None, "partition/offset, of a stream of several topics with the topic first."
+    )
     reason: str
-    timestamp_ms: Annotated[
-        int | None, Field(description="When the record was written to its topic.")
-    ] = None
-    replayed_by: Annotated[
-        int | None, Field(description="Number of the replay that has added its last rows.")
-    ] = None
-    replayed_inserts: Annotated[
-        list[int], Field(description="The INSERTs, from 1, that replays have given its rows.")
-    ] = []
-    discarded_by: Annotated[
-        str | None, Field(description="Who has discarded it; null if it was not discarded.")
-    ] = None
-    discarded_because: Annotated[str | None, Field(description="The reason that was given.")] = None
-    bytes: Annotated[int | None, Field(description="Length of the whole value.")] = None
-    truncated: Annotated[bool, Field(description="Only the beginning is shown.")] = False
-    value: Annotated[str | None, Field(description="The value, if it is UTF-8.")] = None
-    value_base64: Annotated[str | None, Field(description="The value, if it is not.")] = None
+    timestamp_ms: int | None = default(None, "When the record was written to its topic.")
+    replayed_by: int | None = default(None, "Number of the replay that has added its last rows.")
+    replayed_inserts: list[int] = default(
+        [], "The INSERTs, from 1, that replays have given its rows."
+    )
+    discarded_by: str | None = default(None, "Who has discarded it; null if it was not discarded.")
+    discarded_because: str | None = default(None, "The reason that was given.")
+    bytes: int | None = default(None, "Length of the whole value.")
+    truncated: bool = default(False, "Only the beginning is shown.")
+    value: str | None = default(None, "The value, if it is UTF-8.")
+    value_base64: str | None = default(None, "The value, if it is not.")
 
 
 class LeftOutRowView(Document):
     """A row of a dimension that no message of its changelog topic can hold."""
 
     table: str
-    key: Annotated[str, Field(description="The columns of the primary key, as a JSON object.")]
-    bytes: Annotated[int, Field(description="Of the declared columns.")]
+    key: str = Field(description="The columns of the primary key, as a JSON object.")
+    bytes: int = Field(description="Of the declared columns.")
     reason: str
 
 
@@ -170,10 +156,9 @@ class DeadLetterPage(Document):
     """Dead letters in the order of batch, partition and offset."""
 
     items: list[DeadLetterView]
-    rows: Annotated[
-        list[LeftOutRowView],
-        Field(description="On the first page: the rows that dimensions lack, the newest 1,000."),
-    ] = []
+    rows: list[LeftOutRowView] = default(
+        [], "On the first page: the rows that dimensions lack, the newest 1,000."
+    )
     next_cursor: str | None
 
 
@@ -194,8 +179,8 @@ class LetterName(Body):
 class Correction(LetterName):
     """A dead letter to be joined again, with its own bytes or with others."""
 
-    value: Annotated[str | None, Field(description="The corrected value; its own if null.")] = None
-    value_base64: Annotated[str | None, Field(description="The same, for what is no text.")] = None
+    value: str | None = default(None, "The corrected value; its own if null.")
+    value_base64: str | None = default(None, "The same, for what is no text.")
 
 
 class ReplayDeadLetters(Body):
@@ -218,14 +203,12 @@ class DiscardDeadLetters(Body):
 class StillBad(Document):
     """A dead letter that stays one."""
 
-    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
+    topic: str | None = default(None, "Of a stream of several topics.")
     partition: int
     offset: int
     reason: str
     batch: int | None = None
-    inserts: Annotated[
-        list[int], Field(description="The INSERTs, from 1, that have no rows of it.")
-    ] = [1]
+    inserts: list[int] = default([1], "The INSERTs, from 1, that have no rows of it.")
 
 
 class DeadLetterReplayed(Document):
@@ -236,24 +219,20 @@ class DeadLetterReplayed(Document):
     rows: int
     still_bad: list[StillBad] = []
     already_replayed: int = 0
-    remaining: Annotated[
-        int,
-        Field(
-            description="Of those that were asked for: still bad, or left for another replay "
-            "because one has a limit."
-        ),
-    ] = 0
+    remaining: int = default(
+        0,
+        "Of those that were asked for: still bad, or left for another replay "
+        "because one has a limit.",
+    )
 
 
 class DeadLettersDiscarded(Document):
     """What a discard has done; the letters stay where they are and are no longer pending."""
 
-    discard: Annotated[int | None, Field(description="Its number; null if nothing was to do.")]
+    discard: int | None = Field(description="Its number; null if nothing was to do.")
     records: int
-    already_settled: Annotated[
-        int, Field(description="Had all rows, or were discarded before.")
-    ] = 0
-    remaining: Annotated[int, Field(description="Left for another discard: one has a limit.")] = 0
+    already_settled: int = default(0, "Had all rows, or were discarded before.")
+    remaining: int = default(0, "Left for another discard: one has a limit.")
 
 
 # Batches, rows, checks
@@ -269,7 +248,7 @@ class _Open(BaseModel):
 class BatchOutput(_Open):
     """What one INSERT of a statement set has of a batch."""
 
-    insert: Annotated[int, Field(description="Number in the script, from 1.")]
+    insert: int = Field(description="Number in the script, from 1.")
     sink_table: str | None = None
     connector: str | None = None
     committed: bool
@@ -287,23 +266,21 @@ class BatchView(_Open):
     committed: bool | None = None
     committed_at_ms: int | None = None
     counts: Value | None = None
-    freshness_ms: Annotated[
-        dict[str, int | None],
-        Field(description="Age of each table's newest change; null if unknown or none yet."),
-    ] = {}
+    freshness_ms: dict[str, int | None] = default(
+        {}, "Age of each table's newest change; null if unknown or none yet."
+    )
     output_version: int | None = None
     dead_letters_version: int | None = None
     life: Value | None = None
-    outputs: Annotated[
-        list[BatchOutput],
-        Field(description="Of a statement set of several INSERTs; above is what the first has."),
-    ] = []
+    outputs: list[BatchOutput] = default(
+        [], "Of a statement set of several INSERTs; above is what the first has."
+    )
 
 
 class DifferenceView(_Open):
     """A row that a repetition makes otherwise than the batch did."""
 
-    kind: Annotated[str, Field(description="missing, extra or changed.")]
+    kind: str = Field(description="missing, extra or changed.")
     table: str | None = None
     topic: str | None = None
     partition: int | None = None
@@ -316,23 +293,20 @@ class BatchReplay(_Open):
     """A batch, joined again under its pin and compared with what it had committed."""
 
     batch: int
-    insert: Annotated[int | None, Field(description="Of a statement set, which INSERT.")] = None
+    insert: int | None = default(None, "Of a statement set, which INSERT.")
     sink_table: str | None = None
-    verdict: Annotated[
-        str | None,
-        Field(description="identical, different, records-missing or nothing-to-compare."),
-    ] = None
-    identical: Annotated[bool, Field(description="Whether the verdict is identical.")]
+    verdict: str | None = default(
+        None, "identical, different, records-missing or nothing-to-compare."
+    )
+    identical: bool = Field(description="Whether the verdict is identical.")
     rows: int
     expected_rows: int
     pin: Value | None = None
     digest: str | None = None
     committed_digest: str | None = None
     difference_count: int | None = None
-    differences: Annotated[list[DifferenceView], Field(description="At most 100.")] = []
-    records_missing: Annotated[
-        list[GapView], Field(description="Offsets that Kafka does not keep any more.")
-    ] = []
+    differences: list[DifferenceView] = default([], "At most 100.")
+    records_missing: list[GapView] = default([], "Offsets that Kafka does not keep any more.")
 
 
 class DimensionLookup(_Open):
@@ -341,29 +315,28 @@ class DimensionLookup(_Open):
     name: str
     alias: str | None = None
     version: int | None = None
-    as_of_ms: Annotated[
-        int | None, Field(description="T of the version, as the source proved it; null if unknown.")
-    ] = None
+    as_of_ms: int | None = default(
+        None, "T of the version, as the source proved it; null if unknown."
+    )
     key: Any = None
     rows: list[Value] = []
-    current_version: Annotated[
-        int | None, Field(description="Of current: its newest one up to the pinned version.")
-    ] = None
-    current_equal: Annotated[
-        bool | None, Field(description="Whether it has the very rows of the pinned version.")
-    ] = None
+    current_version: int | None = default(
+        None, "Of current: its newest one up to the pinned version."
+    )
+    current_equal: bool | None = default(
+        None, "Whether it has the very rows of the pinned version."
+    )
 
 
 class RowExplanation(_Open):
     """What became of one record of the stream, and why."""
 
     coordinates: Value
-    insert: Annotated[int | None, Field(description="Of a statement set, which INSERT.")] = None
+    insert: int | None = default(None, "Of a statement set, which INSERT.")
     sink_table: str | None = None
-    state: Annotated[
-        str | None,
-        Field(description="joined, filtered, waiting, late, in-windows, dead-letter, held, …"),
-    ] = None
+    state: str | None = default(
+        None, "joined, filtered, waiting, late, in-windows, dead-letter, held, …"
+    )
     reason: str | None = None
     batch: int | None = None
     pin: Value | None = None
@@ -374,17 +347,16 @@ class RowExplanation(_Open):
     rows_from: str | None = None
     dimensions: list[DimensionLookup] = []
     dead_letter: Value | None = None
-    event_time: Annotated[
-        Value | None,
-        Field(description="Of a job with event time or windows: what it waited for, its windows."),
-    ] = None
+    event_time: Value | None = default(
+        None, "Of a job with event time or windows: what it waited for, its windows."
+    )
 
 
 class CheckView(Document):
     """One thing that was looked at."""
 
     name: str
-    ok: Annotated[bool | None, Field(description="null: it could not be looked at.")]
+    ok: bool | None = Field(description="null: it could not be looked at.")
     detail: str
     hint: str | None = None
 

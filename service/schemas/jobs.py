@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store.job import DesiredState, JobState
-from service.schemas.document import Body, Document, Flag, OrNewer
-from service.schemas.freshness import FreshnessView, HoldingView
+from service.schemas.document import Body, Document, Flag, OrNewer, default
 from service.schemas.inspection import AcknowledgementView, FaultPlaceName, StallView, WarningView
-from service.schemas.verification import RepairedView, VerifiedView
+from service.schemas.verification import FreshnessView, HoldingView, RepairedView, VerifiedView
 
 SQL_LIMIT_BYTES = 64 * 1024
 RecordRate = Annotated[
@@ -26,7 +25,7 @@ OpenLetters = Annotated[
 class Submission(Body):
     """A job to run."""
 
-    sql: Annotated[str, Field(description="The script, at most 64 KiB of UTF-8.")]
+    sql: str = Field(description="The script, at most 64 KiB of UTF-8.")
     name: Annotated[
         str | None,
         Field(
@@ -36,9 +35,7 @@ class Submission(Body):
             description="Unique among jobs that can run; the sink's name when left out.",
         ),
     ]
-    append: Annotated[
-        Flag, Field(description="Write to an output to which another job writes, too.")
-    ] = False
+    append: Flag = default(False, "Write to an output to which another job writes, too.")
 
 
 class ErrorView(Document):
@@ -48,18 +45,15 @@ class ErrorView(Document):
     type: str
     message: str
     hint: str
-    detail: Annotated[
-        str, Field(description="The text of a library or server behind it; often empty.")
-    ] = ""
+    detail: str = default("", "The text of a library or server behind it; often empty.")
 
 
 class RemovalView(Document):
     """A job that is gone while some of its output is not."""
 
-    left: Annotated[
-        tuple[str, ...],
-        Field(description="What is left and why: others have made it, or written to it."),
-    ]
+    left: tuple[str, ...] = Field(
+        description="What is left and why: others have made it, or written to it."
+    )
 
 
 class PositionView(Document):
@@ -79,19 +73,16 @@ class SnapshotView(Document):
     rows_total_is_estimate: bool
     chunks_done: int
     chunks_total: int | None
-    is_copied: Annotated[bool, Field(description="Every part of the copy is read.")] = False
+    is_copied: bool = default(False, "Every part of the copy is read.")
 
 
 class WatermarkView(Document):
     """A promise; with `use_processing_time` the wall clock is the time from here on."""
 
-    timestamp_ms: Annotated[
-        int,
-        Field(
-            description="Event time; in processing time T, the last effective time that the "
-            "source proves, and -2^63 before its first proof."
-        ),
-    ]
+    timestamp_ms: int = Field(
+        description="Event time; in processing time T, the last effective time that the "
+        "source proves, and -2^63 before its first proof."
+    )
     use_processing_time: bool
 
 
@@ -101,9 +92,7 @@ class ChangelogChannelView(Document):
     channel: str
     status: str
     watermark: WatermarkView
-    aligned: Annotated[bool | None, Field(description="It counts for the combined watermark.")] = (
-        None
-    )
+    aligned: bool | None = default(None, "It counts for the combined watermark.")
 
 
 class EmittedView(Document):
@@ -111,7 +100,7 @@ class EmittedView(Document):
 
     watermark: WatermarkView
     generation: int
-    offsets: Annotated[dict[str, int], Field(description="Of its record, by partition.")]
+    offsets: dict[str, int] = Field(description="Of its record, by partition.")
 
 
 class DimensionView(Document):
@@ -119,14 +108,14 @@ class DimensionView(Document):
 
     name: str
     source: str | None = None
-    source_version: Annotated[
-        int | None, Field(description="Of a Delta table: newest version whose changes are sent.")
-    ] = None
+    source_version: int | None = default(
+        None, "Of a Delta table: newest version whose changes are sent."
+    )
     snapshot: SnapshotView
     generation: int
-    copied_because: Annotated[
-        str | None, Field(description="Why the newest copy was begun; null of the first one.")
-    ] = None
+    copied_because: str | None = default(
+        None, "Why the newest copy was begun; null of the first one."
+    )
     low: PositionView | None = None
     high: PositionView | None = None
     position: PositionView | None = None
@@ -136,41 +125,31 @@ class DimensionView(Document):
     lag_records: int | None = None
     streamed_records: int | None = None
     binlog_delay_ms: int | None = None
-    evidence: Annotated[
-        str | None, Field(description="On what the copy counts as complete; null before.")
-    ] = None
-    waits_for: Annotated[
-        str | None,
-        Field(description="What shows that somebody else's copy is complete, and is not there."),
-    ] = None
-    emitted: Annotated[
-        EmittedView | None, Field(description="Null before, and while a source is started again.")
-    ] = None
+    evidence: str | None = default(None, "On what the copy counts as complete; null before.")
+    waits_for: str | None = default(
+        None, "What shows that somebody else's copy is complete, and is not there."
+    )
+    emitted: EmittedView | None = default(None, "Null before, and while a source is started again.")
     channels: list[ChangelogChannelView] = []
     freshness: FreshnessView | None = None
-    verified: Annotated[
-        VerifiedView | None, Field(description="Null before the first `sluice verify`.")
-    ] = None
-    repaired: Annotated[
-        RepairedView | None, Field(description="The newest repair since the runner has started.")
-    ] = None
+    verified: VerifiedView | None = default(None, "Null before the first `sluice verify`.")
+    repaired: RepairedView | None = default(None, "The newest repair since the runner has started.")
 
 
 class OpenTransactionView(Document):
     """A transaction of the stream's topic that has been open for more than five seconds."""
 
-    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
+    topic: str | None = default(None, "Of a stream of several topics.")
     partition: int
-    offset: Annotated[int, Field(description="Of its first record: nothing behind it is read.")]
-    producer_id: Annotated[int | None, Field(description="Null if the brokers do not tell.")] = None
-    transactional_id: Annotated[
-        str | None,
-        Field(description="Null if the brokers do not tell, or do not know it any more."),
-    ] = None
-    behind: Annotated[int, Field(description="Offsets of the partition that wait for its end.")]
-    since_ms: Annotated[
-        int, Field(description="When it began; when it was noticed, if the brokers do not tell.")
-    ]
+    offset: int = Field(description="Of its first record: nothing behind it is read.")
+    producer_id: int | None = default(None, "Null if the brokers do not tell.")
+    transactional_id: str | None = default(
+        None, "Null if the brokers do not tell, or do not know it any more."
+    )
+    behind: int = Field(description="Offsets of the partition that wait for its end.")
+    since_ms: int = Field(
+        description="When it began; when it was noticed, if the brokers do not tell."
+    )
     age_ms: int
     text: str
     hint: str
@@ -179,88 +158,73 @@ class OpenTransactionView(Document):
 class ProbeView(Document):
     """The stream whose records wait for the dimensions."""
 
-    topic: Annotated[str, Field(description="Of several topics the first names.")]
-    topics: Annotated[
-        list[str],
-        Field(description="All of them. Of several, offsets are by topic/partition."),
-    ] = []
+    topic: str = Field(description="Of several topics the first names.")
+    topics: list[str] = default([], "All of them. Of several, offsets are by topic/partition.")
     start_offsets: dict[str, int] = {}
     next_offsets: dict[str, int] = {}
     end_offsets: dict[str, int] = {}
-    ends_at_ms: Annotated[
-        int | None, Field(description="When the ends of the topic were read; null if unknown now.")
-    ] = None
-    bounded_offsets: Annotated[
-        dict[str, int] | None,
-        Field(description="Where the stream ends for this job; null if it does not."),
-    ] = None
-    held_records: Annotated[
-        int | None, Field(description="At most; see held_is_upper_bound. Null while unknown.")
-    ] = None
+    ends_at_ms: int | None = default(
+        None, "When the ends of the topic were read; null if unknown now."
+    )
+    bounded_offsets: dict[str, int] | None = default(
+        None, "Where the stream ends for this job; null if it does not."
+    )
+    held_records: int | None = default(
+        None, "At most; see held_is_upper_bound. Null while unknown."
+    )
     held_bytes: int | None = None
-    lag_records: Annotated[
-        int | None, Field(description="At most; see held_is_upper_bound. Null while unknown.")
-    ] = None
-    held_is_upper_bound: Annotated[
-        bool,
-        Field(
-            description="held_records, held_at_open and lag_records count offsets: those of "
-            "transaction markers, aborted and compacted records have no record."
-        ),
-    ] = True
-    open_transactions: Annotated[
-        list[OpenTransactionView],
-        Field(description="What keeps partitions from being read further."),
-    ] = []
+    lag_records: int | None = default(None, "At most; see held_is_upper_bound. Null while unknown.")
+    held_is_upper_bound: bool = default(
+        True,
+        "held_records, held_at_open and lag_records count offsets: those of "
+        "transaction markers, aborted and compacted records have no record.",
+    )
+    open_transactions: list[OpenTransactionView] = default(
+        [], "What keeps partitions from being read further."
+    )
     batch: int | None = None
     records_per_s: RecordRate = None
     batch_ms: BatchTime = None
-    batch_stages_ms: Annotated[
-        dict[str, int],
-        Field(description="How long index, join and commit of the newest batch took."),
-    ] = {}
+    batch_stages_ms: dict[str, int] = default(
+        {}, "How long index, join and commit of the newest batch took."
+    )
     joined_records: int = 0
-    matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
-    unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
-    dead_letters: Annotated[int, Field(description="Of all batches; each INSERT counts.")] = 0
+    matched: int | None = default(None, "Null without a table to meet.")
+    unmatched: int | None = default(None, "As `matched`.")
+    dead_letters: int = default(0, "Of all batches; each INSERT counts.")
     open_dead_letters: OpenLetters = None
-    replayed_dead_letters: Annotated[int, Field(description="A replay added the rows.")] = 0
-    discarded_dead_letters: Annotated[int, Field(description="With a recorded reason.")] = 0
-    freshness_ms: Annotated[
-        dict[str, int | None],
-        Field(description="Age of each table's newest change as the newest batch saw it."),
-    ] = {}
+    replayed_dead_letters: int = default(0, "A replay added the rows.")
+    discarded_dead_letters: int = default(0, "With a recorded reason.")
+    freshness_ms: dict[str, int | None] = default(
+        {}, "Age of each table's newest change as the newest batch saw it."
+    )
 
 
 class EventInputView(Document):
     """One input of the join in event time: the stream, or a table with a watermark."""
 
-    input: Annotated[str, Field(description="probe, or the table's name.")]
+    input: str = Field(description="probe, or the table's name.")
     watermark_ms: int | None
     use_processing_time: bool = False
-    status: Annotated[str, Field(description="ACTIVE or IDLE.")]
+    status: str = Field(description="ACTIVE or IDLE.")
 
 
 class GeneratorView(Document):
     """The watermark generator of one partition, and whether it counts."""
 
-    channel: Annotated[str, Field(description="Input and partition, such as probe/0.")]
+    channel: str = Field(description="Input and partition, such as probe/0.")
     input: str
-    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
+    topic: str | None = default(None, "Of a stream of several topics.")
     partition: int
-    watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
-    use_processing_time: Annotated[
-        bool, Field(description="It has switched: the clock is the time, for good.")
-    ] = False
-    backlog_end: Annotated[
-        int | None, Field(description="The offset from which on it is in processing time.")
-    ] = None
-    status: Annotated[str, Field(description="ACTIVE or IDLE.")]
-    aligned: Annotated[bool, Field(description="It counts for its input's watermark.")] = True
-    active_at_ms: Annotated[
-        int | None, Field(description="When a batch saw its newest records, or its beginning.")
-    ] = None
-    idle_timeout_ms: Annotated[int | None, Field(description="Null: it never becomes idle.")] = None
+    watermark_ms: int | None = Field(description="Null before its first one.")
+    use_processing_time: bool = default(False, "It has switched: the clock is the time, for good.")
+    backlog_end: int | None = default(None, "The offset from which on it is in processing time.")
+    status: str = Field(description="ACTIVE or IDLE.")
+    aligned: bool = default(True, "It counts for its input's watermark.")
+    active_at_ms: int | None = default(
+        None, "When a batch saw its newest records, or its beginning."
+    )
+    idle_timeout_ms: int | None = default(None, "Null: it never becomes idle.")
 
 
 class WaitsForView(Document):
@@ -268,31 +232,31 @@ class WaitsForView(Document):
 
     channel: str | None = None
     input: str | None = None
-    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
+    topic: str | None = default(None, "Of a stream of several topics.")
     partition: int | None = None
     watermark_ms: int | None = None
-    behind_ms: Annotated[int | None, Field(description="Behind the stream, or what waits.")] = None
+    behind_ms: int | None = default(None, "Behind the stream, or what waits.")
     text: str
 
 
 class EventTimeView(Document):
     """Watermarks of a job in event time, and what waits for them."""
 
-    watermark_ms: Annotated[int | None, Field(description="The combined one of all inputs.")]
+    watermark_ms: int | None = Field(description="The combined one of all inputs.")
     use_processing_time: bool = False
-    window_watermark_ms: Annotated[
-        int | None, Field(description="What the windows have seen; null without windows.")
-    ] = None
-    emit: Annotated[str | None, Field(description="on-periodic or on-event.")] = None
+    window_watermark_ms: int | None = default(
+        None, "What the windows have seen; null without windows."
+    )
+    emit: str | None = default(None, "on-periodic or on-event.")
     inputs: list[EventInputView] = []
     channels: list[GeneratorView] = []
     waiting_rows: int = 0
     waiting_bytes: int = 0
     oldest_waiting_ms: int | None = None
-    next_window_ms: Annotated[int | None, Field(description="When the next window is due.")] = None
-    window_rows: Annotated[int, Field(description="Rows of the state of open windows.")] = 0
+    next_window_ms: int | None = default(None, "When the next window is due.")
+    window_rows: int = default(0, "Rows of the state of open windows.")
     late_records: int = 0
-    fired_rows: Annotated[int, Field(description="Rows that came out of windows.")] = 0
+    fired_rows: int = default(0, "Rows that came out of windows.")
     state_files: dict[str, int] = {}
     waits_for: WaitsForView | None = None
 
@@ -300,28 +264,21 @@ class EventTimeView(Document):
 class JobProgress(Document):
     """How far a job is, as its runner tells it."""
 
-    stalls: Annotated[list[StallView], Field(description="All of them; `error` is the first.")] = []
+    stalls: list[StallView] = default([], "All of them; `error` is the first.")
     epoch: int | None = None
     opened_at_ms: int | None = None
-    held_at_open: Annotated[
-        int | None, Field(description="Records that were held when the gate opened; at most.")
-    ] = None
+    held_at_open: int | None = default(
+        None, "Records that were held when the gate opened; at most."
+    )
     dimensions: list[DimensionView] = []
     combined_watermark: WatermarkView | None = None
-    holding: Annotated[
-        HoldingView | None,
-        Field(description="Records that wait for a table after the opening; null if none does."),
-    ] = None
+    holding: HoldingView | None = default(
+        None, "Records that wait for a table after the opening; null if none does."
+    )
     probe: ProbeView | None = None
-    event_time: Annotated[
-        EventTimeView | None, Field(description="Null unless records wait for watermarks.")
-    ] = None
-    writer: Annotated[
-        str | None, Field(description="Of a delta output: `columnar` or `spark`.")
-    ] = None
-    writer_reason: Annotated[
-        str | None, Field(description="What asks for Spark's own Delta writer.")
-    ] = None
+    event_time: EventTimeView | None = default(None, "Null unless records wait for watermarks.")
+    writer: str | None = default(None, "Of a delta output: `columnar` or `spark`.")
+    writer_reason: str | None = default(None, "What asks for Spark's own Delta writer.")
     versions_at_open: dict[str, int] = {}
     versions: dict[str, int] = {}
 
@@ -346,55 +303,40 @@ class RunnerState(Document):
 
     pid: int | None
     alive: bool
-    adopted: Annotated[bool, Field(description="Started by an earlier control plane.")]
+    adopted: bool = Field(description="Started by an earlier control plane.")
     started_at_ms: int | None
-    status_age_ms: Annotated[int | None, Field(description="Time since its last report.")]
-    crashes: Annotated[int, Field(description="In a row; a healthy minute resets it.")]
+    status_age_ms: int | None = Field(description="Time since its last report.")
+    crashes: int = Field(description="In a row; a healthy minute resets it.")
     restarts: int
-    restart_at_ms: Annotated[
-        int | None, Field(description="When a runner that has ended is started again.")
-    ] = None
+    restart_at_ms: int | None = default(None, "When a runner that has ended is started again.")
 
 
 class ReportView(Document):
     """The runner's report that the numbers of a job are from."""
 
     pid: int
-    at_ms: Annotated[int, Field(description="When it was written.")]
-    is_live: Annotated[
-        bool,
-        Field(
-            description="By the runner that lives now; what is only true of a moment is null "
-            "otherwise."
-        ),
-    ]
+    at_ms: int = Field(description="When it was written.")
+    is_live: bool = Field(
+        description="By the runner that lives now; what is only true of a moment is null otherwise."
+    )
 
 
 class StatusView(Document):
     """A job's state for people: the words that list, page and commands show."""
 
-    word: Annotated[
-        str,
-        Field(
-            description="Starting, Copying (89 %), Catching up, Running, Waiting for …, "
-            "Holding (stale), Stalled, Stopping, Stopped, Paused, Finished, Failed or Removing."
-        ),
-    ]
-    tone: Annotated[
-        Literal["bad", "warn", "busy", "good", "rest"],
-        OrNewer,
-        Field(description="How urgent it is: an error, a trouble, on its way, well, at rest."),
-    ]
-    since_ms: Annotated[int, Field(description="When this state began.")]
-    sentence: Annotated[str, Field(description="Why the job is in this state.")]
-    remedy: Annotated[
-        str | None, Field(description="What the operator can do; null if nothing is needed.")
-    ]
-    action: Annotated[
-        Literal["start", "resume", "decide", "dead-letters"] | None,
-        OrNewer,
-        Field(description="What a button beside the remedy does; null without one."),
-    ]
+    word: str = Field(
+        description="Starting, Copying (89 %), Catching up, Running, Waiting for …, "
+        "Holding (stale), Stalled, Stopping, Stopped, Paused, Finished, Failed or Removing."
+    )
+    tone: Annotated[Literal["bad", "warn", "busy", "good", "rest"], OrNewer] = Field(
+        description="How urgent it is: an error, a trouble, on its way, well, at rest."
+    )
+    since_ms: int = Field(description="When this state began.")
+    sentence: str = Field(description="Why the job is in this state.")
+    remedy: str | None = Field(description="What the operator can do; null if nothing is needed.")
+    action: Annotated[Literal["start", "resume", "decide", "dead-letters"] | None, OrNewer] = Field(
+        description="What a button beside the remedy does; null without one."
+    )
 
 
 class JobSummary(Document):
@@ -402,45 +344,37 @@ class JobSummary(Document):
 
     id: str
     name: str
-    status: Annotated[
-        StatusView | None, Field(description="The state in words; null of an older program.")
-    ] = None
+    status: StatusView | None = default(None, "The state in words; null of an older program.")
     state: Annotated[JobState, OrNewer]
     desired_state: Annotated[DesiredState, OrNewer]
     phase: Annotated[Literal["LOAD", "JOIN"] | None, OrNewer]
-    reason: Annotated[str, Field(description="Why the job is where it is, in one sentence.")]
+    reason: str = Field(description="Why the job is where it is, in one sentence.")
     error: ErrorView | None
     created_at_ms: int
     updated_at_ms: int
-    shared_table: Annotated[
-        str | None, Field(description="The table of the catalog that the job keeps for others.")
-    ] = None
+    shared_table: str | None = default(
+        None, "The table of the catalog that the job keeps for others."
+    )
 
 
 class SinkView(Document):
     """Where the rows of one INSERT go."""
 
-    insert: Annotated[int, Field(description="Its number in the script, from 1.")]
-    table: Annotated[str, Field(description="As in the script.")]
+    insert: int = Field(description="Its number in the script, from 1.")
+    table: str = Field(description="As in the script.")
     connector: str
-    place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
+    place: str | None = Field(description="Path of a Delta table, topic of Kafka.")
 
 
 class JobDetail(JobProgress, JobSummary):
     """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
 
-    sql: Annotated[str, Field(description="The script; secrets are references.")]
-    sinks: Annotated[
-        list[SinkView], Field(description="One for each INSERT, in the order of the script.")
-    ] = []
-    warnings: Annotated[
-        list[WarningView], Field(description="Of the submission and of the runner.")
-    ]
-    acknowledgements: Annotated[
-        list[AcknowledgementView], Field(description="The newest twenty.")
-    ] = []
+    sql: str = Field(description="The script; secrets are references.")
+    sinks: list[SinkView] = default([], "One for each INSERT, in the order of the script.")
+    warnings: list[WarningView] = Field(description="Of the submission and of the runner.")
+    acknowledgements: list[AcknowledgementView] = default([], "The newest twenty.")
     runner: RunnerState
-    report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
+    report: ReportView | None = default(None, "Null before the first.")
 
 
 class Problem(BaseModel):
@@ -448,48 +382,40 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: Annotated[str, Field(description="urn:sluice:problem:<kind>")]
+    type: str = Field(description="urn:sluice:problem:<kind>")
     title: str
     status: int
     detail: str
     instance: str | None = None
-    hint: Annotated[str, Field(description="What the caller can do, in one sentence.")]
-    cause: Annotated[
-        str | None, Field(description="The text of a library or server behind it.")
-    ] = None
-    line: Annotated[int | None, Field(description="Of the script, from 1.")] = None
-    column: Annotated[int | None, Field(description="Of the script, from 1.")] = None
+    hint: str = Field(description="What the caller can do, in one sentence.")
+    cause: str | None = default(None, "The text of a library or server behind it.")
+    line: int | None = default(None, "Of the script, from 1.")
+    column: int | None = default(None, "Of the script, from 1.")
 
 
 class ListedJob(JobSummary):
     """A job in a list, with what tells at a glance how it does; null where unknown."""
 
-    sinks: Annotated[
-        list[SinkView], Field(description="One for each INSERT, in the order of the script.")
-    ] = []
-    topic: Annotated[str | None, Field(description="Of the stream; of several the first.")] = None
+    sinks: list[SinkView] = default([], "One for each INSERT, in the order of the script.")
+    topic: str | None = default(None, "Of the stream; of several the first.")
     records_per_s: RecordRate = None
     batch_ms: BatchTime = None
-    held_records: Annotated[
-        int | None, Field(description="That wait for the gate, at most, as in a job's `probe`.")
-    ] = None
-    lag_records: Annotated[
-        int | None, Field(description="That are not joined yet, at most, as in a job's `probe`.")
-    ] = None
-    freshness_ms: Annotated[
-        int | None,
-        Field(description="The greatest of all tables: age of its newest change in the last batch"),
-    ] = None
-    as_of_ms: Annotated[
-        int | None, Field(description="The oldest T of all tables; null if one has none.")
-    ] = None
+    held_records: int | None = default(
+        None, "That wait for the gate, at most, as in a job's `probe`."
+    )
+    lag_records: int | None = default(
+        None, "That are not joined yet, at most, as in a job's `probe`."
+    )
+    freshness_ms: int | None = default(
+        None, "The greatest of all tables: age of its newest change in the last batch"
+    )
+    as_of_ms: int | None = default(None, "The oldest T of all tables; null if one has none.")
     joined_records: int | None = None
     dead_letters: int | None = None
     open_dead_letters: OpenLetters = None
-    recent: Annotated[
-        list[float | None] | None,
-        Field(description="Records a second in the last 30 minutes, the oldest first; if wanted."),
-    ] = None
+    recent: list[float | None] | None = default(
+        None, "Records a second in the last 30 minutes, the oldest first; if wanted."
+    )
 
 
 class JobPage(Document):

@@ -1,12 +1,11 @@
-"""Documents of plans, transitions, watermarks, and what a job waits for."""
+"""Documents of plans, updates, transitions, watermarks, and what a job waits for."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from service.jobs.store.job import JobState
-from service.schemas.document import Body, Document, Flag, OrNewer
-from service.schemas.freshness import HoldingView
+from service.schemas.document import Body, Document, Flag, OrNewer, default
 from service.schemas.inspection import BatchView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -16,6 +15,45 @@ from service.schemas.jobs import (
     Submission,
     WatermarkView,
 )
+from service.schemas.verification import HoldingView
+
+
+class JobUpdate(Body):
+    """Another plan for a job: of a script, or an older one of the job."""
+
+    sql: str | None = default(None, "The changed script; leave it out to return to an older plan.")
+    to_plan: Annotated[
+        int | None,
+        Field(ge=1, description="Number of the older plan; the one before, if `sql` is left out."),
+    ] = None
+    preview: Flag = default(False, "Show what changes, and change nothing.")
+    of_plan: Annotated[
+        int | None,
+        Field(ge=1, description="Refuse unless this is the job's plan, such as that of a preview."),
+    ] = None
+
+
+class ChangeView(Document):
+    """One difference between two plans of a job."""
+
+    kind: str = Field(description="In kebab case, such as `filter`.")
+    of: str = Field(description="What differs, such as the name of a column.")
+    accepted: bool
+    reason: str | None = default(None, "Why it is refused.")
+    hint: str | None = None
+
+
+class UpdateView(Document):
+    """What an update changes, or has changed."""
+
+    job_id: str
+    plan: int = Field(description="Number of the job's plan now.")
+    new_plan: int | None = default(None, "Number that the update gives; null if nothing differs.")
+    applied: bool = Field(description="The job has the plan; its runner takes it after its batch.")
+    accepted: bool = Field(description="False if a change is refused.")
+    changes: list[ChangeView]
+    warnings: list[str] = []
+
 
 # Scripts that are not submitted
 # --------------------------------------------------------------------------------------------------
@@ -24,15 +62,13 @@ from service.schemas.jobs import (
 class ScriptCheck(Submission):
     """A script to be checked."""
 
-    outside: Annotated[
-        Flag, Field(description="Also check the database, Kafka and the output, as a submission.")
-    ] = True
+    outside: Flag = default(True, "Also check the database, Kafka and the output, as a submission.")
 
 
 class Migratable(Body):
     """A script to be changed so that it is accepted."""
 
-    sql: Annotated[str, Field(description="The script, at most 64 KiB of UTF-8.")]
+    sql: str = Field(description="The script, at most 64 KiB of UTF-8.")
 
 
 class Validation(Document):
@@ -54,13 +90,12 @@ class FindingView(Document):
     column: int
     message: str
     hint: str
-    excerpt: Annotated[str, Field(description="The line, and a caret below it.")]
-    replacement: Annotated[
-        str | None,
-        Field(description="The WITH clause, or the part of the line, as it would be accepted."),
-    ]
-    sure: Annotated[bool, Field(description="Whether a migration makes the change.")]
-    outside: Annotated[bool, Field(description="Whether no change of words avoids the fault.")]
+    excerpt: str = Field(description="The line, and a caret below it.")
+    replacement: str | None = Field(
+        description="The WITH clause, or the part of the line, as it would be accepted."
+    )
+    sure: bool = Field(description="Whether a migration makes the change.")
+    outside: bool = Field(description="Whether no change of words avoids the fault.")
 
 
 class MigrationView(Document):
@@ -68,8 +103,8 @@ class MigrationView(Document):
 
     accepted: bool
     sql: str
-    changes: Annotated[list[str], Field(description="A sentence for each change.")]
-    left: Annotated[list[FindingView], Field(description="What cannot be changed, by its place.")]
+    changes: list[str] = Field(description="A sentence for each change.")
+    left: list[FindingView] = Field(description="What cannot be changed, by its place.")
     warnings: list[WarningView]
 
 
@@ -77,17 +112,17 @@ class PlanView(Document):
     """What a script would do."""
 
     name: str
-    lines: Annotated[list[str], Field(description="Stream, joins, filter, output, sink.")]
-    text: Annotated[str, Field(description="The lines in one piece.")]
+    lines: list[str] = Field(description="Stream, joins, filter, output, sink.")
+    text: str = Field(description="The lines in one piece.")
     warnings: list[WarningView]
-    plan: Annotated[dict[str, Any], Field(description="As `plan.json`; secrets are references.")]
+    plan: dict[str, Any] = Field(description="As `plan.json`; secrets are references.")
 
 
 class AnswerView(Document):
     """What one statement is answered."""
 
-    statement: Annotated[str, Field(description="Its first words, such as SHOW TABLES.")]
-    line: Annotated[int, Field(description="Of the script, from 1.")]
+    statement: str = Field(description="Its first words, such as SHOW TABLES.")
+    line: int = Field(description="Of the script, from 1.")
     columns: list[str]
     rows: list[list[str | None]]
 
@@ -105,12 +140,12 @@ class AnswerList(Document):
 class Transition(Document):
     """One transition and its cause."""
 
-    sequence: Annotated[int, Field(description="Grows over all jobs; also the id of the event.")]
+    sequence: int = Field(description="Grows over all jobs; also the id of the event.")
     job_id: str
     at_ms: int
     origin: Annotated[JobState | None, OrNewer, Field(alias="from")]
     target: Annotated[JobState, OrNewer, Field(alias="to")]
-    word: Annotated[str, Field(description="The state `to` in its word.")] = ""
+    word: str = default("", "The state `to` in its word.")
     cause: str
 
 
@@ -137,10 +172,9 @@ class GateView(Document):
     open: bool
     opened_at_ms: int | None
     held_at_open: int | None
-    holding: Annotated[
-        HoldingView | None,
-        Field(description="Records that wait for a table after the opening; null if none does."),
-    ] = None
+    holding: HoldingView | None = default(
+        None, "Records that wait for a table after the opening; null if none does."
+    )
 
 
 class DimensionEmission(Document):
@@ -156,7 +190,7 @@ class DimensionEmission(Document):
 class VertexView(Document):
     """A part of the job with a stable id, for the addresses of Flink."""
 
-    id: Annotated[str, Field(description="build-<table>, probe, join or windows.")]
+    id: str = Field(description="build-<table>, probe, join or windows.")
     kind: Annotated[Literal["build", "probe", "join", "windows"], OrNewer]
     parallelism: int
     dimension: str | None = None
@@ -171,10 +205,9 @@ class WatermarkReport(Document):
     gate: GateView
     channels: list[DimensionChannel]
     emitted: list[DimensionEmission]
-    event_time: Annotated[
-        EventTimeView | None,
-        Field(description="Each partition's generator; null unless records wait for watermarks."),
-    ] = None
+    event_time: EventTimeView | None = default(
+        None, "Each partition's generator; null unless records wait for watermarks."
+    )
     vertices: list[VertexView]
     status_age_ms: int | None
 
@@ -200,26 +233,26 @@ Numbers = list[float | None]
 class HistorySeries(Document):
     """Numbers of a job over time; each list has a number a point, null where it was not known."""
 
-    records_per_s: Annotated[Numbers, Field(description="Of the stream, as offsets.")]
-    rows_per_s: Annotated[Numbers, Field(description="Out of the join.")]
+    records_per_s: Numbers = Field(description="Of the stream, as offsets.")
+    rows_per_s: Numbers = Field(description="Out of the join.")
     dead_letters_per_s: Numbers
-    copied_rows_per_s: Annotated[Numbers, Field(description="Of the tables' copies.")]
-    changes_per_s: Annotated[Numbers, Field(description="Of the tables, once they are followed.")]
-    held_records: Annotated[Numbers, Field(description="That wait for the gate, at most.")]
-    lag_records: Annotated[Numbers, Field(description="Of the stream, not joined yet, at most.")]
-    table_lag_records: Annotated[Numbers, Field(description="Of all changelog topics.")]
-    freshness_ms: Annotated[
-        Numbers, Field(description="Age of the newest change as the newest batch saw it; oldest.")
-    ]
-    source_delay_ms: Annotated[
-        Numbers, Field(description="From a change at its source to its commit; the longest.")
-    ]
-    watermark_age_ms: Annotated[
-        Numbers, Field(description="From the combined watermark to the clock, with event time.")
-    ]
-    index_ms: Annotated[Numbers, Field(description="Of the newest batch: bring the indexes.")]
-    join_ms: Annotated[Numbers, Field(description="Of the newest batch: read, join, stage.")]
-    commit_ms: Annotated[Numbers, Field(description="Of the newest batch: commit.")]
+    copied_rows_per_s: Numbers = Field(description="Of the tables' copies.")
+    changes_per_s: Numbers = Field(description="Of the tables, once they are followed.")
+    held_records: Numbers = Field(description="That wait for the gate, at most.")
+    lag_records: Numbers = Field(description="Of the stream, not joined yet, at most.")
+    table_lag_records: Numbers = Field(description="Of all changelog topics.")
+    freshness_ms: Numbers = Field(
+        description="Age of the newest change as the newest batch saw it; oldest."
+    )
+    source_delay_ms: Numbers = Field(
+        description="From a change at its source to its commit; the longest."
+    )
+    watermark_age_ms: Numbers = Field(
+        description="From the combined watermark to the clock, with event time."
+    )
+    index_ms: Numbers = Field(description="Of the newest batch: bring the indexes.")
+    join_ms: Numbers = Field(description="Of the newest batch: read, join, stage.")
+    commit_ms: Numbers = Field(description="Of the newest batch: commit.")
 
 
 class JobHistory(Document):
@@ -227,9 +260,9 @@ class JobHistory(Document):
 
     job_id: str
     step_s: int
-    at_ms: Annotated[list[int], Field(description="When each step began; missing ones are gaps.")]
+    at_ms: list[int] = Field(description="When each step began; missing ones are gaps.")
     series: HistorySeries
-    transitions: Annotated[list[Transition], Field(description="Of that time; the newest 500.")]
+    transitions: list[Transition] = Field(description="Of that time; the newest 500.")
 
 
 # Waiting
@@ -240,8 +273,8 @@ class ConditionView(Document):
     """One thing that must be so before rows come out."""
 
     name: str
-    about: Annotated[str | None, Field(description="Table, channel, topic or part.")]
-    met: Annotated[bool | None, Field(description="null: it is not known yet.")]
+    about: str | None = Field(description="Table, channel, topic or part.")
+    met: bool | None = Field(description="null: it is not known yet.")
     evidence: str
     hint: str | None
 
@@ -266,4 +299,4 @@ class BatchPage(Document):
     """Batches, the newest first."""
 
     items: list[BatchView]
-    next_cursor: Annotated[int | None, Field(description="Go on with the batches before this one.")]
+    next_cursor: int | None = Field(description="Go on with the batches before this one.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.jobs.store.job import JobState
-from service.schemas.document import Body, Document, OrNewer
+from service.schemas.document import Body, Document, OrNewer, default
 from service.schemas.jobs import SQL_LIMIT_BYTES, PositionView
 
 
@@ -29,8 +29,8 @@ class TableScript(Body):
 class TableCreation(Document):
     """What a script has brought into the catalog."""
 
-    created: Annotated[list[str], Field(description="In the order of the script.")]
-    kept: Annotated[list[str], Field(description="There already, behind IF NOT EXISTS.")] = []
+    created: list[str] = Field(description="In the order of the script.")
+    kept: list[str] = default([], "There already, behind IF NOT EXISTS.")
     warnings: list[str] = []
 
 
@@ -47,24 +47,17 @@ class CatalogTable(Document):
     name: str
     kind: Annotated[Literal["table", "view", "shared"], OrNewer]
     created_at_ms: int
-    job_id: Annotated[
-        str | None,
-        Field(description="Of the job that keeps a shared table, one like others."),
-    ] = None
+    job_id: str | None = default(None, "Of the job that keeps a shared table, one like others.")
     state: Annotated[JobState | None, OrNewer] = None
-    phase: Annotated[
-        Literal["LOAD", "JOIN"] | None,
-        OrNewer,
-        Field(description="LOAD until the copy is complete and committed."),
-    ] = None
-    reason: Annotated[str | None, Field(description="Why it is where it is.")] = None
-    version: Annotated[int | None, Field(description="Newest committed version.")] = None
-    generation: Annotated[int | None, Field(description="Number of the copy, from 1.")] = None
-    snapshot_rows: Annotated[int | None, Field(description="Of the copy, committed.")] = None
-    lag_records: Annotated[
-        int | None, Field(description="Changes that are captured and not committed yet.")
-    ] = None
-    attached: Annotated[list[AttachedJob], Field(description="Jobs that read it.")] = []
+    phase: Annotated[Literal["LOAD", "JOIN"] | None, OrNewer] = default(
+        None, "LOAD until the copy is complete and committed."
+    )
+    reason: str | None = default(None, "Why it is where it is.")
+    version: int | None = default(None, "Newest committed version.")
+    generation: int | None = default(None, "Number of the copy, from 1.")
+    snapshot_rows: int | None = default(None, "Of the copy, committed.")
+    lag_records: int | None = default(None, "Changes that are captured and not committed yet.")
+    attached: list[AttachedJob] = default([], "Jobs that read it.")
 
 
 class CatalogColumn(Document):
@@ -78,8 +71,8 @@ class CatalogColumn(Document):
 class CatalogTableDetail(CatalogTable):
     """One table or view with its declaration."""
 
-    sql: Annotated[str, Field(description="Its statement; secrets are references.")]
-    columns: Annotated[list[CatalogColumn], Field(description="Physical ones; none of a view.")]
+    sql: str = Field(description="Its statement; secrets are references.")
+    columns: list[CatalogColumn] = Field(description="Physical ones; none of a view.")
     primary_key: list[str]
 
 
@@ -111,7 +104,7 @@ class TableView(Document):
     """A dimension as the script declares it."""
 
     table: str
-    source: Annotated[str, Field(description="Connector that it is copied with.")]
+    source: str = Field(description="Connector that it is copied with.")
     primary_key: list[str]
     columns: list[ColumnView]
 
@@ -119,11 +112,11 @@ class TableView(Document):
 class DimensionVersions(TableView):
     """A dimension and the versions that can be read."""
 
-    version: Annotated[int | None, Field(description="Newest one; null before the first.")]
-    oldest_version: Annotated[int | None, Field(description="That is still kept.")]
-    pinned_version: Annotated[
-        int | None, Field(description="That the newest batch was joined with; null before it.")
-    ]
+    version: int | None = Field(description="Newest one; null before the first.")
+    oldest_version: int | None = Field(description="That is still kept.")
+    pinned_version: int | None = Field(
+        description="That the newest batch was joined with; null before it."
+    )
     complete: Annotated[bool, _COMPLETE]
 
 
@@ -139,9 +132,9 @@ class DimensionRow(Document):
     key: Value
     values: Value
     position: PositionView
-    source_ts_ms: Annotated[
-        int | None, Field(description="When the source made the change, by its own clock.")
-    ]
+    source_ts_ms: int | None = Field(
+        description="When the source made the change, by its own clock."
+    )
 
 
 class AbsentKey(Document):
@@ -160,7 +153,7 @@ class DimensionRows(TableView):
     newest_version: int
     complete: Annotated[bool, _COMPLETE]
     items: list[DimensionRow]
-    absent: Annotated[list[AbsentKey], Field(description="Of the keys that were asked for.")]
+    absent: list[AbsentKey] = Field(description="Of the keys that were asked for.")
     next_cursor: Annotated[str | None, _CURSOR]
 
 
@@ -169,9 +162,9 @@ class RowChange(Document):
 
     change: Annotated[Literal["insert", "update", "delete"], OrNewer]
     key: Value
-    before: Annotated[Value | None, Field(description="Null for an insert.")]
-    after: Annotated[Value | None, Field(description="Null for a delete.")]
-    position: Annotated[PositionView | None, Field(description="Of the later row.")]
+    before: Value | None = Field(description="Null for an insert.")
+    after: Value | None = Field(description="Null for a delete.")
+    position: PositionView | None = Field(description="Of the later row.")
     source_ts_ms: int | None
 
 
@@ -180,71 +173,66 @@ class DimensionChanges(TableView):
 
     from_version: int
     to_version: int
-    complete: Annotated[bool, Field(description="Both versions were complete.")]
+    complete: bool = Field(description="Both versions were complete.")
     items: list[RowChange]
-    next_cursor: Annotated[
-        str | None, Field(description="Of the next page; a page may be empty and not the last.")
-    ]
+    next_cursor: str | None = Field(
+        description="Of the next page; a page may be empty and not the last."
+    )
 
 
 class VersionOfKey(Document):
     """A version that has changed the row of a key."""
 
     version: int
-    committed_at_ms: Annotated[int | None, Field(description="By the runner's clock.")]
+    committed_at_ms: int | None = Field(description="By the runner's clock.")
     change: Annotated[Literal["insert", "update", "delete"], OrNewer]
-    reason: Annotated[Absence | None, Field(description="Why there is no row; null if there is.")]
-    records: Annotated[
-        int,
-        Field(
-            description="Of the key in this version; the last one counts. None if a copy of the "
-            "table was completed that has not brought the key again."
-        ),
-    ]
-    before: Annotated[Value | None, Field(description="Null for an insert.")]
-    after: Annotated[Value | None, Field(description="Null for a delete.")]
-    position: Annotated[PositionView | None, Field(description="Of the record that counts.")]
-    source_ts_ms: Annotated[
-        int | None, Field(description="When the source made the change, by its own clock.")
-    ]
+    reason: Absence | None = Field(description="Why there is no row; null if there is.")
+    records: int = Field(
+        description="Of the key in this version; the last one counts. None if a copy of the "
+        "table was completed that has not brought the key again."
+    )
+    before: Value | None = Field(description="Null for an insert.")
+    after: Value | None = Field(description="Null for a delete.")
+    position: PositionView | None = Field(description="Of the record that counts.")
+    source_ts_ms: int | None = Field(
+        description="When the source made the change, by its own clock."
+    )
 
 
 class OldestOfKey(Document):
     """What the oldest version that is kept has of a key."""
 
     version: int
-    values: Annotated[Value | None, Field(description="Null if it has no row.")]
-    reason: Annotated[Absence | None, Field(description="Why there is no row; null if there is.")]
+    values: Value | None = Field(description="Null if it has no row.")
+    reason: Absence | None = Field(description="Why there is no row; null if there is.")
     position: PositionView | None
-    source_ts_ms: Annotated[int | None, Field(description="When the source made that change.")]
+    source_ts_ms: int | None = Field(description="When the source made that change.")
 
 
 class DimensionHistory(TableView):
     """Versions that have changed the row of a key, the newest first."""
 
     key: Value
-    version: Annotated[int, Field(description="The newest one when the first page was asked for.")]
-    oldest_version: Annotated[
-        int, Field(description="Where the history begins: what was before is not kept.")
-    ]
+    version: int = Field(description="The newest one when the first page was asked for.")
+    oldest_version: int = Field(
+        description="Where the history begins: what was before is not kept."
+    )
     items: list[VersionOfKey]
-    beginning: Annotated[
-        OldestOfKey | None, Field(description="With the last page only; null before it.")
-    ]
-    next_cursor: Annotated[
-        str | None, Field(description="Of the next page; a page may be empty and not the last.")
-    ]
+    beginning: OldestOfKey | None = Field(description="With the last page only; null before it.")
+    next_cursor: str | None = Field(
+        description="Of the next page; a page may be empty and not the last."
+    )
 
 
 class PreviewBatch(Document):
     """A commit of the output: a batch with its pin, or a replay of dead letters."""
 
-    batch: Annotated[int | None, Field(description="Null for a replay of dead letters.")]
-    replay: Annotated[int | None, Field(description="Its number; null for a batch.")]
+    batch: int | None = Field(description="Null for a replay of dead letters.")
+    replay: int | None = Field(description="Its number; null for a batch.")
     output_version: int
     committed_at_ms: int | None
-    rows: Annotated[int, Field(description="That the output has of it now.")]
-    pin: Annotated[Value | None, Field(description="Offsets, versions and time of the batch.")]
+    rows: int = Field(description="That the output has of it now.")
+    pin: Value | None = Field(description="Offsets, versions and time of the batch.")
     counts: Value | None
 
 
@@ -263,4 +251,4 @@ class Preview(Document):
     columns: list[ColumnView]
     batches: list[PreviewBatch]
     items: list[PreviewRow]
-    truncated: Annotated[bool, Field(description="An answer has 4 MiB of rows at the most.")]
+    truncated: bool = Field(description="An answer has 4 MiB of rows at the most.")

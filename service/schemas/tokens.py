@@ -19,47 +19,41 @@ SecretSource = Literal["environment", "directory", "kept"]
 class SecretValue(Body):
     """The value of a secret; no answer has it."""
 
-    value: Annotated[SecretStr, Field(description="One line of text, or PEM texts.")]
+    value: SecretStr = Field(description="One line of text, or PEM texts.")
 
 
 class SecretView(Document):
     """A secret without its value."""
 
     name: str
-    source: Annotated[
-        SecretSource,
-        OrNewer,
-        Field(
-            description="`environment` and `directory` (`SLUICE_SECRETS_DIR`) are the operator's; "
-            "`kept` is the directory of this control plane."
-        ),
-    ]
-    jobs: Annotated[list[str], Field(description="Ids of the jobs whose scripts refer to it.")]
-    hidden_by: Annotated[
-        SecretSource | None,
-        OrNewer,
-        Field(description="Where a secret of the same name is found first; null without one."),
-    ]
+    source: Annotated[SecretSource, OrNewer] = Field(
+        description="`environment` and `directory` (`SLUICE_SECRETS_DIR`) are the operator's; "
+        "`kept` is the directory of this control plane."
+    )
+    jobs: list[str] = Field(description="Ids of the jobs whose scripts refer to it.")
+    hidden_by: Annotated[SecretSource | None, OrNewer] = Field(
+        description="Where a secret of the same name is found first; null without one."
+    )
 
 
 class SecretList(Document):
     """Secrets in the order in which their places are searched."""
 
     items: list[SecretView]
-    directory: Annotated[str, Field(description="Where the control plane keeps secrets.")]
+    directory: str = Field(description="Where the control plane keeps secrets.")
 
 
 class StoredSecret(SecretView):
     """A secret that was set."""
 
-    directory: Annotated[str, Field(description="Where the control plane keeps it.")]
+    directory: str = Field(description="Where the control plane keeps it.")
 
 
 class TokenRequest(Body):
     """A token to make."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, description="Whose it is, for the audit log.")]
-    scope: Annotated[TokenScope, Field(description="Each includes those before it.")]
+    scope: TokenScope = Field(description="Each includes those before it.")
     expires_in_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = DEFAULT_DAYS
 
 
@@ -74,13 +68,13 @@ class TokenView(Document):
     created_at_ms: int
     expires_at_ms: int
     revoked_at_ms: int | None
-    last_used_at_ms: Annotated[int | None, Field(description="To the minute.")]
+    last_used_at_ms: int | None = Field(description="To the minute.")
 
 
 class CreatedToken(TokenView):
     """A new token; its text is shown here and never again."""
 
-    token: Annotated[str, Field(description="Send it as Authorization: Bearer <token>.")]
+    token: str = Field(description="Send it as Authorization: Bearer <token>.")
 
 
 class TokenPage(Document):

@@ -313,7 +313,6 @@ class SecretStore:
             raise self._failed("removed", name, exc) from exc
 
     def known(self) -> list[KnownSecret]:
-        """All visible secrets, in the order of search."""
         used, visible = self._used(), list[KnownSecret]()
         for name, source in self._everywhere():
             key = variable_of if source == "environment" else str

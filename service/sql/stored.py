@@ -75,7 +75,6 @@ def whole_script(text: str, entries: Sequence[CatalogEntry]) -> WholeScript:
 
 
 def own_names(statements: Iterable[Statement]) -> set[str]:
-    """The names that a script declares itself."""
     return {name for statement in statements if (name := _name(statement)) is not None}
 
 
@@ -87,17 +86,14 @@ def with_catalog(text: str, entries: Sequence[CatalogEntry], own: Collection[str
     if used:
         more = _BEHIND + "".join(f"{entry.sql};\n" for entry in used)
         script = Script(text + more, behind=more)
-        behind = parse(Script(_blank(text) + more, behind=more))
+        behind = parse(
+            Script("".join(char if char == "\n" else " " for char in text) + more, behind=more)
+        )
         for entry, node in zip(used, behind, strict=True):
             assert isinstance(node, CreateTable | CreateView), "nothing else is kept"
             nodes.append(StoredNode(entry.name, node, entry.source))
     warnings = tuple(_shadows(entry) for entry in entries if entry.name in own)
     return WholeScript(script, (), tuple(nodes), warnings)
-
-
-def _blank(text: str) -> str:
-    """`text` with nothing in it but its lines, so that places behind it stay."""
-    return "".join(char if char == "\n" else " " for char in text)
 
 
 def names_in(text: str) -> frozenset[str]:

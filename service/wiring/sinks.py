@@ -139,7 +139,6 @@ class InsertSink:
     def writer(
         self, spark: SparkSession, log: RunnerLog, failpoints: Failpoints
     ) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
-        """The writer of batches, and the Delta output if it is one."""
         sink, staged = self._sink, self.job.staged_rows(self.number)
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)

@@ -8,8 +8,8 @@ from typing import Any
 import fastavro
 import httpx
 
-from service.embedded.connect import ApicurioRegistry
 from service.jobs.inspect.past import open_replayer
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.registry import registry as small_registry
 from tests.support.rig import Rig, RunningJob
 from tests.support.topics import consume, create_topic, end_offsets, produce, unique_name

@@ -15,8 +15,7 @@ from joins.kernels.json.encode import encode_objects, with_text_times
 from joins.plan.types import arrow_type
 from service.sql.expressions.functions import NAMES
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.type_parser import unfit
-from service.sql.grammar.type_rules import type_text
+from service.sql.grammar.type_parser import type_text, unfit
 from tests.support.expressions import evaluated, planned, sql_type
 from tests.support.flink_cases import Verdict, cases, columns_of, outcome
 from tests.support.rig import Rig, kafka_table

@@ -25,10 +25,8 @@ import typer
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.connect import (
-    ApicurioRegistry,
     ConnectSettings,
     KafkaConnect,
-    mariadb_connector,
     postgres_connector,
     publish,
 )
@@ -38,6 +36,8 @@ from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql, PostgresSettings
 from tests.golden import mariadb_tables, modes, postgres_tables
 from tests.golden.columns import Table
+from tests.support.apicurio import ApicurioRegistry
+from tests.support.debezium import mariadb_connector
 from tests.support.topics import consume, end_offsets
 from tests.support.wait import wait_until
 

@@ -12,6 +12,7 @@ from itertools import product
 from urllib.parse import quote
 
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -282,7 +283,7 @@ def logged():
     """What the logs of a process of ours write in the block."""
     stream, before = io.StringIO(), sys.stderr
     root = logging.getLogger()
-    handlers = root.handlers[:]
+    handlers, configured = root.handlers[:], structlog.get_config()
     sys.stderr = stream
     try:
         configure_logs("DEBUG", as_json=True)
@@ -290,6 +291,7 @@ def logged():
     finally:
         sys.stderr = before
         root.handlers = handlers
+        structlog.configure(**configured)
 
 
 def texts_of(error):

@@ -4,6 +4,7 @@ All waiting is for a condition: a connector that fails ends a wait at once, with
 """
 
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,12 @@ import httpx
 import pg8000.dbapi
 
 from service.embedded.broker import KafkaBroker
-from service.embedded.connect import KafkaConnect, mariadb_connector, postgres_connector, publish
+from service.embedded.connect import (
+    KafkaConnect,
+    connector_settings,
+    postgres_connector,
+    publish,
+)
 from service.embedded.database import MariaDb
 from service.embedded.postgres import PostgreSql
 from tests.support.sql import new_schema, run_sql
@@ -23,6 +29,23 @@ from tests.support.wait import wait_until
 SIGNALS = "debezium_signal"
 _SIGNAL_TABLE = f"CREATE TABLE {SIGNALS} (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32), data TEXT)"
 Setting = Mapping[str, str]
+
+
+def mariadb_connector(database: MariaDb, *, prefix: str, schema: str) -> dict[str, str]:
+    """Captures all tables of `schema` into topics `prefix.schema.table`."""
+    return {
+        **connector_settings(prefix),
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "database.hostname": database.host,
+        "database.port": str(database.port),
+        "database.user": database.cdc_user,
+        "database.password": database.cdc_password,
+        "database.ssl.mode": "disable",
+        "database.server.id": str(2**16 + zlib.crc32(prefix.encode()) // 2),  # no other replica's
+        "database.include.list": schema,
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": f"{prefix}.history",
+    }
 
 
 @dataclass

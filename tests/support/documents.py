@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any, Self
 
-from service.client.refusals import ConflictError
-from service.client.transport import Transport
+from service.client.transport import ConflictError, Transport
 from service.security.tokens import Credentials
 
 

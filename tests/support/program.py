@@ -1,15 +1,11 @@
 """The command line run in this process: a process of its own loads modules for most of a second."""
 
 import io
-import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-import structlog
 
 from service.cli import main as cli
 
@@ -42,14 +38,3 @@ def run_program(
             signal.signal(signal.SIGTERM, before)
     said, talk = (stream.buffer.getvalue() for stream in (out, err))
     return subprocess.CompletedProcess(["sluice", *arguments], code, said, talk)
-
-
-@contextmanager
-def silent_logs() -> Iterator[None]:
-    """A control plane in this process logs nothing into what the program says."""
-    silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
-    structlog.configure(wrapper_class=silent)
-    try:
-        yield
-    finally:
-        structlog.reset_defaults()

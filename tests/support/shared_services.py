@@ -20,13 +20,14 @@ from typing import Any, TypeVar, cast
 from joins.durable.checkpoint import read_json
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.connect import ApicurioRegistry, KafkaConnect
+from service.embedded.connect import KafkaConnect
 from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql
 from service.embedded.process import LOOPBACK
 from service.embedded.server import EmbeddedServer
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.services import home_that_installs_once
 
 HEAP = "512m"

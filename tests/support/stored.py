@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from service.sql.answers.declarations import plan_declarations
+from service.sql.answers.answers import plan_declarations
 from service.sql.planner.planner import plan
 from service.sql.stored import CatalogEntry, EntryKind
 from service.sql.text.script import SqlError

@@ -15,7 +15,6 @@ EVENT_STREAM = "text/event-stream"
 
 
 def accepts(header: str, media_type: str) -> bool:
-    """Whether an `Accept` header permits `media_type`."""
     kind = media_type.partition("/")[0]
     for part in header.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
@@ -44,7 +43,6 @@ async def check_accept(request: Request) -> None:
 
 
 def _offered(request: Request) -> set[str]:
-    """Media types of the route's answers; empty if undeclared."""
     route = request.scope.get("route")
     declared = getattr(route, "response_class", None)
     answer = declared.value if isinstance(declared, DefaultPlaceholder) else declared

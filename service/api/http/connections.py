@@ -60,17 +60,14 @@ class PatientProtocol(H11Protocol):
         self.on_lost: Callable[[], None] = _nothing
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take a connection."""
         super().connection_made(cast("asyncio.Transport", transport))
         self._watch_head()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request."""
         super().data_received(data)
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timer and release the seat."""
         self._forget_timer()
         super().connection_lost(exc)
         self.on_lost()
@@ -81,7 +78,6 @@ class PatientProtocol(H11Protocol):
         return self.conn.their_state is h11.IDLE
 
     def abort(self) -> None:
-        """End the connection now."""
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
@@ -222,7 +218,6 @@ class SeatedServer(uvicorn.Server):
         self._greeting: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept."""
         await super().startup(sockets=[])
         seats = ConnectionSeats(min(MOST_CONNECTIONS, raise_file_limit() // 2), self._peers)
         for listener in sockets or []:
@@ -230,7 +225,6 @@ class SeatedServer(uvicorn.Server):
             self._accepting.append(asyncio.create_task(self._accept(listener, seats)))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more, then end what is connected."""
         for task in (*self._accepting, *self._greeting):
             task.cancel()
         await asyncio.gather(*self._accepting, *self._greeting, return_exceptions=True)

@@ -34,7 +34,6 @@ class Heads:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -109,7 +108,6 @@ class Gate:
         self._require_leader = require_leader
 
     def head(self, scope: Scope) -> _RequestHead:
-        """The request of an ASGI scope."""
         headers: Mapping[bytes, bytes] = dict(scope["headers"])
         peer = str((scope.get("client") or ("",))[0])
         query = scope["query_string"].decode("latin-1")
@@ -202,7 +200,6 @@ class Guard:
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":

@@ -75,7 +75,6 @@ class _Failures:
     last_at: float
 
     def wait_s(self, now: float) -> float:
-        """Remaining wait after the last failure."""
         over = self.number - _FREE_FAILURES
         if over < 0:
             return 0.0

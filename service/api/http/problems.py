@@ -108,7 +108,6 @@ def problem(
     kind: str | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> JSONResponse:
-    """A problem document; `kind` becomes the last part of the `type` URN."""
     title = _TITLES.get(status) or HTTPStatus(status).phrase
     content = {
         "type": f"urn:sluice:problem:{kind or title.lower().replace(' ', '-')}",
@@ -123,7 +122,6 @@ def problem(
 
 
 def register(app: FastAPI) -> None:
-    """Add the exception handlers to `app`."""
     app.add_exception_handler(SluiceError, _ours)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -131,7 +129,6 @@ def register(app: FastAPI) -> None:
 
 
 def of_error(exc: SluiceError, path: str) -> JSONResponse:
-    """The answer for a SluiceError."""
     extensions = {name: getattr(exc, name, None) for name in _EXTENSIONS}
     more = {name: value for name, value in extensions.items() if value}
     more |= {"instance": path, **({"cause": exc.detail} if exc.detail else {})}

@@ -64,7 +64,6 @@ def revoke_token(token_id: TokenId, request: Request, services: Injected) -> Non
 
 
 def token_view(token: AccessToken) -> TokenView:
-    """A token as API and commands show it."""
     return TokenView(
         id=token.id,
         name=token.name,
@@ -108,7 +107,6 @@ def remove_secret(name: SecretName, services: Injected) -> SecretList:
 
 
 def secret_view(secret: KnownSecret) -> SecretView:
-    """A secret as API and commands show it."""
     return SecretView(
         name=secret.name,
         source=secret.source,

@@ -25,9 +25,8 @@ from service.schemas.tables import (
     TableCreation,
     TableScript,
 )
-from service.sql.answers.answers import JobRow, answers
-from service.sql.answers.declarations import columns_of
-from service.sql.grammar.type_rules import type_text
+from service.sql.answers.answers import JobRow, answers, columns_of
+from service.sql.grammar.type_parser import type_text
 from service.sql.stored import CatalogEntry
 
 _SHOWN_JOBS = 500

@@ -43,7 +43,6 @@ _log = structlog.get_logger(__name__)
 
 
 def event_view(event: JobEvent) -> Transition:
-    """The event as the API shows it."""
     return Transition(
         sequence=event.sequence,
         job_id=event.job_id,

@@ -12,7 +12,7 @@ from service.api.http.access import OPERATOR
 from service.api.services import Injected, JobId
 from service.jobs.store.plan_codec import load
 from service.jobs.store.runner_files import read_status
-from service.schemas.freshness import PositionReached, PositionWait
+from service.schemas.verification import PositionReached, PositionWait
 
 _POLL_S = 0.1
 _seats = threading.BoundedSemaphore(8)  # server threads that may wait for batches

@@ -44,7 +44,6 @@ class RecordPlace:
     topic: str | None = None
 
     def arguments(self) -> list[str]:
-        """For the command line of an inspection."""
         topic = [] if self.topic is None else [f"--topic={self.topic}"]
         return [*topic, f"--partition={self.partition}", f"--offset={self.offset}"]
 
@@ -139,6 +138,5 @@ def examine_machine(services: Injected) -> CheckReport:
 
 
 def check_report(report: dict[str, Any]) -> CheckReport:
-    """The checks, and `ok` if none has failed."""
     checks = [CheckView.model_validate(check) for check in report["checks"]]
     return CheckReport(ok=all(check.ok is not False for check in checks), checks=checks)

@@ -21,14 +21,16 @@ from service.jobs.submit import submission
 from service.jobs.supervise.runner_process import tail_before
 from service.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
 from service.schemas.progress import (
+    ChangeView,
     FindingView,
+    JobUpdate,
     Migratable,
     MigrationView,
     PlanView,
     ScriptCheck,
+    UpdateView,
     Validation,
 )
-from service.schemas.updates import ChangeView, JobUpdate, UpdateView
 from service.sql.answers.explain import explain
 
 _LOG_BLOCK_BYTES = 256 * 1024

@@ -21,13 +21,13 @@ from service.api.http.access import VIEWER
 from service.api.services import Injected, Services
 from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import JobState
-from service.schemas.freshness import FreshnessView
 from service.schemas.jobs import (
     DimensionView,
     EventTimeView,
     GeneratorView,
     JobDetail,
 )
+from service.schemas.verification import FreshnessView
 
 MOST_JOBS = 500
 _JOB = ("job_id", "name")
@@ -101,7 +101,6 @@ TABLE_METRICS = (
 
 
 def leadership_metrics(leadership: Leadership) -> Iterator[Metric]:
-    """Role and term of this control plane."""
     leads = _MetricFamily("control_plane_leads", "1 while this control plane leads.")
     term = _MetricFamily("control_plane_term", "Leadership changes; 0 with SQLite.")
     for metric, value in (
@@ -114,7 +113,6 @@ def leadership_metrics(leadership: Leadership) -> Iterator[Metric]:
 
 
 def job_metrics(details: Iterable[JobDetail], by_state: Mapping[JobState, int]) -> Iterator[Metric]:
-    """The metrics of all jobs; `details` are those listed one by one."""
     states = GaugeMetricFamily("sluice_jobs", "Jobs by state.", labels=("state",))
     for state in JobState:
         states.add_metric((state.value,), by_state.get(state, 0))
@@ -284,7 +282,6 @@ class RequestMetrics:
         self._counters = counters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and count the answer's status."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -129,7 +129,6 @@ def show_asset(name: str) -> Response:
 
 
 def asset_names() -> set[str]:
-    """The files of the page."""
     return {path.name for path in DIRECTORY.iterdir() if path.suffix in _MEDIA_TYPES}
 
 

@@ -41,7 +41,6 @@ def verify_job(job_id: JobId, body: VerifyTables, services: Injected) -> Verific
 
 
 def _repaired(services: Services, job_id: str, table: dict[str, Any], by: str) -> dict[str, Any]:
-    """What the runner has sent again of a table, or why not."""
     body = {name: table[name] for name in ("table", "keys", "extra")}
     try:
         box, request_id = send_to_runner(services, job_id, Asked(REPAIR, body, by))

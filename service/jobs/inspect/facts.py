@@ -75,14 +75,10 @@ def _probe(probe: Document, *, is_live: bool, joins_tables: bool) -> dict[str, A
         known = dict(probe)
     else:
         known = _without(probe, _OF_THE_PROBE) | {"end_offsets": {}, "open_transactions": []}
-        if is_at_its_end(probe):
+        end, done = probe.get("bounded_offsets") or {}, probe.get("next_offsets") or {}
+        if bool(end) and all(done.get(name, 0) >= offset for name, offset in end.items()):
             known |= {"lag_records": 0, "end_offsets": probe["bounded_offsets"]}
     return known if joins_tables else _without(known, ("matched", "unmatched"))
-
-
-def is_at_its_end(probe: Document) -> bool:
-    end, done = probe.get("bounded_offsets") or {}, probe.get("next_offsets") or {}
-    return bool(end) and all(done.get(name, 0) >= offset for name, offset in end.items())
 
 
 def unread(probe: Document) -> int | None:

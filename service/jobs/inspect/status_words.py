@@ -116,7 +116,6 @@ def place_of(part: str, fault: str) -> FaultPlace | None:
 
 
 def status_words(job: Document) -> StatusWords:
-    """The words for a job as `GET /v1/jobs/{id}` shows it."""
     explained = explain_wait(job)
     leading = next((each for each in explained.conditions if each.met is False), None)
     rules = (_ended, _leaving, _starting, _stalled, _without_room, _copying, _joining)
@@ -366,6 +365,5 @@ def _input(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """`text` with a capital and one full stop."""
     text = text.strip()
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."

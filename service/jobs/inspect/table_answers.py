@@ -243,17 +243,6 @@ def changed_rows(
     if question.get("arrow"):
         rows = _with_places(page.as_table(), dimension, CHANGE_TYPE)
         return {"next_cursor": cursor, "arrow": arrow_stream(rows)}
-    items = _change_items(page, dimension)
-    shown = fitting(items)
-    if shown < len(items):
-        last = page.changes[shown - 1]
-        side, at = (page.before, last.before) if last.after is None else (page.after, last.after)
-        assert at is not None
-        cursor = next_cursor(_key(side, at, dimension), dimension, versions)
-    return {"next_cursor": cursor, "items": items[:shown]}
-
-
-def _change_items(page: ChangePage, dimension: Dimension) -> list[Answer]:
     before, after = (_needed(page, dimension, side) for side in ("before", "after"))
     items = []
     for change in page.changes:
@@ -271,7 +260,13 @@ def _change_items(page: ChangePage, dimension: Dimension) -> list[Answer]:
                 "source_ts_ms": None if new is None else new["source_ts_ms"],
             }
         )
-    return items
+    shown = fitting(items)
+    if shown < len(items):
+        last = page.changes[shown - 1]
+        side, at = (page.before, last.before) if last.after is None else (page.after, last.after)
+        assert at is not None
+        cursor = next_cursor(_key(side, at, dimension), dimension, versions)
+    return {"next_cursor": cursor, "items": items[:shown]}
 
 
 def _needed(page: ChangePage, dimension: Dimension, side: str) -> dict[int, Answer]:

@@ -33,15 +33,6 @@ _SESSION = {
 }
 
 
-def check_server(dialect: sa.Dialect) -> None:
-    version = getattr(dialect, "server_version_info", None) or (0,)
-    if dialect.name == "postgresql" and version[0] < OLDEST:
-        raise StoreError(
-            f"job store is on PostgreSQL {version[0]}, expected {OLDEST} or newer",
-            hint="Let SLUICE_DATABASE_URL name a newer server.",
-        )
-
-
 def store_engine(url: sa.URL) -> sa.Engine:
     """Connections for the store. Raises StoreError if its TLS settings cannot be used."""
     url, arguments = reached_by(url, connect_s=_CONNECT_S, answer_s=_ANSWER_S)
@@ -132,8 +123,19 @@ class StoreDatabase:
         try:
             engine = _engine(url)
             with _MIGRATING, engine.execution_options(sluice_writes=True).begin() as connection:
-                check_server(connection.dialect)
-                _migrate(connection)
+                version = getattr(connection.dialect, "server_version_info", None) or (0,)
+                if connection.dialect.name == "postgresql" and version[0] < OLDEST:
+                    raise StoreError(
+                        f"job store is on PostgreSQL {version[0]}, expected {OLDEST} or newer",
+                        hint="Let SLUICE_DATABASE_URL name a newer server.",
+                    )
+                if connection.dialect.name == "postgresql":  # SQLite has its one writer
+                    one_at_a_time = sa.func.pg_advisory_xact_lock(LOCK_SPACE, lock_key(MIGRATION))
+                    connection.execute(sa.select(one_at_a_time))
+                config = Config()
+                config.set_main_option("script_location", str(_MIGRATIONS))
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
         except CommandError as exc:
             raise StoreError(
                 f"job store has a revision that this program does not know: {exc}",
@@ -249,16 +251,6 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 (s
 def _begin_sqlite(connection: sa.Connection) -> None:
     writes = connection.get_execution_options().get("sluice_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _migrate(connection: sa.Connection) -> None:
-    if connection.dialect.name == "postgresql":  # SQLite has its one writer
-        one_at_a_time = sa.func.pg_advisory_xact_lock(LOCK_SPACE, lock_key(MIGRATION))
-        connection.execute(sa.select(one_at_a_time))
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
 
 
 def _first_line(exc: BaseException) -> str:

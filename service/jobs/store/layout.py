@@ -36,21 +36,39 @@ OWN_FILES = "files"
 """Where the durable files of a job are beside its tables there."""
 
 
+class _Below:
+    """A path below the directory of a job."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, layout: "JobLayout", owner: type["JobLayout"]) -> Path:
+        return layout.job_dir / self._path
+
+
 @dataclass(frozen=True, slots=True)
 class JobLayout:
     """Paths of one job; `docs/reference/contracts.md` says who writes what."""
 
-    # reads better long: a property for each file and directory
+    # reads better long: a name for each file and directory
 
     job_dir: Path
 
-    @property
-    def plan(self) -> Path:
-        return self.job_dir / "plan.json"
-
-    @property
-    def plans(self) -> Path:
-        return self.job_dir / PLANS
+    plan = _Below("plan.json")
+    plans = _Below(PLANS)
+    settings = _Below("settings.json")
+    secrets = _Below("secrets.json")
+    status = _Below("status.json")
+    events = _Below("events.jsonl")
+    runner_log = _Below("runner.log")
+    runner_pid = _Below("runner.pid")
+    checkpoint = _Below("checkpoint")
+    requests = _Below("requests")
+    history = _Below("history.bin")
+    verifications = _Below("verifications")
+    warehouse = _Below("warehouse.json")
+    index = _Below("index")
+    acknowledgements = _Below("checkpoint/acknowledgements.jsonl")
 
     def plan_of(self, number: int) -> Path:
         return self.plan if number == 1 else self.plans / f"{number}.json"
@@ -58,56 +76,8 @@ class JobLayout:
     def plan_files(self) -> list[Path]:
         return [self.plan, *sorted(self.plans.glob("*.json"))]
 
-    @property
-    def settings(self) -> Path:
-        return self.job_dir / "settings.json"
-
-    @property
-    def secrets(self) -> Path:
-        return self.job_dir / "secrets.json"
-
-    @property
-    def status(self) -> Path:
-        return self.job_dir / "status.json"
-
-    @property
-    def events(self) -> Path:
-        return self.job_dir / "events.jsonl"
-
-    @property
-    def runner_log(self) -> Path:
-        return self.job_dir / "runner.log"
-
-    @property
-    def runner_pid(self) -> Path:
-        return self.job_dir / "runner.pid"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.job_dir / "checkpoint"
-
-    @property
-    def requests(self) -> Path:
-        return self.job_dir / "requests"
-
-    @property
-    def history(self) -> Path:
-        return self.job_dir / "history.bin"
-
-    @property
-    def verifications(self) -> Path:
-        return self.job_dir / "verifications"
-
     def verification(self, table: str) -> Path:
         return self.verifications / f"{table}.json"
-
-    @property
-    def acknowledgements(self) -> Path:
-        return self.checkpoint / "acknowledgements.jsonl"
-
-    @property
-    def warehouse(self) -> Path:
-        return self.job_dir / "warehouse.json"
 
     @property
     def tables_root(self) -> TablePath:
@@ -167,10 +137,6 @@ class JobLayout:
     @property
     def state(self) -> TablePath:
         return self.tables_root / "state"
-
-    @property
-    def index(self) -> Path:
-        return self.job_dir / "index"
 
     def create(self, warehouse: str | None = None) -> None:
         """Create the directory, for its owner only; `warehouse` is fixed from then on."""

@@ -1,7 +1,6 @@
 """Plans as bytes: JSON with the plan's own format version, as in `plan.json` and the job store."""
 
 from functools import cache
-from typing import Any
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -52,7 +51,6 @@ def load(data: bytes) -> JoinPlan:
             + ", ".join(map(str, _KNOWN)),
             hint="Use the version of Sluice that wrote it, or submit the script again.",
         )
-    _bring_up_to_date(document)
     try:
         return _adapter().validate_python(document)
     except ValidationError as exc:
@@ -62,21 +60,3 @@ def load(data: bytes) -> JoinPlan:
             f"the stored plan is damaged at {where}: {first['msg']}",
             hint="Restore the job's directory or submit it again.",
         ) from exc
-
-
-def _bring_up_to_date(document: dict[str, Any]) -> None:
-    """Rename topic fields of plans from before `joins.plan.formats`."""
-    inserts = [document, *document.get("more_inserts", ())]
-    for sink in (insert.get("sink", {}) for insert in inserts):
-        if sink.get("kind") == "kafka" and "format" in sink:
-            sink["value"] = {"name": sink.pop("format")}
-            key_fields = sink.pop("key_fields", ())
-            sink["key"] = {"fields": key_fields} if key_fields else None
-    for dimension in document.get("dimensions", ()):
-        source = dimension.get("source", {})
-        if source.get("kind") == "topic" and "format" in source:
-            options, registry = source.pop("format_options", ()), source.pop("registry", None)
-            value = {"name": source.pop("format"), "options": options, "registry": registry}
-            is_keyed = source.get("evidence") is None and source.get("deletes_by_null", True)
-            source["value"] = value
-            source["key"] = {"fields": dimension["primary_key"]} if is_keyed else None

@@ -326,7 +326,6 @@ class TakenOutputs:
         return tuple(_warning(job, output) for job, output in shared)
 
     def _read(self, stored: StoredJobs, jobs: Sequence[StoredJob]) -> None:
-        """Read the outputs of new jobs; a plan never changes."""
         self._known = {job.id: self._known[job.id] for job in jobs if job.id in self._known}
         for job_id, content in stored.plans([j.id for j in jobs if j.id not in self._known]):
             try:

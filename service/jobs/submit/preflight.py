@@ -1,7 +1,7 @@
 """Checks at submission: faults that can be found before a job starts."""
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from joins.adapters.delta.source import check_source_table
 from joins.adapters.files.readers import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
+from joins.adapters.mysql.clock import ask
+from joins.adapters.mysql.connection import connected, is_mariadb
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry import check_registries
@@ -24,7 +26,7 @@ from joins.kernels.local_files import nearest_existing
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.kernels.table_path import TablePath
-from joins.plan.errors import SinkError
+from joins.plan.errors import SinkError, SourceError
 from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
@@ -47,7 +49,6 @@ from joins.plan.types import TypeName
 from service.config import Settings
 from service.jobs.store.layout import own_tables
 from service.jobs.submit.places import check_nodes, check_places, check_surroundings_in_store
-from service.jobs.submit.staleness import check_staleness
 from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
     connection_of,
@@ -64,6 +65,53 @@ from service.security.resolution import (
 )
 from service.security.secrets import SecretResolver
 from service.sql.text.dialect import told_where
+
+_QUESTIONS = 3
+
+
+def check_staleness(dimension: Dimension, settings: Settings) -> None:
+    """Raise SourceError if the bound is below the best freshness; asks a database for its time.
+
+    T is at best as old as the pause between two questions, an answer and the pause between two
+    commits; of a connector's topic also as the time that a record may be on its way.
+    """
+    bound_ms = dimension.max_staleness_ms
+    if bound_ms is None or isinstance(dimension.source, FileSource):
+        return
+    answer_ms = _answer_ms(dimension)
+    settings_ms = round(settings.freshness_interval_s * 1000) + settings.build_trigger_ms
+    best_ms = settings_ms + answer_ms + _settle_ms(dimension)
+    if bound_ms >= best_ms:
+        return
+    settle = f", on its way {_settle_ms(dimension)} ms" if _settle_ms(dimension) else ""
+    raise SourceError(
+        f"table \"{dimension.name}\" has 'join.max-staleness' of {bound_ms} ms, below the best "
+        f"freshness of {best_ms} ms: asked each {settings.freshness_interval_s:g} s, answered in "
+        f"{answer_ms} ms, committed each {settings.build_trigger_ms} ms{settle}",
+        hint=f"Give it {best_ms} ms or more, best twice as much; or lower "
+        "SLUICE_FRESHNESS_INTERVAL_S.",
+    )
+
+
+def _answer_ms(dimension: Dimension) -> int:
+    """Measured: the longest of a few answers."""
+    source = dimension.source
+    if not isinstance(source, MysqlCdcSource):
+        return 0
+    with connected(connection_of(source)) as connection:
+        mariadb = is_mariadb(connection)
+        answers = [ask(connection, mariadb=mariadb) for _ in range(_QUESTIONS)]
+    return max((2 * (answer.within_ms or 0) for answer in answers if answer is not None), default=0)
+
+
+def _settle_ms(dimension: Dimension) -> int:
+    source = dimension.source
+    if isinstance(source, SharedSource) or not isinstance(source, TopicSource):
+        return 0
+    evidence = source.evidence
+    if evidence is None or evidence.connect_url is not None:
+        return 0
+    return evidence.settle_ms if evidence.heartbeat_topic is not None else 0
 
 
 def preflight(
@@ -101,7 +149,15 @@ def preflight(
             with told_where(plan.sql, insert.sink_table):
                 cluster_ids.append(_check_sink(insert, settings, clusters))
         _check_late_records(resolved, settings)
-        return _with_clusters(planned, cluster_ids)
+        first, *more = (
+            replace(insert.sink, cluster_id=cluster_id)
+            if isinstance(insert.sink, KafkaSink)
+            else insert.sink
+            for insert, cluster_id in zip(planned.inserts, cluster_ids, strict=True)
+        )
+        pairs = zip(planned.more_inserts, more, strict=True)
+        further = tuple(replace(insert, sink=sink) for insert, sink in pairs)
+        return replace(planned, sink=first, more_inserts=further)
 
 
 def preflight_update(
@@ -249,18 +305,6 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     captured_table(dimension)
 
 
-def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
-    first, *more = (
-        replace(insert.sink, cluster_id=cluster_id)
-        if isinstance(insert.sink, KafkaSink)
-        else insert.sink
-        for insert, cluster_id in zip(plan.inserts, cluster_ids, strict=True)
-    )
-    pairs = zip(plan.more_inserts, more, strict=True)
-    further = tuple(replace(insert, sink=sink) for insert, sink in pairs)
-    return replace(plan, sink=first, more_inserts=further)
-
-
 def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> str | None:
     """Check that the job can write to the sink; returns the id of its Kafka cluster."""
     if isinstance(plan.sink, KafkaSink):
@@ -334,7 +378,6 @@ def _of_nulls(dimension: Dimension) -> str:
 
 
 def _may_need_advice(dimension: Dimension) -> bool:
-    """True if advice needs a connection to the server."""
     if not isinstance(dimension.source, MysqlCdcSource):
         return False
     types = {field.name: field.type.name for field in dimension.fields}

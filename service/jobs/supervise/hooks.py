@@ -58,32 +58,6 @@ class ScriptPlanner(Protocol):
         ...
 
 
-class PlanDumper(Protocol):
-    """Turns a plan into the bytes of `plan.json`."""
-
-    def __call__(self, plan: JoinPlan, /) -> bytes:
-        """The plan as JSON."""
-        ...
-
-
-class Preflight(Protocol):
-    """Checks that everything a plan names can be reached and used, and changes nothing."""
-
-    def __call__(self, plan: JoinPlan, settings: Settings, secrets: SecretResolver, /) -> JoinPlan:
-        """The plan to keep, start offsets resolved; raises a SluiceError if it cannot start."""
-        ...
-
-
-class UpdatePreflight(Protocol):
-    """Checks what an update may reach, and the tables that it adds; changes nothing."""
-
-    def __call__(
-        self, plan: JoinPlan, added: Collection[str], settings: Settings, secrets: SecretResolver, /
-    ) -> JoinPlan:
-        """The plan to keep; raises a SluiceError if it cannot start."""
-        ...
-
-
 class Remover(Protocol):
     """Deletes what a job made outside its directory, its output only when asked."""
 
@@ -92,28 +66,12 @@ class Remover(Protocol):
         ...
 
 
-class Adviser(Protocol):
-    """Warns about the outside of a plan that can start."""
-
-    def __call__(
-        self, plan: JoinPlan, settings: Settings, secrets: SecretResolver, /
-    ) -> tuple[str, ...]:
-        """Warnings, full sentences."""
-        ...
-
-
-def _no_advice(plan: JoinPlan, settings: Settings, secrets: SecretResolver, /) -> tuple[str, ...]:
-    return ()
-
-
-def _unchecked(
-    plan: JoinPlan, added: Collection[str], settings: Settings, secrets: SecretResolver, /
-) -> JoinPlan:
-    return plan
-
-
-def _nothing() -> None:
-    return
+Preflight = Callable[[JoinPlan, Settings, SecretResolver], JoinPlan]
+"""Checks that all that a plan names can be used; returns the plan with its start offsets."""
+UpdatePreflight = Callable[[JoinPlan, Collection[str], Settings, SecretResolver], JoinPlan]
+"""As `Preflight`, for an update that adds these tables."""
+Adviser = Callable[[JoinPlan, Settings, SecretResolver], tuple[str, ...]]
+"""Warns about the outside of a plan that can start, in full sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +79,13 @@ class Hooks:
     """The functions behind the control plane; `warm_up` does work that would delay a first job."""
 
     plan: ScriptPlanner
-    dump: PlanDumper
+    dump: Callable[[JoinPlan], bytes]
     preflight: Preflight
     remove: Remover
-    advise: Adviser = _no_advice
-    warm_up: Callable[[], None] = _nothing
-    close: Callable[[], None] = _nothing
-    preflight_update: UpdatePreflight = _unchecked
+    advise: Adviser = lambda plan, settings, secrets: ()
+    warm_up: Callable[[], None] = lambda: None
+    close: Callable[[], None] = lambda: None
+    preflight_update: UpdatePreflight = lambda plan, added, settings, secrets: plan
 
 
 def default_hooks() -> Hooks:

@@ -10,7 +10,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import Checkpoint, job_app_id, late_app_id, output_app_id
 from joins.plan.errors import IndexDirectoryError
-from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions, SharedSource
+from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, SharedSource
 from joins.worker.index_source import on_this_node
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
@@ -37,7 +37,8 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
         return ()
     plans = JobPlans(layout)
     plan = plans.newest()
-    cluster = KafkaCluster(_cluster_of(plan, settings, job_dir))
+    secrets = SecretResolver.of(settings, job_dir)
+    cluster = KafkaCluster(with_login(internal_kafka(plan, settings), secrets))
     for dimension in plans.dimensions():
         if isinstance(dimension.source, SharedSource):
             _remove_lease(layout, dimension.source)
@@ -81,8 +82,3 @@ def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterat
         left = remove_table(path, app_id, writers)
         if left is not None:
             yield left
-
-
-def _cluster_of(plan: JoinPlan, settings: Settings, job_dir: Path) -> KafkaOptions:
-    secrets = SecretResolver.of(settings, job_dir)
-    return with_login(internal_kafka(plan, settings), secrets)

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import structlog
 
@@ -17,21 +16,17 @@ from service.jobs.store.store import JobStore
 from watermark.errors import SluiceError
 
 _LOOK_S = 1.0
+_REFRESH_S = 10.0
 _RETRY_S = 600.0
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    job: Job
-    dimension: Dimension
 
 
 class VerificationSchedule:
     """One thread, one comparison at a time; while another control plane leads it does nothing.
 
     A comparison is due one interval after the last one, or after the job's submission. One that
-    fails is tried again after an interval, ten minutes at the latest; the log has the reason.
+    fails is tried again after an interval, ten minutes at the latest; the log has the reason. Jobs
+    are listed again after a transition of one, and every ten seconds, when plans may be newer.
     """
 
     def __init__(
@@ -45,7 +40,9 @@ class VerificationSchedule:
         self._layout = layout
         self._inspector = inspector
         self._leads = leads
-        self._tables: dict[tuple[str, int], tuple[Dimension, ...]] = {}
+        self._newest_event = -1
+        self._listed_at_s = 0.0
+        self._tables: dict[tuple[str, int], list[tuple[Job, Dimension]]] = {}
         self._tried_at_s: dict[tuple[str, str], float] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="verifications", daemon=True)
@@ -62,38 +59,37 @@ class VerificationSchedule:
     def _run(self) -> None:
         while not self._stopping.wait(_LOOK_S):
             try:
-                due = self._next() if self._leads() else None
+                due = self.next_due() if self._leads() else None
                 if due is not None:
-                    self._compare(due)
+                    self._compare(*due)
             except SluiceError as exc:
                 _log.warning("tables were not compared", error=exc.message)
             except Exception:  # without this thread no table would be compared any more
                 _log.exception("tables were not compared")
 
-    def _next(self) -> _Comparison | None:
-        jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
-        plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in jobs]
-        self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
-        overdue = [
-            (self._overdue_s(job, dimension), _Comparison(job, dimension))
-            for job, number in plans
-            for dimension in self._tables[job.id, number]
-        ]
-        late_s, due = max(overdue, key=lambda each: each[0], default=(-1.0, None))
-        return due if late_s >= 0 else None
+    def next_due(self) -> tuple[Job, Dimension] | None:
+        """The table whose comparison is longest overdue; None if none is due."""
+        newest, now_s = self._store.newest_event(), time.monotonic()
+        if newest != self._newest_event or now_s >= self._listed_at_s + _REFRESH_S:
+            jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
+            plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in jobs]
+            self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
+            self._newest_event, self._listed_at_s = newest, now_s
+        tables = [table for of_job in self._tables.values() for table in of_job]
+        due = max(tables, key=lambda table: self._overdue_s(*table), default=None)
+        return due if due is not None and self._overdue_s(*due) >= 0 else None
 
-    def _tables_of(self, job: Job, number: int) -> tuple[Dimension, ...]:
+    def _tables_of(self, job: Job, number: int) -> list[tuple[Job, Dimension]]:
         known = self._tables.get((job.id, number))
         if known is not None:
             return known
         layout = self._layout(job.id)
         if not layout.plan.exists():
-            return ()  # it is restored, or removed, now
+            return []  # it is restored, or removed, now
         plan = JobPlans(layout).read(number)
-        return tuple(each for each in plan.dimensions if each.verify is not None)
+        return [(job, table) for table in plan.dimensions if table.verify is not None]
 
     def _overdue_s(self, job: Job, dimension: Dimension) -> float:
-        """For how long a comparison is due, negative before."""
         assert dimension.verify is not None
         interval_s = dimension.verify.interval_ms / 1000
         newest = read_verifications(self._layout(job.id).job_dir).get(dimension.name)
@@ -104,16 +100,16 @@ class VerificationSchedule:
             return late_s
         return min(late_s, time.monotonic() - tried_at_s - min(interval_s, _RETRY_S))
 
-    def _compare(self, due: _Comparison) -> None:
-        schedule, name = due.dimension.verify, due.dimension.name
+    def _compare(self, job: Job, dimension: Dimension) -> None:
+        schedule, name = dimension.verify, dimension.name
         assert schedule is not None
-        self._tried_at_s[due.job.id, name] = time.monotonic()
+        self._tried_at_s[job.id, name] = time.monotonic()
         answer = self._inspector.ask(
-            self._layout(due.job.id).job_dir,
+            self._layout(job.id).job_dir,
             ["verify"],
             timeout_s=max(_RETRY_S, schedule.interval_ms / 1000),
             question={"table": name, "rows_per_s": schedule.rows_per_s},
         )
         (table,) = answer["tables"]
         result = {key: table.get(key) for key in ("state", "rows", "differences", "reason")}
-        _log.info("table compared with its source", job_id=due.job.id, table=name, **result)
+        _log.info("table compared with its source", job_id=job.id, table=name, **result)

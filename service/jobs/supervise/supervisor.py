@@ -15,7 +15,7 @@ import structlog
 from joins.durable.requests import Requests
 from joins.kernels.local_files import is_full
 from service.config import Settings, store_is_shared
-from service.jobs.presence import ControlPlaneSign
+from service.jobs.leadership import ControlPlaneSign
 from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.runner_files import read_status
@@ -160,7 +160,6 @@ class Supervisor:
         return self._all_ended.is_set()
 
     def ask(self, job_id: str) -> None:
-        """Start a runner for a finished job that has a request."""
         watch = self._watches.get(job_id)
         if watch is not None:
             watch.is_asked = True

@@ -171,7 +171,6 @@ class Pairs(FieldRule):
 
 
 def differences(old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
-    """The differences of two parts of one class."""
     rules = FIELDS.get(type(old), {})
     for field in dataclasses.fields(old):
         before, after = getattr(old, field.name), getattr(new, field.name)
@@ -196,7 +195,15 @@ def _of_setting(name: str) -> ChangeKind:
     return _SETTINGS.get(name, K.SETTING)
 
 
-_OWNER, _NOTHING = Leaf(), Nothing()
+def _each(kind: ChangeKind | None, names: str) -> Mapping[str, FieldRule]:
+    return dict.fromkeys(names.split(), Leaf(kind))
+
+
+def _owner(names: str) -> Mapping[str, FieldRule]:
+    return _each(None, names)
+
+
+_NOTHING = Nothing()
 _JOINS = Named("alias", "join", K.JOIN_ADDED, K.JOIN_REMOVED, K.JOIN_ORDER)
 _OUTPUT = Named("name", "output column", K.OUTPUT_ADDED, K.OUTPUT_REMOVED, K.OUTPUT_ORDER)
 _UNNESTS = Named("alias", "UNNEST", K.UNNEST, K.UNNEST, K.UNNEST)
@@ -213,166 +220,113 @@ _QUERY: Mapping[str, FieldRule] = {
 FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
     JoinPlan: {
         **_QUERY,
-        "name": Leaf(K.NAME),
-        "sql": _NOTHING,
-        "number": _NOTHING,
-        "format_version": _NOTHING,  # follows from the INSERTs
         "probe": Inner(K.STREAM_IDENTITY, "the stream"),
         "dimensions": _DIMENSIONS,
         "settings": Pairs(_of_setting),
-        "window": Leaf(K.EVENT_TIME),
         "more_inserts": Listed(K.INSERTS),
+        "name": Leaf(K.NAME),
+        "window": Leaf(K.EVENT_TIME),
         "shared_table": Leaf(K.SHARED_TABLE),
+        "sql": _NOTHING,
+        "number": _NOTHING,
+        "format_version": _NOTHING,  # follows from the INSERTs
     },
     FurtherInsert: {
         **_QUERY,
+        "table": Inner(K.STREAM_IDENTITY, "the stream"),
         "alias": Leaf(K.LABEL),
         "computed_fields": Leaf(K.COMPUTED_COLUMN),
-        "table": Inner(K.STREAM_IDENTITY, "the stream"),
     },
     ProbeSource: {
-        "alias": Leaf(K.LABEL),
-        "table": Leaf(K.LABEL),
         "source": Inner(),
-        "fields": Leaf(K.STREAM_COLUMNS),
-        "metadata_fields": Leaf(K.STREAM_COLUMNS),
+        **_each(K.LABEL, "alias table"),
+        **_each(K.STREAM_COLUMNS, "fields metadata_fields"),
         "computed_fields": Leaf(K.COMPUTED_COLUMN),
         "watermark": Leaf(K.EVENT_TIME),
-        "late_records_path": Leaf(K.LATE_RECORDS),
-        "late_store": Leaf(K.LATE_RECORDS),
-        "reads": _OWNER,
+        **_each(K.LATE_RECORDS, "late_records_path late_store"),
+        **_owner("reads"),
     },
     StreamTable: {
         "name": Leaf(K.LABEL),
-        "reads": _OWNER,
-        "fields": Leaf(K.STREAM_COLUMNS),
-        "metadata_fields": Leaf(K.STREAM_COLUMNS),
-        "value": Leaf(K.STREAM_FORMAT),
-        "key": Leaf(K.STREAM_FORMAT),
+        **_owner("reads"),
+        **_each(K.STREAM_COLUMNS, "fields metadata_fields"),
+        **_each(K.STREAM_FORMAT, "value key"),
     },
     KafkaSource: {
         "kafka": Inner(),
-        "startup_mode": Leaf(K.STREAM_START),
-        "startup_timestamp_ms": Leaf(K.STREAM_START),
-        "startup_offsets": Leaf(K.STREAM_START),
-        "max_records_per_batch": Leaf(K.BATCH_SIZE),
-        "bounded_mode": Leaf(K.STREAM_BOUNDS),
-        "bounded_timestamp_ms": Leaf(K.STREAM_BOUNDS),
-        "bounded_offsets": Leaf(K.STREAM_BOUNDS),
-        "max_bytes_per_batch": Leaf(K.BATCH_SIZE),
-        "bounded_records": Leaf(K.STREAM_BOUNDS),
-        "backlog_offsets": Leaf(K.STREAM_START),
-        "value": Leaf(K.STREAM_FORMAT),
-        "key": Leaf(K.STREAM_FORMAT),
-        "more_topics": _OWNER,
-        "topic_pattern": _OWNER,
+        **_each(
+            K.STREAM_START, "startup_mode startup_timestamp_ms startup_offsets backlog_offsets"
+        ),
+        **_each(K.BATCH_SIZE, "max_records_per_batch max_bytes_per_batch"),
+        **_each(
+            K.STREAM_BOUNDS, "bounded_mode bounded_timestamp_ms bounded_offsets bounded_records"
+        ),
+        **_each(K.STREAM_FORMAT, "value key"),
+        **_owner("more_topics topic_pattern topic_ids"),
         "discovery_ms": Leaf(K.STREAM_OPTION),
-        "topic_ids": _OWNER,
-        "kind": _NOTHING,  # the class tells it
     },
-    KafkaOptions: {
-        "bootstrap_servers": _OWNER,
-        "topic": _OWNER,
-        "properties": Pairs(_of_property),
-    },
-    DatagenSource: {
-        "rows_per_second": _OWNER,
-        "number_of_rows": _OWNER,
-        "fields": _OWNER,
-        "kind": _NOTHING,
-    },
+    KafkaOptions: {"properties": Pairs(_of_property), **_owner("bootstrap_servers topic")},
+    DatagenSource: _owner("rows_per_second number_of_rows fields"),
     Dimension: {
-        "name": _NOTHING,  # they are matched by it
         "source": Inner(K.DIMENSION_SOURCE),
-        "fields": Leaf(K.DIMENSION_COLUMNS),
-        "primary_key": Leaf(K.DIMENSION_COLUMNS),
+        **_each(K.DIMENSION_COLUMNS, "fields primary_key"),
         "watermark": Leaf(K.EVENT_TIME),
-        "max_staleness_ms": Leaf(K.DIMENSION_OPTION),
-        "verify": Leaf(K.DIMENSION_OPTION),
+        **_each(K.DIMENSION_OPTION, "max_staleness_ms verify"),
+        "name": _NOTHING,
     },
     MysqlCdcSource: {
-        "hostname": _OWNER,
-        "port": _OWNER,
-        "username": Leaf(K.CREDENTIALS),
-        "password": Leaf(K.CREDENTIALS),
-        "database": _OWNER,
-        "table": _OWNER,
+        **_owner("hostname port database table"),
+        **_each(K.CREDENTIALS, "username password tls"),
         "server_id": Leaf(K.DIMENSION_OPTION),
-        "chunk_rows": Leaf(K.DIMENSION_COPY),
-        "changelog_partitions": Leaf(K.DIMENSION_COPY),
-        "tls": Leaf(K.CREDENTIALS),
-        "zone": Leaf(K.DIMENSION_COPY),
-        "kind": _NOTHING,
+        **_each(K.DIMENSION_COPY, "chunk_rows changelog_partitions zone"),
     },
     DeltaTableSource: {
-        "path": _OWNER,
+        **_owner("path store"),
         "monitor_interval_ms": Leaf(K.DIMENSION_OPTION),
         "changelog_partitions": Leaf(K.DIMENSION_COPY),
-        "store": _OWNER,
-        "kind": _NOTHING,
     },
     TopicSource: {
         "kafka": Inner(),
-        "value": Leaf(K.DIMENSION_COPY),
-        "evidence": Leaf(K.DIMENSION_COPY),
-        "deletes_by_null": Leaf(K.DIMENSION_COPY),
-        "key": Leaf(K.DIMENSION_COPY),
-        "end_offsets": Leaf(K.DIMENSION_COPY),
-        "bounded_mode": Leaf(K.DIMENSION_COPY),
-        "bounded_timestamp_ms": Leaf(K.DIMENSION_COPY),
-        "bounded_offsets": Leaf(K.DIMENSION_COPY),
-        "changelog_partitions": Leaf(K.DIMENSION_COPY),
+        **_each(
+            K.DIMENSION_COPY,
+            "value evidence deletes_by_null key end_offsets bounded_mode "
+            "bounded_timestamp_ms bounded_offsets changelog_partitions history",
+        ),
         "metadata": Leaf(K.DIMENSION_COLUMNS),
-        "topic_id": _OWNER,
-        "history": Leaf(K.DIMENSION_COPY),
-        "kind": _NOTHING,
+        **_owner("topic_id"),
     },
     FileSource: {
-        "path": _OWNER,
-        "format": _OWNER,
-        "options": Leaf(K.DIMENSION_COPY),
-        "changelog_partitions": Leaf(K.DIMENSION_COPY),
-        "kind": _NOTHING,
+        **_owner("path format"),
+        **_each(K.DIMENSION_COPY, "options changelog_partitions"),
     },
-    SharedSource: {
-        "job_id": _OWNER,
-        "table": _OWNER,
-        "changelog_partitions": Leaf(K.DIMENSION_COPY),
-        "kind": _NOTHING,
-    },
+    SharedSource: {**_owner("job_id table"), "changelog_partitions": Leaf(K.DIMENSION_COPY)},
     DimensionJoin: {
-        "alias": _NOTHING,  # they are matched by it
-        "dimension": Leaf(K.JOIN_KEYS),
+        **_each(K.JOIN_KEYS, "dimension keys"),
         "join_type": Leaf(K.JOIN_TYPE),
-        "keys": Leaf(K.JOIN_KEYS),
         "condition": Leaf(K.JOIN_CONDITION),
         "time": Leaf(K.EVENT_TIME),
+        "alias": _NOTHING,
     },
-    Unnest: {"alias": _NOTHING, "value": Leaf(K.UNNEST), "join_type": Leaf(K.UNNEST)},
+    Unnest: {**_each(K.UNNEST, "value join_type"), "alias": _NOTHING},
     OutputColumn: {
-        "name": _NOTHING,  # they are matched by it
         "expression": ByType(K.PROJECTION, K.OUTPUT_TYPE),
         "nullable": Leaf(K.OUTPUT_NULLABILITY),
+        "name": _NOTHING,
     },
     DeltaSink: {
-        "path": _OWNER,
-        "row_metadata": Leaf(K.SINK_COLUMNS),
+        **_owner("path store"),
+        **_each(K.SINK_COLUMNS, "row_metadata partition_by"),
         "writer": Leaf(K.SINK_OPTION),
         "merge_key": Leaf(K.SINK_KEY),
-        "partition_by": Leaf(K.SINK_COLUMNS),
-        "store": _OWNER,
-        "kind": _NOTHING,
     },
     KafkaSink: {
         "kafka": Inner(),
         "value": Leaf(K.SINK_FORMAT),
-        "key": Leaf(K.SINK_KEY),
-        "upsert": Leaf(K.SINK_KEY),
+        **_each(K.SINK_KEY, "key upsert"),
         "transactional_id_prefix": Leaf(K.SINK_GUARANTEE),
-        "cluster_id": _OWNER,
-        "kind": _NOTHING,
+        **_owner("cluster_id"),
     },
-    PrintSink: {"print_identifier": Leaf(K.SINK_OPTION), "row_limit": _OWNER, "kind": _NOTHING},
-    BlackholeSink: {"kind": _NOTHING},
+    PrintSink: {"print_identifier": Leaf(K.SINK_OPTION), **_owner("row_limit")},
+    BlackholeSink: {},
 }
-"""The rule of each field of a plan."""
+"""The rule of each field of a plan; the class of a part tells its `kind`."""

@@ -40,7 +40,7 @@ from joins.plan.plan import (
 from joins.plan.stream_topics import index_of
 from joins.plan.types import Call
 from service.sql.expressions.expression_text import expression_text
-from service.sql.grammar.type_rules import type_text
+from service.sql.grammar.type_parser import type_text
 
 
 def watermark_lines(plan: JoinPlan) -> Iterator[str]:
@@ -189,6 +189,8 @@ def explain(plan: JoinPlan) -> list[str]:
 
 def _insert(plan: JoinPlan) -> list[str]:
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
+    names = (column.name for column in plan.output if not column.nullable)
+    text = ", ".join(names)
     return [
         f"FROM {_probe(plan.probe)}",
         *watermark_lines(plan),
@@ -199,8 +201,7 @@ def _insert(plan: JoinPlan) -> list[str]:
         *window_lines(plan.window),
         *late_lines(plan),
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
-        f"INTO {plan.sink_table} {_sink(plan.sink)}"
-        + _not_null(column.name for column in plan.output if not column.nullable),
+        f"INTO {plan.sink_table} {_sink(plan.sink)}" + (f" NOT NULL {text}" if text else ""),
     ]
 
 
@@ -253,7 +254,6 @@ def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
 
 
 def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
-    """The differences from plain JSON without a key."""
     parts = []
     if key is not None:
         form = "" if key.format == JSON_FORMAT else f" of {_format(key.format)}"
@@ -402,8 +402,3 @@ def _sink(sink: Sink) -> str:
         limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
         return f"print({sink.print_identifier}{limit})"
     return "blackhole()"
-
-
-def _not_null(names: Iterator[str]) -> str:
-    text = ", ".join(names)
-    return f" NOT NULL {text}" if text else ""

@@ -20,8 +20,7 @@ from service.sql.planner.planner import plan_script
 from service.sql.planner.session import ScriptSession
 from service.sql.stored import CatalogEntry, own_names, with_catalog
 from service.sql.text.dialect import SqlToken, SqlTokenKind
-from service.sql.text.masking import masked
-from service.sql.text.script import Edit, Script, SqlError, not_too_deep
+from service.sql.text.script import Edit, Script, SqlError, masked, not_too_deep
 
 MOST_ROUNDS, LEAST_ROUNDS = 20, 4
 TEXT_OF_ALL_ROUNDS = 256 * 1024
@@ -123,7 +122,7 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     """
     entries, changes = tuple(catalog), list[AppliedEdit]()
     moves: list[tuple[int, int, int]] = []
-    for _ in range(_rounds(text)):
+    for _ in range(max(LEAST_ROUNDS, min(MOST_ROUNDS, TEXT_OF_ALL_ROUNDS // (len(text) + 1)))):
         faults = _faults(text, entries)[:MOST_FAULTS]
         edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
         if not edits:
@@ -139,10 +138,6 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     warnings = () if left else plan_script(text, catalog=entries).warnings
     changes.sort(key=lambda change: change.at)
     return Revision(text, tuple(changes), left, warnings, tuple(moves))
-
-
-def _rounds(text: str) -> int:
-    return max(LEAST_ROUNDS, min(MOST_ROUNDS, TEXT_OF_ALL_ROUNDS // (len(text) + 1)))
 
 
 def _first_place(at: int, moves: Sequence[tuple[int, int, int]]) -> int:
@@ -189,7 +184,6 @@ def _faults(text: str, entries: tuple[CatalogEntry, ...]) -> list[SqlError]:
 
 
 def _created(tokens: Sequence[SqlToken]) -> Iterator[str]:
-    """The name of the table or view that a statement creates."""
     words = [token.text.upper() for token in tokens]
     if not words or words[0] != "CREATE":
         return

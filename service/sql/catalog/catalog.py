@@ -42,7 +42,7 @@ from service.sql.grammar.syntax import (
     MetadataColumn,
     PhysicalColumn,
 )
-from service.sql.grammar.type_rules import STRING, type_text
+from service.sql.grammar.type_parser import STRING, type_text
 from service.sql.text.script import Script, suggestion
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
@@ -201,16 +201,10 @@ def _check_key(
                     name.text, physical, "Physical columns are " + ", ".join(physical) + "."
                 ),
             )
-    _check_no_nested_key(script, node.name, fields, key)
-
-
-def _check_no_nested_key(
-    script: Script, table: Name, fields: tuple[Field, ...], key: tuple[str, ...]
-) -> None:
     for field in fields:
         if field.name in key and field.type.is_nested:
             raise script.error(
-                table.at,
+                node.name.at,
                 f'column "{field.name}" of the primary key is {type_text(field.type)[:200]}',
                 hint="Use scalar columns: copy the value that identifies the row into a separate "
                 "column.",

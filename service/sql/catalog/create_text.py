@@ -18,7 +18,7 @@ from service.sql.grammar.syntax import (
     PhysicalColumn,
     WatermarkNode,
 )
-from service.sql.grammar.type_rules import STRING, type_text
+from service.sql.grammar.type_parser import STRING, type_text
 from service.sql.text.script import Script
 
 

@@ -22,7 +22,7 @@ from service.sql.catalog.connector import Connector, Endpoints
 from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.option_values import OptionValues, duration_ms
 from service.sql.catalog.watermarks import WATERMARK_OPTIONS
-from service.sql.grammar.type_rules import INTEGER_BITS
+from service.sql.grammar.type_parser import INTEGER_BITS
 from service.sql.text.script import suggestion
 
 _OPTIONS = (
@@ -170,11 +170,27 @@ def _rule(values: OptionValues, made: _Made) -> DatagenField | None:
     prefix = f"fields.{made.name}."
     kind = _kind(values, made)
     if kind is DatagenKind.SEQUENCE:
-        _check_sequence(values, made)
+        if made.type.name not in (*_NUMBERS, TypeName.STRING) or made.in_collection:
+            where = ", which occurs many times in a row" if made.in_collection else ""
+            raise values.error(
+                f"fields.{made.name}.kind",
+                f'column "{made.name}" is {made.type}{where}, which has no sequence',
+                hint="Use a sequence for numbers and STRING, outside of ARRAY and MAP.",
+            )
+        for suffix in _SEQUENCE_KEYS:
+            values.required(f"fields.{made.name}.{suffix}")
     if made.type.name is TypeName.ROW:
         return None
     bounds = _SEQUENCE_KEYS if kind is DatagenKind.SEQUENCE else ("min", "max")
     _check_bounds(values, made, *(prefix + suffix for suffix in bounds))
+    key = prefix + "null-rate"
+    rate = float(values.text(key) or 0)
+    if rate and not made.nullable:
+        raise values.error(
+            key,
+            f'option "{key}" produces NULL, and column "{made.name}" is NOT NULL',
+            hint="Remove it, or remove NOT NULL.",
+        )
     return DatagenField(
         name=made.name,
         generator=kind,
@@ -185,7 +201,7 @@ def _rule(values: OptionValues, made: _Made) -> DatagenField | None:
         length=values.number(prefix + "length"),
         expression=values.text(prefix + "expression"),
         skew=_skew(values, made, prefix + "skew"),
-        null_rate=_null_rate(values, made, prefix + "null-rate"),
+        null_rate=rate,
         max_past_ms=duration_ms(values.text(prefix + "max-past") or "0 s") or 0,
     )
 
@@ -275,29 +291,6 @@ def _skew(values: OptionValues, made: _Made, key: str) -> float | None:
             "frequent.",
         )
     return float(text)
-
-
-def _null_rate(values: OptionValues, made: _Made, key: str) -> float:
-    rate = float(values.text(key) or 0)
-    if rate and not made.nullable:
-        raise values.error(
-            key,
-            f'option "{key}" produces NULL, and column "{made.name}" is NOT NULL',
-            hint="Remove it, or remove NOT NULL.",
-        )
-    return rate
-
-
-def _check_sequence(values: OptionValues, made: _Made) -> None:
-    if made.type.name not in (*_NUMBERS, TypeName.STRING) or made.in_collection:
-        where = ", which occurs many times in a row" if made.in_collection else ""
-        raise values.error(
-            f"fields.{made.name}.kind",
-            f'column "{made.name}" is {made.type}{where}, which has no sequence',
-            hint="Use a sequence for numbers and STRING, outside of ARRAY and MAP.",
-        )
-    for suffix in _SEQUENCE_KEYS:
-        values.required(f"fields.{made.name}.{suffix}")
 
 
 def _check_bounds(values: OptionValues, field: _Made, low_key: str, high_key: str) -> None:

@@ -44,7 +44,6 @@ def value_format(values: OptionValues) -> RecordFormat:
 
 
 def record_columns(values: OptionValues, fields: tuple[Field, ...]) -> RecordColumns:
-    """The columns of a `kafka` table in its records."""
     columns = RecordColumns(fields, value_format(values), _record_key(values, fields))
     return _check_columns(values, columns)
 
@@ -66,7 +65,21 @@ def _record_key(values: OptionValues, fields: tuple[Field, ...]) -> RecordKey | 
                 values.require_beside(option, KEY_FIELDS)
         return None
     names = tuple(name.strip() for name in written.split(";"))
-    _check_key_fields(values, fields, names)
+    for field in fields:
+        if field.name in names and field.type.is_nested:
+            raise values.error(
+                KEY_FIELDS,
+                f'key.fields names "{field.name}", which is {field.type.name}',
+                hint="Name scalar columns; give the value of the key a separate column.",
+            )
+    known = [field.name for field in fields]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            raise values.error(
+                KEY_FIELDS,
+                f'key.fields names "{name}", which is not a column or is listed twice',
+                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+            )
     return _key_of(values, fields, names)
 
 
@@ -95,26 +108,6 @@ def _key_of(values: OptionValues, fields: tuple[Field, ...], names: tuple[str, .
             hint=f"Write '{ALL}', or declare a column of the value.",
         )
     return RecordKey(names, _format(values, form, _key_prefixes(form)), prefix, is_in_value)
-
-
-def _check_key_fields(
-    values: OptionValues, fields: tuple[Field, ...], names: tuple[str, ...]
-) -> None:
-    for field in fields:
-        if field.name in names and field.type.is_nested:
-            raise values.error(
-                KEY_FIELDS,
-                f'key.fields names "{field.name}", which is {field.type.name}',
-                hint="Name scalar columns; give the value of the key a separate column.",
-            )
-    known = [field.name for field in fields]
-    for name in names:
-        if name not in known or names.count(name) > 1:
-            raise values.error(
-                KEY_FIELDS,
-                f'key.fields names "{name}", which is not a column or is listed twice',
-                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
-            )
 
 
 def _check_columns(values: OptionValues, columns: RecordColumns) -> RecordColumns:

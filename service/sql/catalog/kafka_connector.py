@@ -444,14 +444,6 @@ def _transactional_id_prefix(values: OptionValues) -> str | None:
 
 
 def _kafka_options(values: OptionValues, topic: str) -> KafkaOptions:
-    return KafkaOptions(
-        bootstrap_servers=_bootstrap(values),
-        topic=topic,
-        properties=client_properties(values),
-    )
-
-
-def _bootstrap(values: OptionValues) -> str:
     servers = [server.strip() for server in values.required(_BOOTSTRAP).split(",")]
     for server in servers:
         if not 1 <= int(server.rpartition(":")[2]) <= 65535:
@@ -460,7 +452,11 @@ def _bootstrap(values: OptionValues) -> str:
                 f'broker "{server}" has a port that is not from 1 to 65535',
                 hint="Write host:port, separated by commas.",
             )
-    return ",".join(servers)
+    return KafkaOptions(
+        bootstrap_servers=",".join(servers),
+        topic=topic,
+        properties=client_properties(values),
+    )
 
 
 KAFKA = Connector("kafka", _KAFKA_OPTIONS, _kafka, Home.RECORDS)

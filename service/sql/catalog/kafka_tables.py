@@ -53,46 +53,38 @@ def client_properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
     }
     protocol = properties.get(_PROTOCOL, "PLAINTEXT")
     if protocol.startswith("SASL"):
-        _check_login(values, properties)
+        mechanism = values.required(PROPERTY + _MECHANISM)
+        is_token = mechanism == "OAUTHBEARER"
+        for key in _BY_TOKEN if is_token else _BY_PASSWORD:
+            values.required(PROPERTY + key)
+        other = "SCRAM-SHA-512" if is_token else "OAUTHBEARER"
+        for key in _BY_PASSWORD if is_token else (*_BY_TOKEN, SCOPE):
+            needed = f"'{PROPERTY}{_MECHANISM}' = '{other}'"
+            _refuse_properties(values, properties, key, needed, mechanism)
     else:
         _refuse_properties(
             values, properties, "sasl.", f"'{PROPERTY}{_PROTOCOL}' = 'SASL_SSL'", protocol
         )
     if protocol.endswith("SSL"):
-        _check_tls(values)
+        for text, file in (
+            (TRUSTSTORE_CERTIFICATES, TRUSTSTORE_FILE),
+            (KEYSTORE_CERTIFICATES, KEYSTORE_FILE),
+        ):
+            if {PROPERTY + text, PROPERTY + file} <= values.nodes.keys():
+                raise values.error(
+                    PROPERTY + file,
+                    f'both "{PROPERTY}{text}" and "{PROPERTY}{file}" are given',
+                    hint="Remove one of the two.",
+                )
+        values.require_pair(PROPERTY + KEYSTORE_CERTIFICATES, PROPERTY + KEYSTORE_KEY)
+        if PROPERTY + KEYSTORE_FILE not in values.nodes:
+            values.require_beside(PROPERTY + KEY_PASSWORD, PROPERTY + KEYSTORE_KEY)
     else:
         secured = "SASL_SSL" if protocol.startswith("SASL") else "SSL"
         _refuse_properties(
             values, properties, "ssl.", f"'{PROPERTY}{_PROTOCOL}' = '{secured}'", protocol
         )
     return tuple(sorted(properties.items()))
-
-
-def _check_login(values: OptionValues, properties: dict[str, str]) -> None:
-    mechanism = values.required(PROPERTY + _MECHANISM)
-    is_token = mechanism == "OAUTHBEARER"
-    for key in _BY_TOKEN if is_token else _BY_PASSWORD:
-        values.required(PROPERTY + key)
-    other = "SCRAM-SHA-512" if is_token else "OAUTHBEARER"
-    for key in _BY_PASSWORD if is_token else (*_BY_TOKEN, SCOPE):
-        needed = f"'{PROPERTY}{_MECHANISM}' = '{other}'"
-        _refuse_properties(values, properties, key, needed, mechanism)
-
-
-def _check_tls(values: OptionValues) -> None:
-    for text, file in (
-        (TRUSTSTORE_CERTIFICATES, TRUSTSTORE_FILE),
-        (KEYSTORE_CERTIFICATES, KEYSTORE_FILE),
-    ):
-        if {PROPERTY + text, PROPERTY + file} <= values.nodes.keys():
-            raise values.error(
-                PROPERTY + file,
-                f'both "{PROPERTY}{text}" and "{PROPERTY}{file}" are given',
-                hint="Remove one of the two.",
-            )
-    values.require_pair(PROPERTY + KEYSTORE_CERTIFICATES, PROPERTY + KEYSTORE_KEY)
-    if PROPERTY + KEYSTORE_FILE not in values.nodes:
-        values.require_beside(PROPERTY + KEY_PASSWORD, PROPERTY + KEYSTORE_KEY)
 
 
 def _refuse_properties(
@@ -210,7 +202,6 @@ def timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
 def offsets(
     values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
 ) -> tuple[tuple[int, int], ...]:
-    """The (partition, offset) pairs of a start or an end."""
     key = f"{prefix}.specific-offsets"
     if mode.value != "specific-offsets":
         _ignore_of_other_mode(values, key, mode)
@@ -248,7 +239,17 @@ def topic_source(
     _check_source(values, prefix)
     options = dict(source.value.options)
     if BIT_COLUMNS in options:
-        options[BIT_COLUMNS] = ";".join(_bit_columns(values, fields))
+        key = DEBEZIUM_JSON + BIT_COLUMNS
+        names = tuple(name.strip() for name in values.required(key).split(";"))
+        known = [field.name for field in fields]
+        for name in names:
+            if name not in known:
+                raise values.error(
+                    key,
+                    f'{key} names "{name}", which is not a column',
+                    hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+                )
+        options[BIT_COLUMNS] = ";".join(names)
     evidence = _evidence(values)
     value = replace(source.value, options=tuple(options.items()))
     return TopicSource(kafka, value, evidence)
@@ -288,20 +289,6 @@ def _evidence(values: OptionValues) -> SnapshotEvidence:
         replaces=values.required("snapshot.on-repeated") == "replace",
         heartbeat_topic=values.text("freshness.heartbeat.topic"),
     )
-
-
-def _bit_columns(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
-    key = DEBEZIUM_JSON + BIT_COLUMNS
-    names = tuple(name.strip() for name in values.required(key).split(";"))
-    known = [field.name for field in fields]
-    for name in names:
-        if name not in known:
-            raise values.error(
-                key,
-                f'{key} names "{name}", which is not a column',
-                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
-            )
-    return names
 
 
 def _refuse_options(values: OptionValues, keys: tuple[str, ...], format_: str, owner: str) -> None:

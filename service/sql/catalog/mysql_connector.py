@@ -247,6 +247,9 @@ _OPTIONS = (
 def _endpoints(
     values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
 ) -> Endpoints:
+    rows = int(values.required(CHUNK_SIZE))
+    if rows > MOST_CHUNK_ROWS:
+        values.note(CHUNK_SIZE, f"a chunk has {MOST_CHUNK_ROWS} rows at most")
     source = MysqlCdcSource(
         hostname=values.required("hostname"),
         port=int(values.required("port")),
@@ -255,7 +258,7 @@ def _endpoints(
         database=values.required("database-name"),
         table=values.required("table-name"),
         server_id=_server_id(values),
-        chunk_rows=_chunk_rows(values),
+        chunk_rows=min(rows, MOST_CHUNK_ROWS),
         changelog_partitions=values.number("changelog.partitions"),
         zone=_zone(values),
         tls=_tls(values),
@@ -289,13 +292,6 @@ def _server_id(values: OptionValues) -> int | None:
     if last:
         values.note("server-id", f"only {first} of its range has an effect: one client reads")
     return first
-
-
-def _chunk_rows(values: OptionValues) -> int:
-    rows = int(values.required(CHUNK_SIZE))
-    if rows > MOST_CHUNK_ROWS:
-        values.note(CHUNK_SIZE, f"a chunk has {MOST_CHUNK_ROWS} rows at most")
-    return min(rows, MOST_CHUNK_ROWS)
 
 
 def _tls(values: OptionValues) -> MysqlTls:

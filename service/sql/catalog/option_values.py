@@ -10,8 +10,14 @@ from dataclasses import dataclass, field, replace
 from joins.plan.formats import KafkaFormat
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.grammar.syntax import OptionNode
-from service.sql.text.masking import masked_comments, may_be_credential
-from service.sql.text.script import Edit, Script, SqlError, suggestion
+from service.sql.text.script import (
+    Edit,
+    Script,
+    SqlError,
+    masked_comments,
+    may_be_credential,
+    suggestion,
+)
 
 _UNITS_MS = {
     **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
@@ -99,7 +105,6 @@ class OptionValues:
         return Edit(first, first, text, note=f"Fill in the value of '{name}'.")
 
     def ignore(self, key: str, why: str) -> None:
-        """Go on without an option that has no effect, and warn of it."""
         self.ignored[key] = self.nodes.pop(key)
         self.notes.append(f'Option "{key}" of table "{self.table}" has no effect: {why}.')
 
@@ -367,7 +372,12 @@ class InlineSecrets:
             option = values.option(key)
             if not option.credential or SECRET.fullmatch(node.value):
                 continue
-            secret = self._secret(table, node)
+            if node.value_at not in self._by_position:
+                known = self._by_position.values()
+                alike = (s.name for s in known if (s.node.key, s.value) == (node.key, node.value))
+                name = next(alike, None) or self._new_name(table, node)
+                self._by_position[node.value_at] = InlineSecret(name, node.value, node)
+            secret = self._by_position[node.value_at]
             secrets.append(secret)
             if not self._keep_values:
                 values.nodes[key] = replace(node, value=secret.reference)
@@ -376,14 +386,6 @@ class InlineSecrets:
     def hide(self, node: OptionNode) -> None:
         """A value that nothing uses and that may be a credential is not stored."""
         self._hidden[node.value_at] = node
-
-    def _secret(self, table: str, node: OptionNode) -> InlineSecret:
-        if node.value_at not in self._by_position:
-            known = self._by_position.values()
-            alike = (s.name for s in known if (s.node.key, s.value) == (node.key, node.value))
-            name = next(alike, None) or self._new_name(table, node)
-            self._by_position[node.value_at] = InlineSecret(name, node.value, node)
-        return self._by_position[node.value_at]
 
     def _new_name(self, table: str, node: OptionNode) -> str:
         plain = f"{INLINE_PREFIX}{table}-{node.key.rpartition('.')[2]}"

@@ -206,7 +206,6 @@ def without_effect(script: Script, statement: SetOption) -> str | None:
 
 
 def check_setting_name(script: Script, key: str, at: int) -> None:
-    """Refuse a name that is none of ours and nearly one."""
     if key in SETTINGS or of_flink(key) is not None:
         return
     own = key.rpartition(".")[0] in {name.rpartition(".")[0] for name in SETTINGS}
@@ -229,13 +228,8 @@ def _not_accepted(script: Script, node: OptionNode, accepts: str) -> SqlError:
         node.value_at,
         f'setting "{node.key}" is "{node.value[:100]}", expected {accepts}',
         hint=f"Give {accepts}.",
-        edit=Edit(statement_start(script, node.at), node.end, "", sure=False),
+        edit=Edit(script.text.upper().rindex("SET", 0, node.at), node.end, "", sure=False),
     )
-
-
-def statement_start(script: Script, at: int) -> int:
-    """Where the SET stands whose key is at `at`."""
-    return script.text.upper().rindex("SET", 0, at)
 
 
 def trigger_interval_ms(plan: JoinPlan) -> int | None:

@@ -95,17 +95,6 @@ def of_late_records(prefix: str, option: Option) -> tuple[Option, ...]:
 def store_options(values: OptionValues, path: str, prefix: str = "") -> StoreOptions:
     """How to reach the store of a table; empty for a table in a directory."""
     chosen = {name: prefix + name for name in OF_STORES if prefix + name in values.nodes}
-    _check_scheme(values, path, chosen)
-    if not is_in_store(path):
-        return ()
-    if StoreTable.of(path).is_azure:
-        _check_azure(values, path, chosen, prefix)
-    else:
-        _check_s3(values, chosen, prefix)
-    return tuple((name, values.nodes[key].value) for name, key in sorted(chosen.items()))
-
-
-def _check_scheme(values: OptionValues, path: str, chosen: dict[str, str]) -> None:
     kind = ""
     if is_in_store(path):
         kind = "azure." if StoreTable.of(path).is_azure else "s3."
@@ -117,18 +106,21 @@ def _check_scheme(values: OptionValues, path: str, chosen: dict[str, str]) -> No
             hint="Remove the option, or give a path such as s3://bucket/table or "
             "abfss://container@account.dfs.core.windows.net/table.",
         )
-
-
-def _check_s3(values: OptionValues, chosen: dict[str, str], prefix: str) -> None:
-    values.require_pair(prefix + S3_KEY, prefix + S3_SECRET)
-    for name in (S3_TOKEN, S3_ENDPOINT):
-        if name in chosen and S3_KEY not in chosen:
-            raise values.error(
-                chosen[name],
-                f'option "{chosen[name]}" needs an access key in the table\'s options',
-                hint=f"Add '{prefix + S3_KEY}' and '{prefix + S3_SECRET}'; the environment's "
-                "credentials are not sent to a server that a script names.",
-            )
+    if not is_in_store(path):
+        return ()
+    if StoreTable.of(path).is_azure:
+        _check_azure(values, path, chosen, prefix)
+    else:
+        values.require_pair(prefix + S3_KEY, prefix + S3_SECRET)
+        for name in (S3_TOKEN, S3_ENDPOINT):
+            if name in chosen and S3_KEY not in chosen:
+                raise values.error(
+                    chosen[name],
+                    f'option "{chosen[name]}" needs an access key in the table\'s options',
+                    hint=f"Add '{prefix + S3_KEY}' and '{prefix + S3_SECRET}'; the environment's "
+                    "credentials are not sent to a server that a script names.",
+                )
+    return tuple((name, values.nodes[key].value) for name, key in sorted(chosen.items()))
 
 
 def _check_azure(values: OptionValues, path: str, chosen: dict[str, str], prefix: str) -> None:

@@ -20,8 +20,8 @@ from service.sql.expressions.scope import (
     Typed,
 )
 from service.sql.grammar.syntax import CreateTable, WatermarkNode
-from service.sql.grammar.type_rules import INSTANTS, type_text
-from service.sql.text.script import Script, SqlError, suggestion
+from service.sql.grammar.type_parser import INSTANTS, type_text
+from service.sql.text.script import Script, suggestion
 
 EMIT_STRATEGY = "scan.watermark.emit.strategy"
 IDLE_TIMEOUT = "scan.watermark.idle-timeout"
@@ -242,23 +242,19 @@ def _time_column(script: Script, node: WatermarkNode, relation: ScopeRelation) -
             hint="Name a time of the record, or join by processing time without WATERMARK FOR.",
         )
     if column.type.name not in INSTANTS or column.type.precision > 3:
-        raise _no_time(script, node, column)
-    return column
-
-
-def _no_time(script: Script, node: WatermarkNode, column: ScopeColumn) -> SqlError:
-    hint = "Declare it as TIMESTAMP(3) or TIMESTAMP_LTZ(3)."
-    if column.type.name not in INSTANTS:
-        hint = (
-            f"Add a computed column, such as ts AS TO_TIMESTAMP_LTZ({column.name}, 3) for "
-            f"milliseconds or ts AS CAST({column.name} AS TIMESTAMP(3)), and name it."
+        hint = "Declare it as TIMESTAMP(3) or TIMESTAMP_LTZ(3)."
+        if column.type.name not in INSTANTS:
+            hint = (
+                f"Add a computed column, such as ts AS TO_TIMESTAMP_LTZ({column.name}, 3) for "
+                f"milliseconds or ts AS CAST({column.name} AS TIMESTAMP(3)), and name it."
+            )
+        raise script.error(
+            node.column.at,
+            f'the time column "{column.name}" is {type_text(column.type)}, expected TIMESTAMP or '
+            "TIMESTAMP_LTZ with 3 fractional digits at most",
+            hint=hint,
         )
-    return script.error(
-        node.column.at,
-        f'the time column "{column.name}" is {type_text(column.type)}, expected TIMESTAMP or '
-        "TIMESTAMP_LTZ with 3 fractional digits at most",
-        hint=hint,
-    )
+    return column
 
 
 def reads_clock(expression: Expression) -> bool:

@@ -1,63 +1,20 @@
 """Rules for the arguments of a call: their number, their types, literals."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from joins.kernels.strings.regular import SimilarError, UnknownAnswerError, compiled, matcher
 from joins.plan.types import Constant, SqlType, TypeName
-from service.sql.expressions.functions import Takes
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, Node
-from service.sql.grammar.type_rules import STRING, rounded_type
+from service.sql.grammar.type_parser import STRING, rounded_type
 from service.sql.text.script import Script
 
-
-class OperandPlanner(Protocol):
-    """What plans the operands."""
-
-    @property
-    def zone(self) -> str:
-        """The time zone of the session."""
-        ...
-
-    def plan(self, node: Node) -> Typed:
-        """The typed form of a node."""
-        ...
-
-    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
-        """All values in their common type."""
-        ...
-
-    def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
-        """`value` as `target`, where Flink casts by itself."""
-        ...
-
-    def cast(self, value: Typed, target: SqlType, *, safe: bool = False) -> Typed:
-        """`value` as `target`."""
-        ...
-
-    def retyped_null(self, value: Typed, target: SqlType) -> Typed:
-        """The literal NULL with a type."""
-        ...
-
-    def argument(self, name: str, value: Typed, takes: Takes) -> Typed:
-        """`value` as the function `name` takes it."""
-        ...
-
-    def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
-        """Both in their common type, compared."""
-        ...
-
-    def conjunction(self, name: str, parts: Sequence[Typed], at: int) -> Typed:
-        """AND or OR of all parts."""
-        ...
-
-    def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
-        """A call of a function."""
-        ...
+if TYPE_CHECKING:
+    from service.sql.expressions.expression_planner import ExpressionPlanner
 
 
-Special = Callable[[OperandPlanner, Script, FunctionCall], Typed]
+Special = Callable[["ExpressionPlanner", Script, FunctionCall], Typed]
 
 
 def text_constant(text: str, at: int) -> Typed:
@@ -99,7 +56,7 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
             f"{call} takes two texts or two BYTES, not one of each",
             hint="Write CAST(… AS BYTES).",
         )
-    text = _literal(arguments[1]) if call in (*_REGULAR, "SIMILAR") else None
+    text = literal_of(arguments[1]) if call in (*_REGULAR, "SIMILAR") else None
     if text is None:
         return
     hint = "Write it without looking ahead or back and without references to groups."
@@ -109,7 +66,7 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
         elif len(arguments) == 2:
             by = matcher(text)
         else:
-            escape = _literal(arguments[2])
+            escape = literal_of(arguments[2])
             by = True if escape is None else matcher(text, escape)
     except UnknownAnswerError as error:
         raise script.error(
@@ -127,11 +84,6 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
             f"the regular expression of {call} is not valid",
             hint="Close its groups.",
         )
-
-
-def _literal(argument: Typed) -> str | None:
-    expression = argument.expression
-    return expression.value if isinstance(expression, Constant) else None
 
 
 _STRICT = ("REGEXP_REPLACE", "REGEXP_EXTRACT")

@@ -1,18 +1,22 @@
 """Functions of arrays and maps."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from joins.plan.types import Constant, Member, TypeName, array_type, map_type, row_type
-from service.sql.expressions.arguments import OperandPlanner, Special, check_count
+from service.sql.expressions.arguments import Special, check_count
 from service.sql.expressions.functions import Takes
 from service.sql.expressions.nested_access import whole
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall
-from service.sql.grammar.type_rules import BOOLEAN, INT, type_text
+from service.sql.grammar.type_parser import BOOLEAN, INT, type_text
 from service.sql.text.script import Script
 
+if TYPE_CHECKING:
+    from service.sql.expressions.expression_planner import ExpressionPlanner
 
-def _of_arrays(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+
+def _of_arrays(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     many = node.name == "ARRAY_CONCAT"
     check_count(script, node, 1 if many else 2, 10_000 if many else 2)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -32,7 +36,7 @@ def _no_array(script: Script, node: FunctionCall, value: Typed) -> Exception:
     )
 
 
-def _with_element(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _with_element(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """An array and an element, each cast to their common type."""
     check_count(script, node, 2, 2)
     column = whole(planner, script, node, TypeName.ARRAY)
@@ -54,13 +58,13 @@ def _with_element(planner: OperandPlanner, script: Script, node: FunctionCall) -
     return replace(made, nullable=column.nullable)
 
 
-def _of_array(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _of_array(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     column = whole(planner, script, node, TypeName.ARRAY)
     return planner.call(node.name, (column,), column.type, node.at)
 
 
-def _slice(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _slice(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 2, 3)
     column = whole(planner, script, node, TypeName.ARRAY)
     bounds = [
@@ -70,7 +74,7 @@ def _slice(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     return planner.call(node.name, (column, *bounds), column.type, node.at)
 
 
-def _sort(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _sort(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 3)
     column = _ordered(planner, script, node)
     flags = []
@@ -80,7 +84,7 @@ def _sort(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     return planner.call(node.name, (column, *flags), column.type, node.at)
 
 
-def _ordered(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _ordered(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     column = whole(planner, script, node, TypeName.ARRAY)
     if column.type.members[0].type.is_nested:
         raise script.error(
@@ -91,7 +95,7 @@ def _ordered(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return column
 
 
-def _element(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _element(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     if node.name == "ELEMENT":
         column = whole(planner, script, node, TypeName.ARRAY)
@@ -107,7 +111,7 @@ def _element(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return replace(made, nullable=True)
 
 
-def _entries(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _entries(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     column = whole(planner, script, node, TypeName.MAP)
     key, value = column.type.members
@@ -117,7 +121,7 @@ def _entries(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return planner.call(node.name, (column,), array_type(row, nullable=False), node.at)
 
 
-def _from_arrays(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _from_arrays(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 2, 2)
     keys = whole(planner, script, node, TypeName.ARRAY)
     values = whole(planner, script, replace(node, arguments=node.arguments[1:]), TypeName.ARRAY)
@@ -127,7 +131,7 @@ def _from_arrays(planner: OperandPlanner, script: Script, node: FunctionCall) ->
     return planner.call(node.name, (keys, values), kind, node.at)
 
 
-def _union(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _union(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 10_000)
     values = [planner.plan(argument) for argument in node.arguments]
     for value in values:

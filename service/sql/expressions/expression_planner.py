@@ -4,23 +4,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from joins.plan.types import Constant, SqlType, TypeName
-from service.sql.expressions import functions
 from service.sql.expressions.arguments import Special, check_count, check_literals, round_type
 from service.sql.expressions.array_functions import ARRAY_FUNCTIONS
+from service.sql.expressions.expression_text import NAMES
 from service.sql.expressions.functions import (
     ACCEPTED,
+    ARITHMETIC,
+    COMPARISONS,
     FUNCTIONS,
     REFUSED,
     TO_DOUBLE,
     Function,
     Takes,
 )
-from service.sql.expressions.json_functions import JSON_FUNCTIONS
+from service.sql.expressions.json_functions import (
+    JSON_FUNCTIONS,
+    OTHER_FUNCTIONS,
+    check_length,
+    check_padding,
+)
 from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
-from service.sql.expressions.other_functions import OTHER_FUNCTIONS, check_length, check_padding
 from service.sql.expressions.scope import NameScope, Typed
-from service.sql.expressions.time_arithmetic import folded_interval, shifted
-from service.sql.expressions.time_functions import TIME_FUNCTIONS, local
+from service.sql.expressions.time_functions import TIME_FUNCTIONS, folded_interval, local, shifted
 from service.sql.expressions.typed_values import TypedValues, check_nanos, typed_literal
 from service.sql.grammar.expression_nodes import (
     AggregateNode,
@@ -35,7 +40,7 @@ from service.sql.grammar.expression_nodes import (
     TypeNode,
 )
 from service.sql.grammar.expression_parser import rank_refused
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     BIGINT,
     BOOLEAN,
     BYTES,
@@ -157,10 +162,10 @@ class ExpressionPlanner(TypedValues):
         return self.searched(conditions, values, node.at)
 
     def _operation(self, node: FunctionCall) -> Typed:
-        if node.name in functions.COMPARISONS:
+        if node.name in COMPARISONS:
             left, right = (self.plan(argument) for argument in node.arguments)
             return self.comparison(node.name, left, right, node.at)
-        if node.name in functions.ARITHMETIC or node.name == "MOD":
+        if node.name in ARITHMETIC or node.name == "MOD":
             return self._arithmetic(node)
         rewrite = _REWRITES.get(node.name)
         if rewrite is not None:
@@ -189,8 +194,8 @@ class ExpressionPlanner(TypedValues):
             message, hint = f"function {node.name} is not supported", REFUSED[node.name]
         else:
             message = f'unknown function "{node.name[:100]}"'
-            otherwise = "Functions are " + ", ".join(functions.NAMES) + "."
-            hint = suggestion(node.name, functions.NAMES, otherwise)
+            otherwise = "Functions are " + ", ".join(NAMES) + "."
+            hint = suggestion(node.name, NAMES, otherwise)
         return self._script.error(node.at, message, hint=hint)
 
     def _arithmetic(self, node: FunctionCall) -> Typed:

@@ -2,7 +2,7 @@
 
 from joins.plan.plan import WINDOW
 from joins.plan.types import Call, Case, Cast, Column, Constant, Expression, ProcTime, TypeName
-from service.sql.grammar.type_rules import TEMPORAL, type_text
+from service.sql.grammar.type_parser import TEMPORAL, type_text
 
 FORMS: dict[str, dict[str, str]] = {
     "Text, compared": {
@@ -190,6 +190,7 @@ FORMS: dict[str, dict[str, str]] = {
         "TYPEOF": "(x)",
     },
 }
+NAMES = tuple(sorted(name for forms in FORMS.values() for name in forms))
 PARTLY: dict[str, str] = {
     "ARRAY_MAX": "not of rows, arrays, maps or BOOLEAN, which have no order; ARRAY_MIN, ARRAY_SORT "
     "alike",

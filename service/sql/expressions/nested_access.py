@@ -2,14 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from joins.plan.types import Constant, Member, SqlType, TypeName, array_type, map_type, row_type
-from service.sql.expressions.arguments import OperandPlanner, Special, check_count
+from service.sql.expressions.arguments import Special, check_count
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal
-from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
-from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, is_implicit, type_text
+from service.sql.grammar.type_parser import (
+    BOOLEAN,
+    INT,
+    INTEGERS,
+    MAX_TYPE_DEPTH,
+    MAX_TYPE_SIZE,
+    STRING,
+    is_implicit,
+    type_text,
+)
 from service.sql.text.script import Script, suggestion
+
+if TYPE_CHECKING:
+    from service.sql.expressions.expression_planner import ExpressionPlanner
 
 PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."
 
@@ -22,7 +34,7 @@ def refuse_nested(script: Script, values: Sequence[Typed], what: str) -> None:
             )
 
 
-def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal) -> Typed:
+def field_of(planner: "ExpressionPlanner", script: Script, row: Typed, name: Literal) -> Typed:
     if row.type.name is not TypeName.ROW:
         raise script.error(
             name.at,
@@ -42,7 +54,7 @@ def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal)
     return replace(field, nullable=row.nullable or member.nullable)
 
 
-def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def element_of(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`array[index]` and `map[key]`; NULL without such an element."""
     column, key = (planner.plan(argument) for argument in node.arguments)
     if column.type.name is TypeName.MAP:
@@ -70,13 +82,13 @@ def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     return replace(planner.call("[]", (column, key), member.type, column.at), nullable=True)
 
 
-def cardinality(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def cardinality(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     column = whole(planner, script, node, TypeName.ARRAY, TypeName.MAP)
     return planner.call("CARDINALITY", (column,), INT, node.at)
 
 
-def entries_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def entries_of(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     column = whole(planner, script, node, TypeName.MAP)
     member = column.type.members[0 if node.name == "MAP_KEYS" else 1]
@@ -84,7 +96,7 @@ def entries_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     return planner.call(node.name, (column,), kind, node.at)
 
 
-def array_contains(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def array_contains(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`ARRAY_CONTAINS(array, value)`: NULL for a NULL array; it also finds a NULL value."""
     check_count(script, node, 2, 2)
     column = whole(planner, script, node, TypeName.ARRAY)
@@ -95,7 +107,7 @@ def array_contains(planner: OperandPlanner, script: Script, node: FunctionCall) 
     return replace(contains, nullable=column.nullable)
 
 
-def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def array_join(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`ARRAY_JOIN(texts, delimiter[, text for NULL])`: without the third, NULLs are skipped."""
     check_count(script, node, 2, 3)
     column = whole(planner, script, node, TypeName.ARRAY)
@@ -112,7 +124,9 @@ def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     return planner.call("ARRAY_JOIN", (column, *texts), STRING, node.at)
 
 
-def whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: TypeName) -> Typed:
+def whole(
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, *kinds: TypeName
+) -> Typed:
     """The first argument, which must be of one of `kinds`."""
     column = planner.plan(node.arguments[0])
     if column.type.name not in kinds or column.is_bare_null:
@@ -126,7 +140,7 @@ def whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: T
     return column
 
 
-def row_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def row_of(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`ROW(a, b)`: its fields are `EXPR$0`, `EXPR$1`."""
     check_count(script, node, 1, MAX_TYPE_SIZE - 1)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -134,7 +148,7 @@ def row_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     return _made(planner, script, node, values, row_type(*fields))
 
 
-def array_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def array_of(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     planned = [planner.plan(argument) for argument in node.arguments]
     elements = planner.common(planned, node.at, "ARRAY")
     nullable = any(element.nullable for element in elements)
@@ -142,7 +156,7 @@ def array_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return _made(planner, script, node, elements, kind)
 
 
-def map_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def map_of(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     planned = [planner.plan(argument) for argument in node.arguments]
     keys, values = planned[::2], planned[1::2]
     if len(keys) > len(values):
@@ -162,7 +176,7 @@ def map_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
 
 
 def _made(
-    planner: OperandPlanner,
+    planner: "ExpressionPlanner",
     script: Script,
     node: FunctionCall,
     values: Sequence[Typed],
@@ -194,7 +208,7 @@ def _check_index(script: Script, column: Typed, key: Typed) -> None:
         )
 
 
-def _field(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _field(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     row, name = node.arguments
     assert isinstance(name, Literal), "the grammar reads a name behind the point"
     return field_of(planner, script, planner.plan(row), name)

@@ -1,15 +1,15 @@
-"""Functions of times with special rules: units, zones, patterns, the batch's time."""
+"""Times: arithmetic with INTERVAL, functions with units, zones and patterns, the batch's time."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from joins.kernels.calendar.java_patterns import Dialect, PatternError, items_of
 from joins.kernels.calendar.text_times import USUAL
 from joins.kernels.calendar.times import DIFFERENCE_UNITS, MILLISECOND_PARTS, MONTH_PARTS
 from joins.kernels.calendar.zones import UTC, known_zone
-from joins.plan.types import Constant, ProcTime, SqlType, TypeName
+from joins.plan.types import Call, Constant, Expression, ProcTime, SqlType, TypeName
 from service.sql.expressions.arguments import (
-    OperandPlanner,
     Special,
     check_count,
     literal_of,
@@ -18,20 +18,168 @@ from service.sql.expressions.arguments import (
 )
 from service.sql.expressions.functions import EXTRACTED, TIMES, Takes
 from service.sql.expressions.scope import Typed
-from service.sql.expressions.time_arithmetic import moved
-from service.sql.grammar.expression_nodes import FunctionCall
+from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node
+from service.sql.grammar.literal_parser import MAX_INTERVAL_MS
 from service.sql.grammar.special_forms import PARTS
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     BIGINT,
     DOUBLE,
     INT,
     INTEGERS,
     INTERVALS,
+    NUMERIC,
     PROCTIME,
     STRING,
+    TEMPORAL,
     type_text,
 )
 from service.sql.text.script import Script
+
+if TYPE_CHECKING:
+    from service.sql.expressions.expression_planner import ExpressionPlanner
+
+_KINDS = {
+    LiteralKind.INTERVAL: LiteralKind.INTERVAL,
+    LiteralKind.INTERVAL_DAYS: LiteralKind.INTERVAL,
+    LiteralKind.INTERVAL_MONTHS: LiteralKind.INTERVAL_MONTHS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An INTERVAL known at planning time, in milliseconds, or in months for `INTERVAL_MONTHS`."""
+
+    kind: LiteralKind
+    size: int
+
+
+def interval_of(node: Node) -> Interval | None:
+    """The INTERVAL of `node`, a literal or a sum of literals of one kind; else None."""
+    if isinstance(node, Literal):
+        kind = _KINDS.get(node.kind)
+        return None if kind is None else Interval(kind, int(node.text))
+    if not isinstance(node, FunctionCall) or node.name not in ("+", "-", "NEG"):
+        return None
+    parts = [interval_of(argument) for argument in node.arguments]
+    if node.name == "NEG" and parts[0] is not None:
+        return replace(parts[0], size=-parts[0].size)
+    if len(parts) != 2 or parts[0] is None or parts[1] is None or parts[0].kind != parts[1].kind:
+        return None
+    sign = 1 if node.name == "+" else -1
+    return replace(parts[0], size=parts[0].size + sign * parts[1].size)
+
+
+def shifted(
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, both: tuple[Typed, Typed]
+) -> Typed | None:
+    """Arithmetic with an INTERVAL; None for arithmetic without one."""
+    if node.name not in ("+", "-", "*"):
+        return None
+    left, right = both
+    names = (left.type.name, right.type.name)
+    if not set(names) & INTERVALS or (left.is_bare_null and right.is_bare_null):
+        return None
+    if node.name == "*":
+        return _multiplied(planner, script, (left, right), node.at)
+    if set(names) <= INTERVALS:
+        first, second = planner.common((left, right), node.at, f'"{node.name}"')
+        return planner.call(node.name, (first, second), first.type, node.at)
+    if node.name == "+" and names[0] in INTERVALS:
+        left, right = right, left
+    if right.type.name not in INTERVALS:
+        raise _unfit(script, node, right)
+    return moved(planner, script, left, right, node)
+
+
+def _multiplied(
+    planner: "ExpressionPlanner", script: Script, both: tuple[Typed, Typed], at: int
+) -> Typed:
+    left, right = both if both[0].type.name in INTERVALS else both[::-1]
+    if right.type.name not in NUMERIC or right.is_bare_null:
+        raise script.error(
+            right.at,
+            f'"*" of an INTERVAL takes a number, not {type_text(right.type)}',
+            hint="Write INTERVAL '1' SECOND * 3.",
+        )
+    return planner.call("*", (left, right), left.type, at)
+
+
+def moved(
+    planner: "ExpressionPlanner", script: Script, time: Typed, by: Typed, node: FunctionCall
+) -> Typed:
+    """`time` plus or minus an INTERVAL of milliseconds or months."""
+    if time.is_bare_null:
+        null = Constant(None, SqlType(TypeName.TIMESTAMP, 3))
+        return Typed(null, nullable=True, at=node.at)
+    if time.type.name not in TEMPORAL:
+        raise _unfit(script, node, time)
+    sign = "-" if node.name == "-" else "+"
+    if by.type.name is TypeName.INTERVAL_MONTH:
+        return planner.call("ADD_MONTHS", (time, _months(planner, by, sign)), time.type, node.at)
+    result = _result(time.type, by)
+    value = planner.cast(time, result)
+    constant = by.expression
+    if isinstance(constant, Constant) and constant.value is not None:
+        size = int(constant.value) * (-1 if sign == "-" else 1)
+        sign = "-" if size < 0 else "+"
+        by = Typed(Constant(str(abs(size)), BIGINT), nullable=False, at=by.at)
+    return planner.call(sign, (value, by), result, node.at)
+
+
+def _result(time: SqlType, by: Typed) -> SqlType:
+    if time.name is TypeName.DATE:
+        return SqlType(TypeName.TIMESTAMP, 6) if by.type.precision else time
+    return time if _is_whole(by.expression) or time.precision >= 3 else SqlType(time.name, 3)
+
+
+def _is_whole(by: Expression) -> bool:
+    if isinstance(by, Call) and by.function == "*" and by.arguments[1].type.name in INTEGERS:
+        return _is_whole(by.arguments[0])
+    return isinstance(by, Constant) and int(by.value or 0) % 1_000 == 0
+
+
+def _months(planner: "ExpressionPlanner", by: Typed, sign: str) -> Typed:
+    constant = by.expression
+    if isinstance(constant, Constant) and constant.value is not None:
+        count = int(constant.value) * (-1 if sign == "-" else 1)
+        return Typed(Constant(str(count), INT), nullable=False, at=by.at)
+    return planner.call("NEG", (by,), by.type, by.at) if sign == "-" else by
+
+
+def _unfit(script: Script, node: FunctionCall, value: Typed) -> Exception:
+    return script.error(
+        value.at,
+        f'"{node.name}" with an INTERVAL takes a time, not {type_text(value.type)}',
+        hint="Write CAST(… AS TIMESTAMP(3)), or TO_TIMESTAMP_LTZ(…, 3) for milliseconds.",
+    )
+
+
+def _check_size(script: Script, interval: Interval, at: int) -> None:
+    most = MAX_INTERVAL_MS if interval.kind is LiteralKind.INTERVAL else MAX_INTERVAL_MS // 10**9
+    if abs(interval.size) > most:
+        raise script.error(
+            at, "the INTERVAL is longer than 10,000 years", hint="Use a shorter one."
+        )
+
+
+def folded_interval(script: Script, node: FunctionCall) -> Typed | None:
+    """The value of an INTERVAL known at planning time; None for another node."""
+    interval = interval_of(node)
+    if interval is None:
+        return None
+    _check_size(script, interval, node.at)
+    if interval.kind is LiteralKind.INTERVAL_MONTHS:
+        kind = SqlType(TypeName.INTERVAL_MONTH)
+    else:
+        kind = SqlType(TypeName.INTERVAL_SECOND, 0 if _is_of_days(node) else 3)
+    return Typed(Constant(str(interval.size), kind), nullable=False, at=node.at)
+
+
+def _is_of_days(node: Node) -> bool:
+    if isinstance(node, FunctionCall):
+        return all(map(_is_of_days, node.arguments))
+    return isinstance(node, Literal) and node.kind is LiteralKind.INTERVAL_DAYS
+
 
 _TIMESTAMP = SqlType(TypeName.TIMESTAMP, 3)
 _TIME, _DATE = SqlType(TypeName.TIME), SqlType(TypeName.DATE)
@@ -43,32 +191,32 @@ _NOW = {"CURRENT_DATE": _DATE, "CURRENT_TIME": _TIME, "LOCALTIME": _TIME,
         "LOCALTIMESTAMP": _TIMESTAMP}  # fmt: skip
 
 
-def local(planner: OperandPlanner, value: Typed) -> Typed:
+def local(planner: "ExpressionPlanner", value: Typed) -> Typed:
     if value.type.name is not TypeName.TIMESTAMP_LTZ or known_zone(planner.zone) == UTC:
         return value
     return planner.cast(value, SqlType(TypeName.TIMESTAMP, value.type.precision))
 
 
-def now(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def now(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 0, 0)
     time = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
     kind = _NOW.get(node.name)
     return time if kind is None else planner.cast(time, kind)
 
 
-def _extract(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _extract(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     unit, value = word_of(node.arguments[0]), planner.plan(node.arguments[1])
     return _part(planner, script, unit, value, node)
 
 
-def _named_part(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _named_part(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 1)
     unit = next(unit for unit, name in PARTS.items() if name == node.name)
     return _part(planner, script, unit, planner.plan(node.arguments[0]), node)
 
 
 def _part(
-    planner: OperandPlanner, script: Script, unit: str, value: Typed, node: FunctionCall
+    planner: "ExpressionPlanner", script: Script, unit: str, value: Typed, node: FunctionCall
 ) -> Typed:
     if value.type.name not in INTERVALS:
         function = EXTRACTED[PARTS[unit]]
@@ -85,7 +233,7 @@ def _part(
     return planner.call("INTERVAL_PART", arguments, BIGINT, node.at)
 
 
-def _rounded(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _rounded(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`FLOOR(x TO unit)`, `CEIL(x TO unit)`: weeks and longer units need a date."""
     value, unit = planner.plan(node.arguments[0]), word_of(node.arguments[1])
     value = planner.argument(node.name, value, Takes.TIME)
@@ -101,7 +249,7 @@ def _rounded(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return made if inner is value else planner.cast(made, value.type)
 
 
-def _add(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _add(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     unit = word_of(node.arguments[0])
     count, time = (planner.plan(argument) for argument in node.arguments[1:])
     count = planner.argument(node.name, count, Takes.LONG)
@@ -119,7 +267,7 @@ def _add(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     return moved(planner, script, time, by, replace(node, name="+"))
 
 
-def _difference(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _difference(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     unit = word_of(node.arguments[0])
     assert unit in DIFFERENCE_UNITS, "the grammar knows the units"
     both = [planner.plan(argument) for argument in node.arguments[1:]]
@@ -135,7 +283,7 @@ def _difference(planner: OperandPlanner, script: Script, node: FunctionCall) -> 
     return planner.call("TIMESTAMPDIFF", (*times, text_constant(unit, node.at)), INT, node.at)
 
 
-def _overlaps(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _overlaps(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     first, second = (_period(planner, script, node, each) for each in node.arguments)
     parts = (
         planner.comparison(">=", first[1], second[0], node.at),
@@ -145,7 +293,7 @@ def _overlaps(planner: OperandPlanner, script: Script, node: FunctionCall) -> Ty
 
 
 def _period(
-    planner: OperandPlanner, script: Script, node: FunctionCall, period: object
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, period: object
 ) -> tuple[Typed, Typed]:
     if not isinstance(period, FunctionCall) or period.name != "ROW" or len(period.arguments) != 2:
         raise script.error(
@@ -181,12 +329,12 @@ def check_pattern(script: Script, name: str, pattern: Typed, dialect: Dialect) -
 
 
 def _texts(
-    planner: OperandPlanner, script: Script, node: FunctionCall, values: Sequence[Typed]
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, values: Sequence[Typed]
 ) -> list[Typed]:
     return [planner.argument(node.name, value, Takes.TEXT) for value in values]
 
 
-def _date_format(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _date_format(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 2, 2)
     value, pattern = (planner.plan(argument) for argument in node.arguments)
     (pattern,) = _texts(planner, script, node, (pattern,))
@@ -199,7 +347,7 @@ def _date_format(planner: OperandPlanner, script: Script, node: FunctionCall) ->
     return planner.call("DATE_FORMAT", (time, pattern), STRING, node.at)
 
 
-def _to_date(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _to_date(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`TO_DATE(text[, pattern])`; without a pattern, it reads dates as CAST does."""
     check_count(script, node, 1, 2)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
@@ -209,7 +357,7 @@ def _to_date(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
     return replace(planner.call("TO_DATE", values, _DATE, node.at), nullable=True)
 
 
-def _to_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _to_timestamp(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 1, 2)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
     for pattern in values[1:]:
@@ -217,7 +365,7 @@ def _to_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall) -
     return replace(planner.call("TO_TIMESTAMP", values, _TIMESTAMP, node.at), nullable=True)
 
 
-def _to_instant(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _to_instant(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`, `TO_TIMESTAMP_LTZ(text[, pattern[, zone]])`."""
     check_count(script, node, 1, 3)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -248,7 +396,7 @@ def _check_precision(script: Script, precision: Typed) -> None:
 
 
 def _instant_of_text(
-    planner: OperandPlanner, script: Script, node: FunctionCall, values: Sequence[Typed]
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, values: Sequence[Typed]
 ) -> Typed:
     texts = _texts(planner, script, node, values)
     pattern = texts[1] if len(texts) > 1 else text_constant("", node.at)
@@ -271,7 +419,7 @@ def _check_zone(script: Script, zone: Typed) -> None:
     )
 
 
-def _from_unixtime(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _from_unixtime(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`FROM_UNIXTIME(seconds[, pattern])`, in the session's zone."""
     check_count(script, node, 1, 2)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -282,7 +430,7 @@ def _from_unixtime(planner: OperandPlanner, script: Script, node: FunctionCall) 
 
 
 def _pattern(
-    planner: OperandPlanner, script: Script, node: FunctionCall, values: Sequence[Typed]
+    planner: "ExpressionPlanner", script: Script, node: FunctionCall, values: Sequence[Typed]
 ) -> Typed:
     for pattern in _texts(planner, script, node, values):
         check_pattern(script, node.name, pattern, Dialect.SIMPLE)
@@ -290,7 +438,7 @@ def _pattern(
     return text_constant(USUAL, node.at)
 
 
-def _unix_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _unix_timestamp(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     """`UNIX_TIMESTAMP()`, the batch's time, and `UNIX_TIMESTAMP(text[, pattern])`."""
     check_count(script, node, 0, 2)
     if not node.arguments:
@@ -303,7 +451,7 @@ def _unix_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall)
     return planner.call("UNIX_TIMESTAMP", (text, pattern, zone), BIGINT, node.at)
 
 
-def _convert_tz(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+def _convert_tz(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:
     check_count(script, node, 3, 3)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
     for zone in values[1:]:

@@ -16,7 +16,7 @@ from joins.plan.types import (
 from service.sql.expressions.nested_access import PARTS_HINT, refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Typed
 from service.sql.grammar.expression_nodes import Literal, LiteralKind
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     BOOLEAN,
     BYTES,
     DOUBLE,
@@ -133,7 +133,12 @@ class TypedValues:
 
     def written_cast(self, value: Typed, target: SqlType, *, safe: bool) -> Typed:
         """`value` as `target` by an explicit CAST: numbers wrap as in Flink."""
-        wraps = _may_wrap(value.type, target)
+        pairs = zip(value.type.leaves(), target.leaves(), strict=False)
+        wraps = any(
+            (one.name in NUMERIC and other.name in NUMERIC and not is_lossless(one, other))
+            or (one.name is TypeName.STRING and other.name is TypeName.DECIMAL)
+            for one, other in pairs
+        )
         return self._cast(value, target, Cast(value.expression, target, safe, wraps))
 
     def _cast(self, value: Typed, target: SqlType, cast: Cast) -> Typed:
@@ -213,15 +218,6 @@ class TypedValues:
 
 def _has_instant(kind: SqlType) -> bool:
     return any(leaf.name is TypeName.TIMESTAMP_LTZ for leaf in kind.leaves())
-
-
-def _may_wrap(source: SqlType, target: SqlType) -> bool:
-    pairs = zip(source.leaves(), target.leaves(), strict=False)
-    return any(
-        (one.name in NUMERIC and other.name in NUMERIC and not is_lossless(one, other))
-        or (one.name is TypeName.STRING and other.name is TypeName.DECIMAL)
-        for one, other in pairs
-    )
 
 
 _EQUALITIES = frozenset(("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"))

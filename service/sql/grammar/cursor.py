@@ -99,7 +99,6 @@ class TokenCursor:
         return self._tokens[min(self._index + count, len(self._tokens) - 1)]
 
     def advance(self) -> SqlToken:
-        """Take the next token; at the end, stay on END."""
         token = self.token
         if token.kind is not SqlTokenKind.END:
             self._index += 1
@@ -183,7 +182,6 @@ class TokenCursor:
         return tuple(names)
 
     def option(self, form: str) -> OptionNode:
-        """Take `'key' = 'value'`."""
         key = self.string("a key in single quotes", hint=form)
         self.expect_symbol("=", hint=form)
         value = self.string("a value in single quotes", hint=form)
@@ -263,12 +261,9 @@ def _shown(token: SqlToken) -> str:
 
 
 class FormReader:
-    """Reads functions with words between their arguments.
+    """Reads functions with words between their arguments, from behind the first word.
 
-    Args:
-        cursor: stands behind the function's first word.
-        parse: reads an expression.
-        operand: reads an expression without comparisons and logic.
+    `operand` reads an expression without comparisons and logic.
     """
 
     def __init__(

@@ -325,7 +325,6 @@ class QueryParser:
         return parts
 
     def _keys(self) -> tuple[Node, ...]:
-        """A key, or several in parentheses."""
         cursor = self._cursor
         if cursor.at_symbol("(") and cursor.ahead(1).text == ")":
             cursor.advance()

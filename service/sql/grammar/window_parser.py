@@ -33,13 +33,7 @@ _PARAMETERS = {
 def read_window(
     cursor: TokenCursor, parse: Callable[[], Node], subquery: Callable[[], Relation]
 ) -> tuple[Relation, WindowNode]:
-    """Read a window function with or without TABLE(…) around it.
-
-    Args:
-        cursor: stands in front of it.
-        parse: reads an expression.
-        subquery: reads a query in parentheses.
-    """
+    """Read a window function with or without TABLE(…) around it."""
     is_wrapped = cursor.accept_words("TABLE")
     if is_wrapped:
         cursor.expect_symbol("(", hint=GROUP_FORM)
@@ -95,7 +89,17 @@ class _Arguments:
             if name in names:
                 raise self._error(at, f"argument {name} is given twice")
             names.append(name)
-            self._read_one(name)
+            if name == "DATA":
+                self._read_table()
+            elif name == "TIMECOL":
+                cursor = self._cursor
+                cursor.expect_words("DESCRIPTOR", hint=_FORMS[self._kind])
+                cursor.expect_symbol("(", hint=_FORMS[self._kind])
+                column = cursor.name("a column name", hint=_FORMS[self._kind])
+                self._time = Reference((column,), column.at)
+                cursor.expect_symbol(")", hint="DESCRIPTOR takes one column: the time.")
+            else:
+                self._intervals[name] = self._parse()
             if not self._cursor.accept_symbol(","):
                 return
 
@@ -127,14 +131,6 @@ class _Arguments:
             what = "an argument without a name" if named else "too many arguments"
             raise self._error(self._cursor.at, f"{self._kind} has {what}")
         return parameters[len(names)]
-
-    def _read_one(self, name: str) -> None:
-        if name == "DATA":
-            self._read_table()
-        elif name == "TIMECOL":
-            self._read_time()
-        else:
-            self._intervals[name] = self._parse()
 
     def _read_table(self) -> None:
         cursor = self._cursor
@@ -168,14 +164,6 @@ class _Arguments:
     def _is_argument(self) -> bool:
         after, then = self._cursor.ahead(1), self._cursor.ahead(2)
         return then.text == "=>" or (after.text.upper() == "DESCRIPTOR" and then.text == "(")
-
-    def _read_time(self) -> None:
-        cursor = self._cursor
-        cursor.expect_words("DESCRIPTOR", hint=_FORMS[self._kind])
-        cursor.expect_symbol("(", hint=_FORMS[self._kind])
-        column = cursor.name("a column name", hint=_FORMS[self._kind])
-        self._time = Reference((column,), column.at)
-        cursor.expect_symbol(")", hint="DESCRIPTOR takes one column: the time.")
 
     def _error(self, at: int, message: str, hint: str = "") -> Exception:
         return self._cursor.script.error(at, message, hint=hint or _FORMS[self._kind])

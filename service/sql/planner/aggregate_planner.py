@@ -1,10 +1,29 @@
-"""GROUP BY over a window: keys, aggregates, and expressions of both."""
+"""GROUP BY over a window: keys, grouping sets, aggregates, and expressions of them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from joins.plan.plan import WINDOW, Aggregate, AggregateKind, OutputColumn, WindowKind
-from joins.plan.types import Cast, Column, Constant, Expression, ProcTime, SqlType, TypeName
+from joins.plan.plan import (
+    WINDOW,
+    Aggregate,
+    AggregateKind,
+    JoinType,
+    OutputColumn,
+    Unnest,
+    WindowKind,
+)
+from joins.plan.types import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constant,
+    Expression,
+    ProcTime,
+    SqlType,
+    TypeName,
+    array_type,
+)
 from service.sql.expressions.arguments import check_count
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
@@ -17,8 +36,9 @@ from service.sql.grammar.expression_nodes import (
     Reference,
 )
 from service.sql.grammar.syntax import GroupBy
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     BIGINT,
+    BOOLEAN,
     INT,
     NUMERIC,
     PROCTIME,
@@ -27,7 +47,6 @@ from service.sql.grammar.type_rules import (
     type_text,
 )
 from service.sql.grammar.window_parser import GROUP_FORM
-from service.sql.planner.grouping_sets import FUNCTIONS, bits, keyed, repetitions
 from service.sql.planner.join_planner import relations_of
 from service.sql.planner.update_sinks import refuse_unkept
 from service.sql.planner.window_planner import (
@@ -38,6 +57,63 @@ from service.sql.planner.window_planner import (
     window_value,
 )
 from service.sql.text.script import OUTSIDE, Script, SqlError
+
+SETS = "$sets"
+"""The relation of the number of a set: a row for each set."""
+NUMBER = Column(SETS, "element", INT)
+FUNCTIONS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
+
+
+def numbers_of_sets(count: int) -> Unnest:
+    value = Call("ARRAY", tuple(map(_number, range(count))), array_type(INT, nullable=False))
+    return Unnest(SETS, value, JoinType.INNER)
+
+
+def keyed(
+    keys: Sequence[OutputColumn], sets: Sequence[Collection[str]]
+) -> tuple[OutputColumn, ...]:
+    """The keys over the rows of all sets, and the number of the set as a further key."""
+    columns = []
+    for key in keys:
+        having = [at for at, names in enumerate(sets) if key.name in names]
+        if len(having) == len(sets):
+            columns.append(key)
+            continue
+        value = Case(((_is_one_of(NUMBER, having), key.expression),), None, key.expression.type)
+        columns.append(OutputColumn(key.name, value))
+    return (*columns, OutputColumn(f"k{len(keys)}", NUMBER, nullable=False))
+
+
+def bits(number: Column, names: Sequence[str], sets: Sequence[Collection[str]]) -> Expression:
+    """GROUPING and GROUPING_ID: a bit for each key, 1 where its set has not the key."""
+    values = [sum((name not in each) << at for at, name in enumerate(names[::-1])) for each in sets]
+    return _by_set(number, values)
+
+
+def repetitions(number: Column, sets: Sequence[Collection[str]]) -> Expression:
+    return _by_set(number, [list(sets[:at]).count(each) for at, each in enumerate(sets)])
+
+
+def _by_set(number: Column, values: Sequence[int]) -> Expression:
+    branches = tuple(
+        (
+            _is_one_of(number, [at for at, each in enumerate(values) if each == value]),
+            Constant(str(value), BIGINT),
+        )
+        for value in dict.fromkeys(values)
+    )
+    if len(branches) < 2:
+        return Constant(str(values[0]) if values else "0", BIGINT)
+    return Case(branches[:-1], branches[-1][1], BIGINT)
+
+
+def _is_one_of(number: Column, places: Sequence[int]) -> Expression:
+    return Call("IN", (number, *map(_number, places)), BOOLEAN)
+
+
+def _number(value: int) -> Constant:
+    return Constant(str(value), INT)
+
 
 _ORDERED = NUMERIC | TEMPORAL | {TypeName.STRING}
 _SCALARS = _ORDERED | {TypeName.BOOLEAN}
@@ -73,7 +149,6 @@ class Grouping:
 
     @property
     def number(self) -> Column:
-        """The key that is the number of the set."""
         return Column(WINDOW, f"k{len(_of_rows(self.keys))}", INT)
 
     def output_keys(self) -> tuple[OutputColumn, ...]:
@@ -153,7 +228,6 @@ class GroupedPlanner(ExpressionPlanner):
         )
 
     def _of_set(self, node: FunctionCall) -> Expression:
-        """GROUPING, GROUPING_ID and GROUP_ID."""
         number, sets = self._grouping.number, self._grouping.sets
         if node.name == "GROUP_ID":
             check_count(self._script, node, 0, 0)

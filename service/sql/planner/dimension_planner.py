@@ -1,8 +1,7 @@
 """Dimensions of a plan, and the rules of joins by event time."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from joins.plan.connections import StoreTable, is_in_store
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
@@ -36,26 +35,19 @@ from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
-from service.sql.grammar.type_rules import type_text
+from service.sql.grammar.type_parser import type_text
 from service.sql.text.script import OUTSIDE, Script, SqlError
+
+if TYPE_CHECKING:
+    from service.sql.planner.session import ScriptSession
 
 _UTC = "UTC"
 _TIMES = (RECORD_TIMESTAMP, SOURCE_TIMESTAMP)
 
 
-class Context(Protocol):
-    """The script and its current settings."""
-
-    script: Script
-    warnings: list[str]
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings by their names."""
-        ...
-
-
-def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: bool) -> Dimension:
+def plan_dimension(
+    context: "ScriptSession", table: Table, name: Name, *, is_versioned: bool
+) -> Dimension:
     """The dimension of a table; `is_versioned` if the join is by event time.
 
     A table with WATERMARK then keeps versions. `name` is its position in the join.
@@ -88,7 +80,9 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     return replace(dimension, watermark=watermark)
 
 
-def _source(context: Context, table: Table, name: Name, *, is_versioned: bool) -> DimensionSource:
+def _source(
+    context: "ScriptSession", table: Table, name: Name, *, is_versioned: bool
+) -> DimensionSource:
     script = context.script
     if table.shared is not None:
         return table.shared  # checked when it was declared
@@ -321,7 +315,6 @@ def check_probe(script: Script, table: Table, at: int) -> None:
 
 
 def same_path(one: str, other: str) -> bool:
-    """True if two table paths differ in spelling only."""
     if is_in_store(one) and is_in_store(other):
         return StoreTable.of(one) == StoreTable.of(other)
     first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))

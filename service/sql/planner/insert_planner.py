@@ -201,7 +201,6 @@ class JobPlanner:
         return PlannedJob(plan, inserts[0].base, tables, tuple(warnings))
 
     def _queries_of(self, node: Insert | Select, name: str | None) -> list[PlannedJob]:
-        """One job per query of a UNION ALL."""
         jobs: list[PlannedJob] = []
         pending: list[tuple[int, ...]] = [()]
         while pending:
@@ -240,13 +239,6 @@ class JobPlanner:
         if window is not None and window.lateness_ms:
             sink = taking_updates(self._script, table, sink, output, window)
         target = _Target(table.name, sink, output)
-        self._check_conflict(insert, table)
-        query.tables.append(table)
-        batch = self._session.settings.get(RUNTIME_MODE) == BATCH
-        extent = Extent.BATCH if batch else Extent.STREAMING
-        return self._job(query, insert.select, target, extent, name)
-
-    def _check_conflict(self, insert: Insert, table: Table) -> None:
         if insert.conflict == "NOTHING" and table.primary_key:
             raise self._script.error(
                 insert.at,
@@ -259,6 +251,10 @@ class JobPlanner:
                 f'ON CONFLICT of "{table.name}" has no effect: rows are written in the order of '
                 "their batch, so that the newest row of a key is the one that is kept."
             )
+        query.tables.append(table)
+        batch = self._session.settings.get(RUNTIME_MODE) == BATCH
+        extent = Extent.BATCH if batch else Extent.STREAMING
+        return self._job(query, insert.select, target, extent, name)
 
     def _preview(self, select: Select, unions: Unions, name: str | None) -> PlannedJob:
         query = QueryPlanner(self._session, of_job=True, unions=unions)

@@ -27,7 +27,7 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
-from service.sql.expressions.time_arithmetic import interval_of
+from service.sql.expressions.time_functions import interval_of
 from service.sql.grammar.expression_nodes import (
     AggregateNode,
     CaseNode,
@@ -39,7 +39,7 @@ from service.sql.grammar.expression_nodes import (
     Reference,
 )
 from service.sql.grammar.syntax import SnapshotNode, TemporalJoinClause, UnnestClause
-from service.sql.grammar.type_rules import (
+from service.sql.grammar.type_parser import (
     APPROXIMATE,
     INSTANTS,
     INTEGERS,
@@ -137,10 +137,7 @@ class JoinPlanner:
     ) -> DimensionJoin:
         """The join's keys and further condition.
 
-        Args:
-            node: the join.
-            conditions: conjuncts of ON or of WHERE.
-            filters: WHERE of a view: the dimension's rows must meet them to exist.
+        `filters` are WHERE of a view: the dimension's rows must meet them to exist.
         """
         planner = ExpressionPlanner(self.scope)
         keys: list[KeyPair] = []

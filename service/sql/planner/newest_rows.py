@@ -11,7 +11,7 @@ from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute, Typed
 from service.sql.grammar.expression_nodes import Name, Node, Reference, RowNumberNode
 from service.sql.grammar.syntax import TemporalJoinClause
-from service.sql.grammar.type_rules import BIGINT
+from service.sql.grammar.type_parser import BIGINT
 from service.sql.planner.join_planner import split
 from service.sql.text.script import Script, SqlError
 

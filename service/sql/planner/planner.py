@@ -1,6 +1,6 @@
 """The frozen plan of a script's one job."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
@@ -41,10 +41,7 @@ class PlannedScript:
 def plan(script: str, *, name: str | None = None, catalog: Iterable[CatalogEntry] = ()) -> JoinPlan:
     """Plan a script; inline secrets stay in the plan's options, but not in its `sql`.
 
-    Args:
-        script: Flink SQL: CREATE TABLE and SET statements and one INSERT INTO.
-        name: of the job; overrides SET 'pipeline.name'.
-        catalog: entries that the script may name without declaring them.
+    `name` overrides SET 'pipeline.name'; the script may name entries of the `catalog`.
     """
     return _guarded(script, name, catalog, keep_secrets=True).plan
 
@@ -101,12 +98,8 @@ def _job_statement(
         raise _no_job(session.script, statements)
     if len(jobs) == 1:
         return jobs[0], tuple(ignored)
-    return _set_of(jobs), (*ignored, _ONE_JOB.format(len(jobs)))
-
-
-def _set_of(jobs: Sequence[JobStatement]) -> StatementSet:
     inserts = tuple(job for job in jobs if isinstance(job, Insert))
-    return StatementSet(inserts, inserts[0].at)
+    return StatementSet(inserts, inserts[0].at), (*ignored, _ONE_JOB.format(len(jobs)))
 
 
 def _unanswered(session: ScriptSession, statement: Question | StopJob) -> str:

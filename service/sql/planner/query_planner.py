@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Dimension, DimensionJoin, JoinType, KafkaSource, Unnest
@@ -60,7 +61,6 @@ from service.sql.planner.relations import (
     QUERY,
     VIEW,
     Base,
-    Relations,
     Unions,
     in_common_types,
     named_columns,
@@ -69,6 +69,9 @@ from service.sql.planner.relations import (
 from service.sql.planner.window_planner import WINDOW_COLUMNS, group_window
 from service.sql.planner.window_stage import WindowStage
 from service.sql.text.script import OUTSIDE, Script
+
+if TYPE_CHECKING:
+    from service.sql.planner.session import ScriptSession
 
 
 def check_order(
@@ -139,7 +142,7 @@ class QueryPlanner:
         unions: which query of each UNION ALL is planned.
     """
 
-    relations: Relations
+    relations: "ScriptSession"
     of_job: bool = False
     of_dimension: bool = False
     written: Table | None = None
@@ -264,7 +267,14 @@ class QueryPlanner:
         table = self.relations.hinted(declared, node.options)
         if self.of_job:
             check_probe(self.script, table, node.table.at)
-        self._check_format(node, table)
+        stream = table.endpoints.stream
+        form = stream.value.name if isinstance(stream, KafkaSource) else None
+        if form in OF_CHANGES:
+            raise self.script.error(
+                node.table.at,
+                f'table "{table.name}" has format {form}, which cannot be read',
+                hint="A stream has rows, such as json; join a topic of changes as a dimension.",
+            )
         self.tables.append(table)
         source = self._new_source(node.alias)
         self.base = Base(table, source, node.table.at)
@@ -277,8 +287,12 @@ class QueryPlanner:
             return node.query
         named = None if node.table.qualifier else self._names.get(node.table.text)
         declared = self.relations.find(node.table) if named is None else named.view
-        if isinstance(declared, CreateView):
-            self._refuse_hint(node)
+        if isinstance(declared, CreateView) and node.options:
+            raise self.script.error(
+                node.options[0].at,
+                f'"{node.table.text}" is a view, which has no options',
+                hint="Put the hint behind the table's name in the view.",
+            )
         return declared
 
     def _view_of(self, node: Relation, view: CreateView) -> list[ScopeColumn]:
@@ -291,24 +305,6 @@ class QueryPlanner:
             return self.view(view, VIEW if node.query is None else QUERY)
         finally:
             self._names = outside
-
-    def _check_format(self, node: Relation, table: Table) -> None:
-        stream = table.endpoints.stream
-        form = stream.value.name if isinstance(stream, KafkaSource) else None
-        if form in OF_CHANGES:
-            raise self.script.error(
-                node.table.at,
-                f'table "{table.name}" has format {form}, which cannot be read',
-                hint="A stream has rows, such as json; join a topic of changes as a dimension.",
-            )
-
-    def _refuse_hint(self, node: Relation) -> None:
-        if node.options:
-            raise self.script.error(
-                node.options[0].at,
-                f'"{node.table.text}" is a view, which has no options',
-                hint="Put the hint behind the table's name in the view.",
-            )
 
     def _new_source(self, alias: Name) -> str:
         source, number = alias.text or "unnamed", 2

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from joins.plan.plan import OutputColumn
 from joins.plan.types import TypeName
@@ -16,8 +15,8 @@ from service.sql.grammar.expression_nodes import (
     Reference,
     RowNumberNode,
 )
-from service.sql.grammar.syntax import CreateView, OptionNode, Select, Star
-from service.sql.grammar.type_rules import TEMPORAL
+from service.sql.grammar.syntax import CreateView, Select, Star
+from service.sql.grammar.type_parser import TEMPORAL
 from service.sql.text.script import Script
 
 VIEW, QUERY = "view", "query"
@@ -205,26 +204,6 @@ def _check_texts(script: Script, values: Sequence[Typed], at: int) -> None:
 MAX_DIMENSIONS = 32
 MAX_VIEW_DEPTH = 32
 MAX_VIEW_COLUMNS = 100_000
-
-
-class Relations(Protocol):
-    """The tables and views that a query may name."""
-
-    script: Script
-    settings: dict[str, str]
-    warnings: list[str]
-
-    def find(self, name: Name, what: str = "table") -> Table | CreateView:
-        """The table or view of this name."""
-        ...
-
-    def hinted(self, table: Table, options: tuple[OptionNode, ...]) -> Table:
-        """The table with the options of a hint."""
-        ...
-
-    def count_view_columns(self, count: int, at: int) -> None:
-        """Limit how many columns views are expanded to."""
-        ...
 
 
 @dataclass(slots=True)

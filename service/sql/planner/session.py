@@ -28,8 +28,7 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.stored import CatalogEntry, StoredNode, whole_script
-from service.sql.text.masking import may_be_credential
-from service.sql.text.script import Script, SqlError, suggestion
+from service.sql.text.script import Script, SqlError, may_be_credential, suggestion
 
 Home = tuple[str, str]
 DEFAULT_HOME: Home = ("default_catalog", "default_database")
@@ -182,7 +181,10 @@ class ScriptSession:
         if isinstance(statement, CreateTable):
             self.create_table(statement)
         elif isinstance(statement, CreateView):
-            self._create_view(statement)
+            QueryPlanner(self).view(statement)
+            if self._is_free(statement.name, if_not_exists=statement.if_not_exists):
+                self.relations[statement.name.text] = statement
+                self._homes[statement.name.text] = self._namespaces.home_of(statement.name)
         elif isinstance(statement, Drop):
             self._drop(statement)
         elif isinstance(statement, SetOption):
@@ -264,21 +266,18 @@ class ScriptSession:
         if warning is None:
             key, value = read_setting(self.script, node)
             if key == LOCAL_TIME_ZONE:
-                self._set_zone(node, value)
+                if self.relations and value != self.script.zone:
+                    raise self.script.error(
+                        node.option.at,
+                        f'"{LOCAL_TIME_ZONE}" is set after a table whose columns may depend on it',
+                        hint="Move this SET before the first CREATE.",
+                    )
+                self.script = replace(self.script, zone=value)
             self.settings[key] = value
         elif warning not in self.warnings:
             self.warnings.append(warning)
         if warning is not None and may_be_credential(node.option.key, node.option.value):
             self.secrets.hide(node.option)
-
-    def _set_zone(self, node: SetOption, zone: str) -> None:
-        if self.relations and zone != self.script.zone:
-            raise self.script.error(
-                node.option.at,
-                f'"{LOCAL_TIME_ZONE}" is set after a table whose columns may depend on it',
-                hint="Move this SET before the first CREATE.",
-            )
-        self.script = replace(self.script, zone=zone)
 
     def create_table(self, node: CreateTable) -> None:
         if node.shared:
@@ -315,12 +314,6 @@ class ScriptSession:
         table = build_table(self.script, replace(node, options=options, like=None), self.secrets)
         self.relations[table.name] = table
         self._homes[table.name] = self._namespaces.home_of(node.name)
-
-    def _create_view(self, node: CreateView) -> None:
-        QueryPlanner(self).view(node)
-        if self._is_free(node.name, if_not_exists=node.if_not_exists):
-            self.relations[node.name.text] = node
-            self._homes[node.name.text] = self._namespaces.home_of(node.name)
 
     def _is_free(self, name: Name, *, if_not_exists: bool) -> bool:
         home = self._namespaces.home_of(name)

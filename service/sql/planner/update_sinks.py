@@ -22,8 +22,7 @@ from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, Typed
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.syntax import PhysicalColumn
-from service.sql.grammar.type_parser import unfit
-from service.sql.grammar.type_rules import INSTANTS, STRING, is_lossless, type_text
+from service.sql.grammar.type_parser import INSTANTS, STRING, is_lossless, type_text, unfit
 from service.sql.planner.window_planner import WINDOW_COLUMNS
 from service.sql.text.script import Script
 

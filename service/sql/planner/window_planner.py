@@ -25,10 +25,10 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
-from service.sql.expressions.time_arithmetic import interval_of
+from service.sql.expressions.time_functions import interval_of
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node, Reference
 from service.sql.grammar.syntax import GroupBy, WindowNode
-from service.sql.grammar.type_rules import BIGINT, BOOLEAN, PROCTIME, type_text
+from service.sql.grammar.type_parser import BIGINT, BOOLEAN, PROCTIME, type_text
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.text.script import Script
 
@@ -143,7 +143,25 @@ def open_window(
         partition=None if is_key else tuple(planner.plan(part) for part in node.partition),
         at=node.at,
     )
-    _check_sizes(script, window)
+    slide_ms = window.slide_ms or window.size_ms
+    grows = window.kind is WindowKind.CUMULATE
+    if window.size_ms % slide_ms:
+        step = "step" if grows else "slide"
+        raise script.error(
+            window.at,
+            f"the size of {window.kind}, {window.size_ms} ms, is not a multiple of its {step}, "
+            f"{slide_ms} ms",
+            hint=f"{window.kind} takes the {step} first, then the size.",
+        )
+    if not grows:
+        check_count(script, window, "Use a longer slide.")
+    apart_ms = window.size_ms if grows else slide_ms
+    if abs(window.offset_ms) >= apart_ms and window.kind is not WindowKind.SESSION:
+        raise script.error(
+            window.at,
+            f"the offset of {window.kind}, {window.offset_ms} ms, is not below {apart_ms} ms",
+            hint="Give the remainder of its division by the size (HOP: by the slide).",
+        )
     return window
 
 
@@ -273,25 +291,3 @@ def _milliseconds(script: Script, name: str, node: Node) -> int:
     if abs(interval.size) > _MAX_SIZE_MS:
         raise script.error(node.at, f"{name} is longer than 100 years", hint="Use a shorter one.")
     return interval.size
-
-
-def _check_sizes(script: Script, window: OpenWindow) -> None:
-    slide_ms = window.slide_ms or window.size_ms
-    grows = window.kind is WindowKind.CUMULATE
-    if window.size_ms % slide_ms:
-        step = "step" if grows else "slide"
-        raise script.error(
-            window.at,
-            f"the size of {window.kind}, {window.size_ms} ms, is not a multiple of its {step}, "
-            f"{slide_ms} ms",
-            hint=f"{window.kind} takes the {step} first, then the size.",
-        )
-    if not grows:
-        check_count(script, window, "Use a longer slide.")
-    apart_ms = window.size_ms if grows else slide_ms
-    if abs(window.offset_ms) >= apart_ms and window.kind is not WindowKind.SESSION:
-        raise script.error(
-            window.at,
-            f"the offset of {window.kind}, {window.offset_ms} ms, is not below {apart_ms} ms",
-            hint="Give the remainder of its division by the size (HOP: by the slide).",
-        )

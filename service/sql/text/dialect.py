@@ -90,7 +90,6 @@ HINT_START, HINT_END = "/*+", "*/"
 
 
 def tokenize(script: Script) -> list[SqlToken]:
-    """The tokens of a script, closed by an END token."""
     _check_size(script)
     result = _with_hints(script, _tokens(script, script.text, 0))
     if len(result) > MAX_TOKENS:

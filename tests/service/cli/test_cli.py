@@ -20,14 +20,8 @@ from service.errors import UnreachableError
 from service.security.tokens import Credentials
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
-from tests.support.program import run_program, silent_logs
+from tests.support.program import run_program
 from tests.support.wait import wait_until
-
-
-@pytest.fixture(scope="module")
-def plane(plane):
-    with silent_logs():
-        yield plane
 
 
 @pytest.fixture

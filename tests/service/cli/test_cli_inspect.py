@@ -12,13 +12,13 @@ import pytest
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
 from tests.support.inspect_program import HOSTILE
-from tests.support.program import run_program, silent_logs
+from tests.support.program import run_program
 from tests.support.wait import wait_until
 
 
 @pytest.fixture(scope="module")
 def plane(plane):
-    with silent_logs(), Documents(plane.url) as client:
+    with Documents(plane.url) as client:
         for name in ("good", "sick", "expired", "near"):
             client.submit(script(), name)
         wait_until(lambda: all(job["state"] == "JOINING" for job in client.jobs()), deadline_s=60)

@@ -30,12 +30,11 @@ from service.cli.views import (
 )
 from service.cli.wait import JobPoll
 from service.client import RefusedError, Sluice
-from service.client.refusals import refusal
+from service.client.transport import refusal
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
 from service.schemas.jobs import DimensionView, ProbeView
 from tests.support.control_plane import ROOT, control_plane, script
 from tests.support.documents import Documents
-from tests.support.program import silent_logs
 from tests.support.wait import wait_until
 
 NOWHERE = "http://127.0.0.1:1"
@@ -43,7 +42,7 @@ NOWHERE = "http://127.0.0.1:1"
 
 @pytest.fixture(scope="module")
 def plane(processes, tmp_path_factory):
-    with silent_logs(), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         with control_plane(tmp_path_factory.mktemp("data")) as running:
             with Documents(running.url) as client:

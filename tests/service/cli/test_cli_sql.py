@@ -16,7 +16,7 @@ from service.client import RefusedError, Sluice
 from service.sql.text.script import SqlError
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
-from tests.support.program import run_program, silent_logs
+from tests.support.program import run_program
 from tests.support.wait import wait_until
 
 DECLARED, _, INSERT = script().rpartition("INSERT")
@@ -142,8 +142,7 @@ def test_columns_never_become_narrower(capsys):
 
 
 def sluice(plane, *arguments, text=""):
-    with silent_logs():
-        done = run_program("sql", *arguments, given=text.encode(), SLUICE_SERVER=plane.url)
+    done = run_program("sql", *arguments, given=text.encode(), SLUICE_SERVER=plane.url)
     done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
     return done
 

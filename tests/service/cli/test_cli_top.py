@@ -14,7 +14,7 @@ from service.cli.output import brief, span
 from service.cli.top import Look, Order, Sorting, frame
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
-from tests.support.program import run_program, silent_logs
+from tests.support.program import run_program
 from tests.support.wait import wait_until
 
 
@@ -146,7 +146,7 @@ def test_numbers_are_short(form, value, shown):
 
 @pytest.fixture(scope="module")
 def two_jobs(plane):
-    with silent_logs(), Documents(plane.url) as client:
+    with Documents(plane.url) as client:
         ids = [client.submit(script(), name)["id"] for name in ("calm", "late")]
         wait_until(lambda: client.job(ids[0])["state"] == "JOINING", deadline_s=60)
         yield plane

@@ -8,7 +8,7 @@ from kafka import KafkaProducer
 from service.cli.topics import brokers, readable
 from service.client import Sluice
 from tests.support.control_plane import control_plane
-from tests.support.program import run_program, silent_logs
+from tests.support.program import run_program
 from tests.support.topics import create_topic, produce, unique_name
 
 
@@ -182,10 +182,7 @@ def test_a_record_that_the_topic_does_not_take_is_refused(topic, kafka):
 def test_the_brokers_are_those_of_the_control_plane(processes, kafka, tmp_path):
     assert brokers(None, "http://127.0.0.1:1") == "localhost:9092"
     assert brokers("a:1", "http://127.0.0.1:1") == "a:1"
-    with (
-        silent_logs(),
-        control_plane(tmp_path, kafka_bootstrap_servers=kafka.bootstrap_servers) as plane,
-    ):
+    with control_plane(tmp_path, kafka_bootstrap_servers=kafka.bootstrap_servers) as plane:
         assert brokers(None, plane.url) == kafka.bootstrap_servers
         with Sluice(plane.url) as client:
             assert client.version().name == "sluice"

@@ -9,7 +9,7 @@ from service.client import ConflictError, Sluice
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from tests.support.control_plane import control_plane, script
-from tests.support.program import run_program, silent_logs
+from tests.support.program import run_program
 from tests.support.topics import unique_name
 from tests.support.wait import wait_until
 
@@ -20,7 +20,7 @@ LATER = SCRIPT.replace("earliest-offset", "latest-offset")
 
 @pytest.fixture(scope="module")
 def plane(processes, tmp_path_factory):
-    with silent_logs(), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         with control_plane(tmp_path_factory.mktemp("data")) as running:
             yield running

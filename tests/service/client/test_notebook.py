@@ -10,7 +10,7 @@ import pytest
 from nbclient import NotebookClient
 
 from service.client import Sluice
-from service.client.notebook import Tabular, html_text, notebook_display
+from service.client.tables import Tabular, html_text, notebook_display
 from service.errors import ConfigError
 from tests.support.hints import ROOT
 

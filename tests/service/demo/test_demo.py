@@ -13,8 +13,7 @@ import pytest
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.kernels.probe.files import StagedFile
-from service.demo.audit import NewestRows
-from service.demo.run import remove_stale_directories
+from service.demo.run import NewestRows, remove_stale_directories
 from service.jobs.store.layout import write_runner_pid
 
 SCHEMA = pa.schema(

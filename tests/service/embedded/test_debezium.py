@@ -10,13 +10,14 @@ import pg8000.dbapi
 import pytest
 
 from service.embedded.broker import KafkaBroker
-from service.embedded.connect import ApicurioRegistry, ConnectSettings, KafkaConnect
+from service.embedded.connect import ConnectSettings, KafkaConnect
 from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import Java
 from service.embedded.postgres import PostgreSql, PostgresSettings
 from service.embedded.process import ServerStartError, free_port
 from service.embedded.server import EmbeddedServer
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.debezium import mariadb_source, postgres_source, run_postgres
 from tests.support.topics import create_topic
 from tests.support.wait import wait_until

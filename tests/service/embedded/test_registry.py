@@ -3,8 +3,9 @@
 import httpx
 
 from service.embedded.broker import KafkaBroker
-from service.embedded.connect import ApicurioRegistry, KafkaConnect
+from service.embedded.connect import KafkaConnect
 from service.embedded.postgres import PostgreSql
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.debezium import postgres_source
 
 USERS = (

@@ -2,7 +2,7 @@
 
 import json
 
-from service.client.refusals import NotFoundError
+from service.client.transport import NotFoundError
 from service.export.follow import RunCounter
 from service.export.lineage import LineageExporter, open_receiver
 from tests.service.export.test_follow import JOB, transitions

@@ -8,7 +8,7 @@ import pytest
 from service.errors import JobConflictError, TableConflictError, TableNotFoundError
 from service.jobs.store.job import DesiredState, NewJob, new_job_id
 from service.jobs.store.store import JobStore
-from service.sql.answers.declarations import used_by
+from service.sql.answers.answers import used_by
 from service.sql.stored import CatalogEntry, EntryKind
 
 

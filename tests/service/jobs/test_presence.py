@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.jobs import runner
-from service.jobs.presence import ControlPlaneAbsence, ControlPlaneSign
+from service.jobs.leadership import ControlPlaneAbsence, ControlPlaneSign
 from service.jobs.runner import ControlPlaneWatch
 from tests.support.wait import wait_until
 

@@ -11,9 +11,9 @@ from joins.durable.pins import Pin, PinStore
 from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over
 from joins.plan.plan import SharedSource
+from service.api.server import bind_directory
 from service.config import Settings
 from service.errors import ControlPlaneError
-from service.jobs.store.data_directory import bind_directory
 from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import (

@@ -3,6 +3,8 @@
 import re
 import shutil
 
+from structlog.testing import capture_logs
+
 from service.config import Settings
 from service.jobs.inspect import facts
 from service.jobs.inspect.facts import full_disks
@@ -10,7 +12,6 @@ from service.jobs.runner import StatusFile
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import read_status
 from tests.support.disk import largest_file
-from tests.support.program import silent_logs
 
 
 def settings_of(tmp_path):
@@ -47,7 +48,7 @@ def test_a_directory_that_is_not_there_yet_is_not_full(tmp_path):
 def test_a_runner_that_cannot_report_goes_on_and_reports_later(tmp_path):
     status = StatusFile(JobLayout(tmp_path))
     status.note("STARTING", "begins")
-    with silent_logs(), largest_file(0):
+    with capture_logs(), largest_file(0):
         status.note("STOPPED", "nobody can read this")
     assert read_status(tmp_path).reason == "begins"
     status.note("STOPPED", "there is room again")

@@ -21,7 +21,7 @@ from joins.plan.plan import (
 )
 from joins.plan.types import SqlType, TypeName
 from service.config import Settings
-from service.jobs.submit.staleness import check_staleness
+from service.jobs.submit.preflight import check_staleness
 
 KAFKA = KafkaOptions("nowhere:9092", "users")
 DELTA = DeltaTableSource("users")

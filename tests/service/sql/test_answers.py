@@ -4,7 +4,7 @@ import pytest
 
 from service.errors import JobNotFoundError
 from service.sql.answers.answers import JobRow, answers
-from service.sql.expressions.functions import NAMES
+from service.sql.expressions.expression_text import NAMES
 from service.sql.planner.planner import plan, plan_script
 from service.sql.text.script import SqlError
 from tests.service.sql.scripts import JOIN, TABLES

@@ -8,8 +8,7 @@ import pytest
 
 from joins.plan.plan import SharedSource
 from service.jobs.store import plan_codec
-from service.sql.answers.answers import answers
-from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
+from service.sql.answers.answers import Declared, answers, columns_of, plan_declarations, used_by
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan, plan_script
 from service.sql.stored import CatalogEntry, EntryKind

@@ -19,7 +19,7 @@ import pytest
 
 from joins.kernels.expressions import functions as kernels
 from joins.plan.types import arrow_type, columns_of
-from service.sql.expressions import functions
+from service.sql.expressions import expression_text
 from service.sql.expressions.functions import ACCEPTED, ARITHMETIC, FUNCTIONS
 from service.sql.text.script import SqlError
 from tests.support.expressions import arrays, evaluated, planned, sql_type
@@ -268,7 +268,7 @@ def test_every_function_of_the_table_is_generated():
     made |= {name for name in FUNCTIONS if name.startswith("IS ")}
     assert set(FUNCTIONS) == made
     texts = " ".join((*of_one(), *special(), *pairs()))
-    others = set(functions.NAMES) - made - {"MOD", "CASE"}
+    others = set(expression_text.NAMES) - made - {"MOD", "CASE"}
     assert {name for name in others if not re.search(rf"\b{name}\b", texts)} == set()
 
 

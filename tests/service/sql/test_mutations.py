@@ -11,6 +11,7 @@ from enum import Enum
 
 import pytest
 
+from joins.kernels.expressions.evaluate import FUNCTIONS as EVALUATED
 from joins.plan.connections import OF_STORES, STORE_CREDENTIALS, STORE_PATH, is_in_store
 from joins.plan.plan import (
     BlackholeSink,
@@ -30,7 +31,6 @@ from service.jobs.store import plan_codec
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS as KAFKA_OPTIONS
 from service.sql.catalog.kafka_options import PROPERTY
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.functions import CALLS
 from service.sql.planner.planner import plan_script
 from service.sql.text.script import SqlError
 from tests.service.sql.test_cases import PLANNED
@@ -138,7 +138,7 @@ def check_allowed(plan):
     assert late is None or is_path(late)
     check_store(late or "", plan.probe.late_store)
     assert late is None or ".." not in late.split("/")
-    assert {part.function for part in parts_of(plan) if isinstance(part, Call)} <= set(CALLS)
+    assert {part.function for part in parts_of(plan) if isinstance(part, Call)} <= set(EVALUATED)
     for part in parts_of(plan):
         if isinstance(part, KafkaOptions):
             check_kafka(part)

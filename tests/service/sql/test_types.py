@@ -3,7 +3,7 @@
 import pytest
 
 from joins.plan.types import SqlType, TypeName
-from service.sql.grammar.type_rules import arithmetic_type, common_type
+from service.sql.grammar.type_parser import arithmetic_type, common_type
 
 
 def decimal(precision, scale):

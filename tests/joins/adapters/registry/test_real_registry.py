@@ -8,7 +8,7 @@ import pytest
 from joins.adapters.registry import SchemaRegistry, shared_schemas
 from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError
-from service.embedded.connect import ApicurioRegistry
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.topics import unique_name
 
 

@@ -20,8 +20,9 @@ from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.types import SqlType, TypeName
 from joins.source.feed_coordinator import TopicCoordinator
 from service.embedded.broker import KafkaBroker
-from service.embedded.connect import ApicurioRegistry, KafkaConnect
+from service.embedded.connect import KafkaConnect
 from service.embedded.postgres import PostgreSql
+from tests.support.apicurio import ApicurioRegistry
 from tests.support.debezium import postgres_source
 from tests.support.foreign_avro import KEY, KEY_NUMBER, VALUE, VALUE_NUMBER, register, writer
 from tests.support.foreign_topics import FIELDS, Connector, envelope, heard, row, topic_feed

@@ -1,0 +1,55 @@
+"""Which table is compared by itself next, and how rarely jobs are listed for it."""
+
+import dataclasses
+from contextlib import closing
+
+from joins.durable.checkpoint import write_json_atomically
+from joins.plan.plan import VerifySchedule
+from service.jobs.inspect.inspector import Inspector
+from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_codec import dump
+from service.jobs.store.store import JobStore
+from service.jobs.supervise.schedule import VerificationSchedule
+from tests.support.probe import PLAN
+
+
+class CountingStore(JobStore):
+    listed = 0
+
+    def all_jobs(self):
+        self.listed += 1
+        return super().all_jobs()
+
+
+def submit(store, tmp_path, schedule):
+    table = dataclasses.replace(PLAN.dimensions[0], verify=schedule)
+    plan = dump(dataclasses.replace(PLAN, dimensions=(table,)))
+    job_id = new_job_id()
+    store.add(NewJob(job_id, job_id, plan, "INSERT", (), None, "digest"))
+    for target in (JobState.STARTING, JobState.JOINING):
+        store.transition(job_id, StateUpdate(target, "as reported"))
+    layout = JobLayout(tmp_path / job_id)
+    layout.create()
+    layout.plan.write_bytes(plan)
+    return layout, table.name
+
+
+def test_jobs_are_listed_again_only_after_a_transition(tmp_path):
+    with closing(CountingStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
+        schedule = VerificationSchedule(
+            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
+        )
+        submit(store, tmp_path, None)
+        assert [schedule.next_due() for _ in range(5)] == [None] * 5
+        assert store.listed == 1
+        often, name = submit(store, tmp_path, VerifySchedule(0, 100))
+        job, table = schedule.next_due()
+        assert (job.id, table.name, store.listed) == (often.job_dir.name, name, 2)
+        often.verifications.mkdir()
+        write_json_atomically(often.verification(name), {"ended_at_ms": 2**53})
+        assert schedule.next_due() is None
+        store.transition(job.id, StateUpdate(JobState.STALLED, "as reported"))
+        often.verification(name).unlink()
+        assert schedule.next_due() is None
+        assert store.listed == 3
