@@ -95,8 +95,7 @@ class FoldFiles:
         document: dict[str, Any] = json.loads(text)
         progress = Progress({(partition, made): at for partition, made, at in document["marks"]})
         files, current = (
-            [path_from_json(file) for file in document[name]]
-            for name in ("files", "current")
+            [path_from_json(file) for file in document[name]] for name in ("files", "current")
         )
         key, complete = tuple(document["primary_key"]), document["complete"]
         task = FoldTask(files, key, progress, complete, current)
