@@ -150,7 +150,11 @@ class Combination:
         before_ms = channel.timestamp_ms
         if timestamp_ms <= before_ms:
             if timestamp_ms < before_ms:
-                raise _went_back(channel, timestamp_ms)
+                raise WatermarkRegressionError(
+                    f'channel "{channel.name}" went back from {before_ms} ms to {timestamp_ms} ms',
+                    hint="Send watermarks through a monotonic output, and restart a job after a "
+                    "rewind.",
+                )
             return self._membership_changed
         channel.timestamp_ms = timestamp_ms
         if timestamp_ms == MAX_TIMESTAMP:
@@ -266,12 +270,20 @@ class Combination:
 
     def _switch(self, channel: Channel, watermark: Watermark, now_ms: int) -> bool:
         if not watermark.use_processing_time:
-            raise _left_processing_time(channel, watermark)
+            raise WatermarkRegressionError(
+                f'channel "{channel.name}" left processing time at {watermark.timestamp_ms} ms',
+                hint="Restart the job; if it recurs, the connector repeated its snapshot.",
+            )
         # A clock that steps back must not turn a repeated watermark into one of the future.
         self._clock_ms = max(self._clock_ms, now_ms)
         promised_ms = max(watermark.timestamp_ms, channel.timestamp_ms)
         if promised_ms > self._clock_ms:
-            raise _in_the_future(channel, promised_ms, self._clock_ms)
+            raise FutureWatermarkError(
+                f'channel "{channel.name}" claimed processing time with {promised_ms} ms promised, '
+                f"which is after now ({self._clock_ms} ms)",
+                hint="Compare the clocks of source and runner, and check the unit: it is "
+                "milliseconds.",
+            )
         if channel.processing:
             waits = not self._in_event_time and not self.last.use_processing_time
             return self._membership_changed or waits
@@ -304,25 +316,3 @@ class Combination:
     def _maximum(self) -> int:
         times = [each.timestamp_ms for each in self.channels.values() if not each.has_ended]
         return max(times, default=MAX_TIMESTAMP)
-
-
-def _went_back(channel: Channel, timestamp_ms: int) -> WatermarkRegressionError:
-    return WatermarkRegressionError(
-        f'channel "{channel.name}" went back from {channel.timestamp_ms} ms to {timestamp_ms} ms',
-        hint="Send watermarks through a monotonic output, and restart a job after a rewind.",
-    )
-
-
-def _left_processing_time(channel: Channel, watermark: Watermark) -> WatermarkRegressionError:
-    return WatermarkRegressionError(
-        f'channel "{channel.name}" left processing time at {watermark.timestamp_ms} ms',
-        hint="Restart the job; if it recurs, the connector repeated its snapshot.",
-    )
-
-
-def _in_the_future(channel: Channel, promised_ms: int, now_ms: int) -> FutureWatermarkError:
-    return FutureWatermarkError(
-        f'channel "{channel.name}" claimed processing time with {promised_ms} ms promised, '
-        f"which is after now ({now_ms} ms)",
-        hint="Compare the clocks of source and runner, and check the unit: it is milliseconds.",
-    )

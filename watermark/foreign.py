@@ -361,7 +361,8 @@ class ForeignSnapshot:
         ):
             return Evidence.TABLE_SCAN_COMPLETED
         if facts.rows is None:
-            return Evidence.SNAPSHOT_SKIPPED if self._is_skipped_for_good() else None
+            is_skipped = self._rules.opens_when_skipped and self._is_skipped()
+            return Evidence.SNAPSHOT_SKIPPED if is_skipped else None
         if self._own(NoticeKind.COMPLETED) is not None:
             return Evidence.TABLE_SCAN_COMPLETED
         if self._has_ended():
@@ -415,9 +416,6 @@ class ForeignSnapshot:
         changes = facts.changes if is_hidden else None
         is_own = changes is None or self._runs.run_at(changes.oldest_ms) == self._run()
         return is_own and facts.ended >= self._partitions
-
-    def _is_skipped_for_good(self) -> bool:
-        return self._rules.opens_when_skipped and self._is_skipped()
 
     def _is_committed(self) -> bool:
         """True if the connector's offset is after the snapshot; some have only seconds."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Checked, Mask, mask_of
-from joins.plan.types import Member, SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
 
 Rows = npt.NDArray[np.int64]
 
@@ -126,9 +126,6 @@ def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[
             yield inner, parts.of_rows(rows, len(column))
 
 
-def _values_of(kind: SqlType) -> tuple[Member, ...]:
-    return kind.members[1:] if kind.name is TypeName.MAP else kind.members
-
-
 def _is_lenient(kind: SqlType) -> bool:
-    return all(member.nullable and _is_lenient(member.type) for member in _values_of(kind))
+    values = kind.members[1:] if kind.name is TypeName.MAP else kind.members
+    return all(member.nullable and _is_lenient(member.type) for member in values)
