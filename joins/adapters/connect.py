@@ -47,6 +47,10 @@ class ConnectOffsets:
         config = self._get("config")
         return tuple(key for key in _KEEP_NULLS if str(config.get(key, "true")).lower() != "false")
 
+    def has_snapshot_threads(self) -> bool:
+        """True if the connector may read one table by several threads, in chunks."""
+        return str(self._get("config").get("snapshot.max.threads", "1")).strip() != "1"
+
     def _get(self, what: str) -> Mapping[str, Any]:
         place = f"{self._url}/connectors/{quote(self._connector, safe='')}/{what}"
         try:

@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
+from joins.kernels.changelog.envelope import Limited
 
 _NEWEST = 1_000
 SUFFIX = ".dead.json"
+RESERVED_BYTES = 64 << 10
+"""Room in a message for the header of its batch, and for what a producer adds."""
 
 
 class DeadRows:
@@ -32,9 +37,16 @@ class DeadRows:
         self._of_copy: frozenset[str] = frozenset()
 
     @property
-    def may_change(self) -> bool:
-        """True if a change that fits may replace a row that was left out."""
-        return bool(self._rows or self._keys_of_copy())
+    def row_bytes(self) -> int:
+        """Of a record with a row: what is beyond is left out."""
+        return self._most_bytes - RESERVED_BYTES
+
+    def take(self, limited: Limited) -> pa.RecordBatch:
+        """The records to send, once it is durable which rows they lack."""
+        # A change that fits may replace a row that was left out.
+        if limited.dead or self._rows or self._keys_of_copy():
+            self.update(limited.written())
+        return limited.records
 
     def update(self, written: Iterable[tuple[str, int | None]]) -> None:
         """Take keys in the order of their changes, with the bytes of a row that was left out."""
@@ -92,9 +104,15 @@ class LeftOut:
 def dead_rows_of(checkpoint: Checkpoint, dimension: str) -> LeftOut:
     """What a dimension lacks in the generation that its source copies or follows."""
     source, cdc = checkpoint.source_file(dimension), checkpoint.cdc_file(dimension)
-    state = read_json(source)
-    generation = 0 if state is None else state.get("generation", 0)
-    return left_out((source.with_suffix(SUFFIX), cdc.with_suffix(SUFFIX)), generation)
+    history = source.with_suffix(".files.json")  # of a topic, behind files
+    generation = max(_generation(source), _generation(history))
+    return left_out((file.with_suffix(SUFFIX) for file in (source, cdc, history)), generation)
+
+
+def _generation(file: Path) -> int:
+    state = read_json(file) or {}
+    of_snapshot = state.get("snapshot", {})  # in the journal of a topic
+    return int(state.get("generation", of_snapshot.get("generation", 0)))
 
 
 def left_out(files: Iterable[Path], generation: int) -> LeftOut:

@@ -118,6 +118,20 @@ def row_count(file: TablePath) -> int:
         return int(pq.read_metadata(opened).num_rows)
 
 
+def batch_rows(
+    file: pq.ParquetFile, columns: Sequence[str], most_rows: int, most_bytes: int
+) -> int:
+    """Rows of a batch whose `columns` have about `most_bytes`, by the file's footer."""
+    footer, most, names = file.metadata, most_rows, tuple(f"{name}." for name in columns)
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        parts = (group.column(at) for at in range(group.num_columns))
+        read = [part for part in parts if f"{part.path_in_schema}.".startswith(names)]
+        size = sum(part.total_uncompressed_size for part in read)
+        most = min(most, most_bytes * group.num_rows // max(1, size))
+    return max(1, most)
+
+
 def remove_below(place: TablePath) -> None:
     """Remove the files below `place` that can be removed now."""
     if isinstance(place, Path):

@@ -84,12 +84,15 @@ Range = tuple[int, int, int]
 
 
 class PastRecords:
-    """Reads the records of one job's stream again; close it when done."""
+    """Reads the records of one job's stream again; close it when done.
 
-    def __init__(self, history: History) -> None:
+    `columns` of each record, those that the job's kernel reads by default.
+    """
+
+    def __init__(self, history: History, columns: tuple[str, ...] | None = None) -> None:
         self._history = history
         self.topics = history.topics
-        self._columns = history.places.kernel.record_columns
+        self._columns = columns or history.places.kernel.record_columns
         kafka = history.places.probe_kafka
         self._records = KafkaRecords(kafka)
         self._cluster = KafkaCluster(kafka, keep_open=True)

@@ -173,7 +173,7 @@ class SourceCoordinator(ABC):
             return
         if event["event"] == "error":
             kind = _ERRORS.get(event["type"], SourceError)
-            self._note(kind(event["message"], hint=event["hint"]))
+            self._note(kind(event["message"], hint=event["hint"], detail=event["detail"]))
             return
         self._stalls.clear(self.part)
         self._is_following |= event["event"] == "watermark"

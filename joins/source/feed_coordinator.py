@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from joins.adapters.delta.source import DeltaFeedConfig, DeltaFeedState, state_from_json
 from joins.adapters.delta.source import abandon as abandon_delta
@@ -24,6 +24,7 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.feed_state import abandon as abandon_topic
 from joins.dimension.changelog_topic import ChangelogTopic
+from joins.durable.dead_rows import SUFFIX, warning_of
 from joins.durable.requests import Request, Stalls, append_missing, reason_of, record_of
 from joins.plan.errors import (
     ForeignRecordError,
@@ -74,8 +75,16 @@ class SharedCoordinator(SourceCoordinator):
             self._stopping.wait(_LOOK_S)
 
 
+class FeedConfig(SourceConfig, Protocol):
+    """Configuration of a source whose process owns the durable state."""
+
+    @property
+    def state_file(self) -> Path:
+        """The state; files of the same name with other endings are beside it."""
+
+
 _POLL_S = 0.2
-_Config = TypeVar("_Config", bound=SourceConfig)
+_Config = TypeVar("_Config", bound=FeedConfig)
 _State = TypeVar("_State")
 
 
@@ -103,6 +112,12 @@ class FeedCoordinator(SourceCoordinator, Generic[_Config, _State]):
     @abstractmethod
     def _reported(self, state: Mapping[str, Any]) -> _State:
         """The state in an event of the process."""
+
+    def warnings(self) -> list[Mapping[str, Any]]:
+        view, state_file = self.view(), self._config.state_file
+        files = [file.with_suffix(SUFFIX) for file in (state_file, history_state(state_file))]
+        dead = None if view is None else warning_of(self.name, files, view.generation)
+        return super().warnings() + ([] if dead is None else [dead])
 
     def _run_once(self) -> None:
         self._state = self._stored()

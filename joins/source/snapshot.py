@@ -37,13 +37,13 @@ from joins.adapters.mysql.position import (
     take_low,
 )
 from joins.adapters.mysql.repair import WRITE_AGAIN, Repair, require_repairable
-from joins.adapters.mysql.sender import RESERVED_BYTES, CdcConfig, read_boundary
+from joins.adapters.mysql.sender import CdcConfig, read_boundary
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.durable.dead_rows import SUFFIX, DeadRows, warning_of
+from joins.durable.dead_rows import RESERVED_BYTES, SUFFIX, DeadRows, warning_of
 from joins.durable.requests import Request, Stalls
 from joins.kernels.changelog.envelope import now_ms
 from joins.plan.causes import cause_of

@@ -35,7 +35,7 @@ from service.jobs.store.job import JobState
 if TYPE_CHECKING:
     from service.client import RemoteJob, Sluice
     from service.schemas.jobs import JobDetail
-    from service.schemas.progress import UpdateView
+    from service.schemas.progress import RowsPreview, UpdateView
 
 app = typer.Typer(help="List, show and control jobs.", no_args_is_help=True)
 Wait = Annotated[
@@ -166,6 +166,14 @@ def show_logs(
 
 
 Preview = Annotated[bool, typer.Option("--preview", help="Show what changes, and change nothing.")]
+Batches = Annotated[
+    int,
+    typer.Option(
+        help="How many of the newest batches are joined again, to show which rows change.",
+        min=0,
+        max=1000,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed in a pipe.")]
 
 
@@ -174,19 +182,22 @@ def update_job(
     job: Job,
     script: Script,
     preview: Preview = False,
+    batches: Batches = 100,
     yes: Yes = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Change a job to another script at the border of a batch.
 
-    The copies of its tables, its offsets and its output stay. Exits with 1 if a change is refused.
+    Before it asks, it shows which rows of past batches the new plan changes. The copies of its
+    tables, its offsets and its output stay. Exits with 1 if a change is refused.
     """
     sql = read_script(script)
     with open_client(server) as client:
         remote = client.job(job)
         with working("comparing the script with the job's plan"):
-            shown = remote.update(sql, preview=True)
+            seen = batches if preview or not yes else 0
+            shown = remote.update(sql, preview=True, batches=seen)
         apply = partial(remote.update, sql, of_plan=shown.plan)
         _change(shown, output, apply, preview=preview, yes=yes)
 
@@ -198,6 +209,7 @@ def roll_back_job(
         int | None, typer.Option(help="Number of the plan; default: the one before the newest.")
     ] = None,
     preview: Preview = False,
+    batches: Batches = 100,
     yes: Yes = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
@@ -205,7 +217,9 @@ def roll_back_job(
     """Change a job back to an older plan of it, which gets a new number."""
     with open_client(server) as client:
         remote = client.job(job)
-        shown = remote.roll_back(to, preview=True)
+        with working("comparing the plans"):
+            seen = batches if preview or not yes else 0
+            shown = remote.roll_back(to, preview=True, batches=seen)
         apply = partial(remote.roll_back, to, of_plan=shown.plan)
         _change(shown, output, apply, preview=preview, yes=yes)
 
@@ -245,6 +259,26 @@ def _show_changes(shown: "UpdateView") -> None:
             typer.echo(f"          {one_line(change.hint or '')}")
     if not shown.changes:
         typer.echo(f"nothing changes: the job has plan {shown.plan}")
+    for rows in shown.rows:
+        _show_rows(rows)
+
+
+def _show_rows(rows: "RowsPreview") -> None:
+    """What changes in rows of past batches, with examples."""
+    if rows.batches:
+        more_dead = rows.dead_letters_after - rows.dead_letters_before
+        typer.echo(
+            f"\n{rows.sink_table}: the newest {rows.batches} batches joined again, "
+            f"{rows.records} records: {rows.rows_changed} of {rows.rows_before} rows change, "
+            f"{rows.rows_added} come, {rows.rows_removed} go, {more_dead:+d} dead letters"
+        )
+    if rows.reason:
+        typer.echo(f"{rows.sink_table}: {one_line(rows.reason)}")
+    for example in rows.examples:
+        typer.echo(f"  {one_line(example.place)}")
+        for mark, row in (("-", example.before), ("+", example.after)):
+            if row is not None:
+                typer.echo(f"    {mark} {one_line(json.dumps(row, ensure_ascii=False))}")
 
 
 @app.command("pause")

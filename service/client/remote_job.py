@@ -148,6 +148,7 @@ def _event(server_event: ServerEvent) -> Event | None:
 
 
 _POLL_S = 0.5
+_UPDATE_S = 120.0  # a preview joins batches again
 _ASKED_S = 8.0  # one request waits so long
 
 
@@ -242,31 +243,45 @@ class RemoteJob:
     def start(self) -> JobDetail:
         return self._changed("start")
 
-    def update(self, sql: str, *, preview: bool = False, of_plan: int | None = None) -> UpdateView:
+    def update(
+        self,
+        sql: str,
+        *,
+        preview: bool = False,
+        of_plan: int | None = None,
+        batches: int = 100,
+    ) -> UpdateView:
         """Change the job to another script; its copies, offsets and output stay.
 
         Args:
             sql: the whole changed script.
             preview: show what would change, and change nothing.
             of_plan: refuse unless this is the job's plan, such as that of a preview.
+            batches: for a preview, how many of the newest batches are joined again.
 
         Raises:
             InvalidRequestError: the script is invalid, or an added table cannot be used.
             ConflictError: a change is refused, or the job has another plan than `of_plan`.
         """
-        return self._updated(sql=sql, preview=preview, of_plan=of_plan)
+        return self._updated(sql=sql, preview=preview, of_plan=of_plan, batches=batches)
 
     def roll_back(
-        self, to_plan: int | None = None, *, preview: bool = False, of_plan: int | None = None
+        self,
+        to_plan: int | None = None,
+        *,
+        preview: bool = False,
+        of_plan: int | None = None,
+        batches: int = 100,
     ) -> UpdateView:
         """Change the job to an older plan of it, the one before the newest by default.
 
         Raises as `update`.
         """
-        return self._updated(to_plan=to_plan, preview=preview, of_plan=of_plan)
+        return self._updated(to_plan=to_plan, preview=preview, of_plan=of_plan, batches=batches)
 
     def _updated(self, **body: object) -> UpdateView:
-        return self._transport.post(UpdateView, f"{self._path}:update", json=body)
+        path = f"{self._path}:update"
+        return self._transport.post(UpdateView, path, json=body, timeout=_UPDATE_S)
 
     def _changed(self, what: str) -> JobDetail:
         return self._transport.post(JobDetail, f"{self._path}:{what}")

@@ -353,6 +353,7 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
         job_id=job_id,
         pid=pid,
         epoch=join.parts.meta.epoch,
+        plan=join.parts.plan.number,
         state=_state(join, opening),
         phase=opening.phase.value,
         reason=_reason(join, opening),

@@ -1,6 +1,6 @@
 """The base of the API's documents, and the document of a program."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler
 from pydantic.functional_validators import WrapValidator
@@ -32,16 +32,12 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
-Flag = Annotated[bool, Field(strict=True)]
-"""Of a request: true or false, no number or text that stands for it."""
-
-
 class Body(BaseModel):
-    """What a request brings: what is not known is refused."""
+    """What a request brings: what is not known is refused, also `"5"` for 5 and 1 for true."""
 
     # reads better deep: a longer request has all fields of a shorter one.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Health(Document):

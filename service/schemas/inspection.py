@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.schemas.document import Body, Document, Flag, OrNewer, default
+from service.schemas.document import Body, Document, OrNewer, default
 
 Value = dict[str, Any]
 _TEXT = r"^[^\x00-\x1f\x7f]*$"
@@ -187,7 +187,7 @@ class ReplayDeadLetters(Body):
     """Which dead letters are to be joined again; either `records` or `all`."""
 
     records: Annotated[list[Correction] | None, Field(min_length=1, max_length=10_000)] = None
-    all: Flag = False
+    all: bool = False
     by: By = "unknown"
 
 
@@ -195,7 +195,7 @@ class DiscardDeadLetters(Body):
     """Which dead letters are to have no rows, and why; either `records` or `all`."""
 
     records: Annotated[list[LetterName] | None, Field(min_length=1, max_length=10_000)] = None
-    all: Flag = False
+    all: bool = False
     reason: Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"\S")]
     by: By = "unknown"
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.store.job import DesiredState, JobState
-from service.schemas.document import Body, Document, Flag, OrNewer, default
+from service.schemas.document import Body, Document, OrNewer, default
 from service.schemas.inspection import AcknowledgementView, FaultPlaceName, StallView, WarningView
 from service.schemas.verification import FreshnessView, HoldingView, RepairedView, VerifiedView
 
@@ -35,7 +35,7 @@ class Submission(Body):
             description="Unique among jobs that can run; the sink's name when left out.",
         ),
     ]
-    append: Flag = default(False, "Write to an output to which another job writes, too.")
+    append: bool = default(False, "Write to an output to which another job writes, too.")
 
 
 class ErrorView(Document):
@@ -266,6 +266,10 @@ class JobProgress(Document):
 
     stalls: list[StallView] = default([], "All of them; `error` is the first.")
     epoch: int | None = None
+    plan: Annotated[
+        int | None,
+        Field(description="Number of the plan that the runner has; an update gives the next one."),
+    ] = None
     opened_at_ms: int | None = None
     held_at_open: int | None = default(
         None, "Records that were held when the gate opened; at most."

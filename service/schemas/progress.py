@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from service.jobs.store.job import JobState
-from service.schemas.document import Body, Document, Flag, OrNewer, default
+from service.schemas.document import Body, Document, OrNewer, default
 from service.schemas.inspection import BatchView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -26,7 +26,16 @@ class JobUpdate(Body):
         int | None,
         Field(ge=1, description="Number of the older plan; the one before, if `sql` is left out."),
     ] = None
-    preview: Flag = default(False, "Show what changes, and change nothing.")
+    preview: bool = default(False, "Show what changes, and change nothing.")
+    batches: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1000,
+            description="With `preview`: how many of the newest batches are joined again under the "
+            "new plan, to show which rows change.",
+        ),
+    ] = 100
     of_plan: Annotated[
         int | None,
         Field(ge=1, description="Refuse unless this is the job's plan, such as that of a preview."),
@@ -43,6 +52,36 @@ class ChangeView(Document):
     hint: str | None = None
 
 
+class RowExample(Document):
+    """A row of a past batch that another plan changes."""
+
+    place: str = Field(description="Of its record: topic, partition and offset.")
+    before: dict[str, Any] | None = Field(description="The row now; null if the new plan adds it.")
+    after: dict[str, Any] | None = Field(description="The row then; null if the new plan drops it.")
+
+
+class RowsPreview(Document):
+    """The newest batches of one INSERT, joined under the plan of each and under the new one."""
+
+    sink_table: str
+    batches: int = default(0, "How many batches were joined again.")
+    oldest_batch: int | None = None
+    newest_batch: int | None = None
+    records: int = 0
+    records_gone: int = default(0, "Records that Kafka does not have now.")
+    rows_before: int = 0
+    rows_after: int = 0
+    rows_changed: int = default(0, "Rows with another value in a column.")
+    rows_added: int = 0
+    rows_removed: int = 0
+    dead_letters_before: int = 0
+    dead_letters_after: int = 0
+    changed_values: dict[str, int] = default({}, "Changed rows by column.")
+    new_columns: list[str] = []
+    examples: list[RowExample] = default([], "The first rows that differ.")
+    reason: str | None = default(None, "Why batches are left out.")
+
+
 class UpdateView(Document):
     """What an update changes, or has changed."""
 
@@ -53,6 +92,9 @@ class UpdateView(Document):
     accepted: bool = Field(description="False if a change is refused.")
     changes: list[ChangeView]
     warnings: list[str] = []
+    rows: list[RowsPreview] = default(
+        [], "With `preview`, for each INSERT: what changes in rows of past batches."
+    )
 
 
 # Scripts that are not submitted
@@ -62,7 +104,7 @@ class UpdateView(Document):
 class ScriptCheck(Submission):
     """A script to be checked."""
 
-    outside: Flag = default(True, "Also check the database, Kafka and the output, as a submission.")
+    outside: bool = default(True, "Also check the database, Kafka and the output, as a submission.")
 
 
 class Migratable(Body):

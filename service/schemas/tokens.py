@@ -53,7 +53,7 @@ class TokenRequest(Body):
     """A token to make."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, description="Whose it is, for the audit log.")]
-    scope: TokenScope = Field(description="Each includes those before it.")
+    scope: TokenScope = Field(strict=False, description="Each includes those before it.")
     expires_in_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = DEFAULT_DAYS
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from service.schemas.document import Body, Document, Flag, OrNewer, default
+from service.schemas.document import Body, Document, OrNewer, default
 from service.schemas.inspection import By
 
 
@@ -98,7 +98,7 @@ class VerifyTables(Body):
         int | None, Field(ge=1, le=10_000_000, description="Pace of reading the source.")
     ] = None
     shown: Annotated[int, Field(ge=0, le=1_000, description="Differences shown with rows.")] = 100
-    repair: Flag = default(
+    repair: bool = default(
         False,
         "Send differing rows again, at most 10,000 of each table, then compare "
         "again; the gate stays open.",

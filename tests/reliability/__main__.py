@@ -27,6 +27,7 @@ NAMES = (
     "foreign-ddl",
     "foreign-rows",
     "foreign-servers",
+    "job-update",
     JOURNEYS,
     "kill-storm",
     "laws",

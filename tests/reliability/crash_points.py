@@ -279,14 +279,17 @@ class TroubledRun:
             self._attend(lambda n=newest: subject.newest_build_batch() > n, "a change is committed")
 
     def _feed(self, number: int) -> None:
-        """One batch of records: a loop that sees a part of them would make two."""
+        self._send()
+        self._attend(self._subject.idle, f"batch {number} is committed")
+
+    def _send(self) -> None:
+        """The records of one batch: a loop that sees a part of them would make two."""
         runner = wait_until(partial(runner_of, self._subject.directory), what="the runner lives")
         runner.suspend()
         try:
             self._subject.clicks.send(self._sizes.burst)
         finally:
             send(runner, signal.SIGCONT)
-        self._attend(self._subject.idle, f"batch {number} is committed")
 
     def _attend(self, done: Callable[[], bool], what: str) -> None:
         """Wait until `done`, and continue whatever halts meanwhile."""

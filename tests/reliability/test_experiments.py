@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.reliability import event_runs, event_switch, event_time
+from tests.reliability import event_runs, event_switch, event_time, job_update
 from tests.reliability.__main__ import Lanes
 from tests.reliability.crash_points import (
     ACTIONS,
@@ -61,6 +61,15 @@ def test_a_stream_meets_every_point_in_the_batch_that_switches_and_in_the_next_o
 def faults_of(lines: Sequence[str], fault: str) -> list[str]:
     told = [each for line in lines for each in line.rpartition(": ")[2].split()]
     return [each.rpartition("#")[2] for each in told if each.startswith(f"{fault}#")]
+
+
+def test_a_job_is_changed_around_every_point_before_and_behind_it_and_back() -> None:
+    cases = job_update.all_cases()
+    assert len(cases) == len(set(cases)) >= 72
+    possible = {(c.point, c.action) for c in all_cases() if c.point in job_update.POINTS}
+    for moment in (job_update.OLD, job_update.NEW):
+        assert {(c.point, c.action) for c in cases if c.moment == moment} == possible
+    assert {c.point for c in cases if c.moment == job_update.BACK} == {*job_update.POINTS}
 
 
 def test_rows_of_shapes_that_are_lost_doubled_or_of_nothing_are_noted() -> None:

@@ -67,6 +67,24 @@ class Topic:
         return copy_of(self.records, PARTITIONS)
 
 
+@dataclass
+class BatchTopic:
+    """Takes whole batches of records."""
+
+    topic: Topic = field(default_factory=Topic)
+    most_bytes: int = 1 << 20
+
+    def message_bytes(self) -> int:
+        return self.most_bytes
+
+    def send(self, records: pa.RecordBatch) -> None:
+        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
+        self.topic.send(zip(*columns, strict=True))
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        return self.topic.watermark(high, generation)
+
+
 class Silent(SourceProtocol):
     """A protocol that nobody listens to."""
 
@@ -80,11 +98,13 @@ class Feed:
 
     config: DeltaFeedConfig
     topic: Topic = field(default_factory=Topic)
+    most_bytes: int = 1 << 20
 
     def run(self, session: FeedSession | None = None) -> FeedSession:
         """Send everything that there is to send now."""
         running = session or FeedSession(self.config, Silent())
-        while running.step(self.topic):
+        sink = BatchTopic(self.topic, self.most_bytes)
+        while running.step(sink):
             pass
         return running
 

@@ -6,34 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.files.listing import FileFeedConfig
-from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from tests.support.copies import Copy
-from tests.support.feeds import PARTITIONS, Silent, Topic
+from tests.support.feeds import PARTITIONS, BatchTopic, Silent
 
 USER_FIELDS = (
     Field("id", SqlType(TypeName.BIGINT), nullable=False),
     Field("name", SqlType(TypeName.STRING)),
 )
-
-
-@dataclass
-class BatchTopic:
-    """Takes whole batches of records."""
-
-    topic: Topic = field(default_factory=Topic)
-
-    def send(self, records: pa.RecordBatch) -> None:
-        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
-        self.topic.send(zip(*columns, strict=True))
-
-    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        return self.topic.watermark(high, generation)
 
 
 @dataclass

@@ -48,6 +48,7 @@ def parse():
     commands.add_parser("tables")
     commands.add_parser("doctor")
     commands.add_parser("verify")
+    commands.add_parser("preview")
     letters = commands.add_parser("dead-letters").add_subparsers(dest="what", required=True)
     listing = letters.add_parser("list")
     listing.add_argument("--cursor")
@@ -230,7 +231,22 @@ def verify(found):
     return {"ok": not wrong, "tables": [{**table, **compared}]}
 
 
+def preview(found):
+    question = json.load(sys.stdin)["question"]
+    plan = json.loads(question["plan"])
+    if plan["name"].startswith("unseen"):
+        return {"inserts": [{"sink_table": "enriched", "reason": "batch 4 is gone"}]}
+    example = {"place": "clicks/0/7", "before": {"name": HOSTILE}, "after": None}
+    rows = {"rows_before": 9, "rows_after": 8, "rows_removed": 1, "examples": [example]}
+    return {
+        "inserts": [
+            {"sink_table": "enriched", "batches": question["batches"], "records": 9, **rows}
+        ]
+    }
+
+
 COMMANDS = {
+    "preview": preview,
     "verify": verify,
     "tables": tables,
     "batch": batch,

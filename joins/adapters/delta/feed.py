@@ -8,9 +8,8 @@ docs/reference/contracts.md ("The process of a `delta` dimension") describes the
 import hashlib
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -35,14 +34,15 @@ from joins.adapters.delta.source import (
     read_state,
     write_state,
 )
-from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
+from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
-    BinlogPosition,
     Envelopes,
-    encode_records,
-    encode_snapshot,
+    encode_copy,
+    encode_limited,
     now_ms,
+    rows_in_parts,
 )
 from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
 from joins.kernels.expressions.casts import whole_batch
@@ -64,16 +64,6 @@ _COPIED_AGAIN = "Nothing is to be done: the table is copied again by itself."
 Sides = tuple[pa.RecordBatch, pa.RecordBatch]
 
 
-class ChangelogSink(Protocol):
-    """The part of `ChangelogProducer` that a session uses."""
-
-    def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> Sequence[object]:
-        """Write (key, value, partition) records, acknowledged when this returns."""
-
-    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; their (partition, offset) pairs."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """A log entry as the file system shows it; a replaced entry differs."""
@@ -84,7 +74,10 @@ class _Seen:
 
 
 class FeedSession:
-    """Follows the table from the stored state until it is stopped or cannot continue."""
+    """Follows the table from the stored state until it is stopped or cannot continue.
+
+    A row that no message of the topic can hold is left out.
+    """
 
     def __init__(self, config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
         self._config = config
@@ -92,6 +85,7 @@ class FeedSession:
         kept = read_state(config.state_file)
         self._table = _checked(config, kept)
         self._state = self._begin(kept)
+        self._dead: DeadRows | None = None
         self._seen = self._look(self._state.version)
         self._is_marked = False
         self._records = 0
@@ -100,7 +94,7 @@ class FeedSession:
         self._proofs = Freshness()
         self._asked_at_s = float("-inf")
 
-    def run(self, producer: ChangelogSink) -> None:
+    def run(self, producer: RecordSink) -> None:
         """Copy the rest of the snapshot, then follow the table until the protocol stops.
 
         SourceUnavailableError: a new session may succeed. SnapshotNeededError: the changes cannot
@@ -113,7 +107,7 @@ class FeedSession:
                 pause_s = min(self._config.monitor_interval_ms / 1000, self._config.freshness_s)
                 self._protocol.stopped.wait(pause_s)
 
-    def step(self, producer: ChangelogSink) -> bool:
+    def step(self, producer: RecordSink) -> bool:
         """Send the copy, its watermark or the next commit; False if there is nothing to do."""
         if not self._state.copied:
             self._copy(producer)
@@ -176,7 +170,7 @@ class FeedSession:
     # The copy
     # -----------------------------------------------------------------------------------------
 
-    def _copy(self, producer: ChangelogSink) -> None:
+    def _copy(self, producer: RecordSink) -> None:
         """Send the rows of the snapshot version; progress is stored per file."""
         state = self._state
         table = self._table_at(state.snapshot_version)
@@ -190,20 +184,22 @@ class FeedSession:
             self._keep(replace(self._state, files_done=number))
         self._keep(replace(self._state, copied=True))
 
-    def _send_copy(self, producer: ChangelogSink, rows: pa.RecordBatch) -> None:
+    def _send_copy(self, producer: RecordSink, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
             return
-        state = self._state
-        encoded = encode_snapshot(
-            rows,
-            self._config.primary_key,
-            state.place(state.snapshot_version),
-            generation=state.generation,
-            partitions=self._config.partitions,
-        )
-        self._send(producer, encoded)
+        state, dead = self._state, self._dead_rows(producer)
+        for part in rows_in_parts(rows):
+            encoded = encode_copy(
+                part,
+                self._config.primary_key,
+                state.place(state.snapshot_version),
+                generation=state.generation,
+                partitions=self._config.partitions,
+                most_bytes=dead.row_bytes,
+            )
+            self._send(producer, dead.take(encoded))
 
-    def _write_watermark(self, producer: ChangelogSink) -> None:
+    def _write_watermark(self, producer: RecordSink) -> None:
         """Runs after each start; a repeated watermark record has no effect."""
         state = self._state
         written = producer.watermark(state.place(state.snapshot_version), state.generation)
@@ -214,7 +210,7 @@ class FeedSession:
     # The commits
     # -----------------------------------------------------------------------------------------
 
-    def _advance(self, producer: ChangelogSink) -> bool:
+    def _advance(self, producer: RecordSink) -> bool:
         version = self._state.version + 1
         entry = self._entry(version)
         if entry is None:
@@ -228,14 +224,16 @@ class FeedSession:
             self._table = table = self._table_at(version)
             files = files_changed(table, entry)
         at_ms = files.at_ms or self._entry_path(version).stat().st_mtime_ns // 1_000_000
-        ordinal = 0
-        for changes in _changes_of(self._config, self._state, table, files, at_ms):
-            self._send(
-                producer,
-                encode_records(
-                    changes, self._config.primary_key, partitions=self._config.partitions
-                ),
+        ordinal, dead = 0, self._dead_rows(producer)
+        made = _changes_of(self._config, self._state, table, files, at_ms)
+        for changes in (part for whole in made for part in whole.in_parts()):
+            limited = encode_limited(
+                changes,
+                self._config.primary_key,
+                partitions=self._config.partitions,
+                most_bytes=dead.row_bytes,
             )
+            self._send(producer, dead.take(limited))
             ordinal += len(changes.ops)
         if ordinal:
             self._source_ts_ms = at_ms
@@ -245,10 +243,15 @@ class FeedSession:
         self._tell("progress", paced=True)
         return True
 
-    def _send(self, producer: ChangelogSink, encoded: pa.RecordBatch) -> None:
-        columns = (encoded.column(name).to_pylist() for name in ("key", "value", "partition"))
-        producer.send(zip(*columns, strict=True))
-        self._records += encoded.num_rows
+    def _dead_rows(self, producer: RecordSink) -> DeadRows:
+        if self._dead is None:
+            file = self._config.state_file.with_suffix(SUFFIX)
+            self._dead = DeadRows(file, self._state.generation, producer.message_bytes())
+        return self._dead
+
+    def _send(self, producer: RecordSink, records: pa.RecordBatch) -> None:
+        producer.send(records)
+        self._records += records.num_rows
 
     # What the table is
     # -----------------------------------------------------------------------------------------
@@ -437,7 +440,7 @@ def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
 def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
     try:
         session = FeedSession(config, protocol)
-        producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
+        producer = TopicProducer(config.kafka, config.partitions, str(config.path))
         try:
             session.run(producer)
         finally:

@@ -15,9 +15,10 @@ from deltalake import DeltaTable
 
 from joins.adapters.delta.entries import actions_of, committed_at_ms
 from joins.adapters.delta.source import DeltaColumn, SourceTable, in_declared_shape, load_table
+from joins.kernels.changelog.envelope import PART_BYTES
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.json.wire import to_wire
-from joins.kernels.table_path import TablePath, readable, row_count
+from joins.kernels.table_path import TablePath, batch_rows, readable, row_count
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.types import arrow_type
 from watermark.errors import SluiceError
@@ -216,7 +217,8 @@ def _read(
         # without a column it has no rows either
         stored_names = stored_names or opened.schema_arrow.names[:1]
         at = 0
-        for batch in opened.iter_batches(_BATCH_ROWS, columns=stored_names):
+        count_each = batch_rows(opened, stored_names, _BATCH_ROWS, PART_BYTES)
+        for batch in opened.iter_batches(count_each, columns=stored_names):
             count = batch.num_rows
             rows = _selected(batch, file.alive, at)
             at += count

@@ -22,7 +22,8 @@ from joins.adapters.files.listing import (
 from joins.adapters.files.tables import SourceFiles, table_files
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
-from joins.kernels.changelog.envelope import encode_snapshot
+from joins.durable.dead_rows import SUFFIX, DeadRows
+from joins.kernels.changelog.envelope import encode_copy, rows_in_parts
 from joins.kernels.json.wire import declared_encoding, to_declared
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, declared_fields
@@ -34,7 +35,8 @@ class FileFeedSession:
     """Reads the files from the stored state until all are read or one fails.
 
     `behind` is the newest generation of the topic whose history the files are; None for a table of
-    files alone, whose files are not looked at again once all are read.
+    files alone, whose files are not looked at again once all are read. A row that no message of
+    the topic can hold is left out.
     """
 
     def __init__(
@@ -88,20 +90,24 @@ class FileFeedSession:
 
     def _send(self, producer: RecordSink, file: FileStamp) -> int:
         assert self._files is not None, "they were listed"
-        rows = 0
+        rows, file_of_dead = 0, self._config.state_file.with_suffix(SUFFIX)
+        dead = DeadRows(file_of_dead, self.state.generation, producer.message_bytes())
         try:
             declared = declared_fields(self._config.fields)
             for batch in self._files.rows(file.path):
                 if not batch.num_rows:
                     continue
-                encoded = encode_snapshot(
-                    batch if declared == self._config.fields else self._placed(batch, rows),
-                    self._config.primary_key,
-                    self.state.place,
-                    generation=self.state.generation,
-                    partitions=self._config.partitions,
-                )
-                producer.send(encoded)
+                placed = batch if declared == self._config.fields else self._placed(batch, rows)
+                for part in rows_in_parts(placed):
+                    encoded = encode_copy(
+                        part,
+                        self._config.primary_key,
+                        self.state.place,
+                        generation=self.state.generation,
+                        partitions=self._config.partitions,
+                        most_bytes=dead.row_bytes,
+                    )
+                    producer.send(dead.take(encoded))
                 self._note_newest(batch)
                 rows += int(batch.num_rows)
                 self._sent += batch.num_rows

@@ -25,6 +25,7 @@ from joins.kernels.expressions.casts import mask_of, try_each
 from joins.kernels.formats.decoders import decoder_of
 from joins.kernels.formats.parsed import CsvDialect, dialect_of
 from joins.kernels.json.wire import to_wire
+from joins.kernels.table_path import batch_rows
 from joins.plan.errors import DefinitionError, of_columns
 from joins.plan.formats import IGNORE_PARSE_ERRORS, KafkaFormat, RecordFormat
 from joins.plan.plan import Field, FileFormat, FileSource
@@ -62,7 +63,8 @@ def parquet_rows(file: Path, fields: Sequence[Field]) -> Iterator[pa.RecordBatch
         items = _matched(file, opened.schema_arrow, fields)
         names = [item["name"] for item in items.values()]
         first = 0
-        for batch in opened.iter_batches(_BATCH_ROWS, columns=names):
+        count_each = batch_rows(opened, names, _BATCH_ROWS, _BATCH_BYTES)
+        for batch in opened.iter_batches(count_each, columns=names):
             columns = []
             for field in fields:
                 values, item = batch.column(items[field.name]["name"]), items[field.name]

@@ -114,9 +114,6 @@ def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:
     write_json_atomically(path, asdict(boundary), lazily=True)
 
 
-RESERVED_BYTES = 64 << 10
-"""Room in a message for the key and the header of its batch."""
-
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
 _COMPANY_S = 0.05  # a batch costs milliseconds of a core, however few rows it has
@@ -240,13 +237,10 @@ class ChangelogSender:
             changes,
             self._config.table.primary_key,
             partitions=self._config.partitions,
-            most_bytes=self._config.most_bytes - RESERVED_BYTES,
+            most_bytes=self._dead.row_bytes,
         )
-        if limited.dead or self._dead.may_change:
-            self._dead.update(limited.written())
-        columns = (
-            limited.records.column(name).to_pylist() for name in ("key", "value", "partition")
-        )
+        records = self._dead.take(limited)
+        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
         self._producer.send(zip(*columns, strict=True))
         self.has_lost = False
         self.records += len(changes.ops)

@@ -185,7 +185,8 @@ class SourceProcess:
 
     def failure(self) -> SourceError:
         if self._last_error is not None:
-            return SourceError(self._last_error["message"], hint=self._last_error["hint"])
+            error = self._last_error
+            return SourceError(error["message"], hint=error["hint"], detail=error["detail"])
         return SourceError(
             f'source process of topic "{self._topic}" ended with status {self._child.returncode}',
             hint="It is started again; if this stays, see the runner's log.",

@@ -58,8 +58,13 @@ class SourceProtocol:
         self.tell("fresh", replace(proof, ends={}).as_json())
 
     def tell_error(self, error: SluiceError, *, retry: bool) -> None:
-        kind = type(error).__name__
-        value = {"type": kind, "message": error.message, "hint": error.hint, "retry": retry}
+        value = {
+            "type": type(error).__name__,
+            "message": error.message,
+            "hint": error.hint,
+            "detail": error.detail,
+            "retry": retry,
+        }
         self.tell("error", value)
 
 

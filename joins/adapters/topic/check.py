@@ -120,22 +120,29 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
         _check_records(source, fields, primary_key)
 
 
-def replaced_nulls(source: TopicSource) -> str | None:
-    """A sentence on defaults that Connect may write in place of NULL; None if it does not."""
+def connector_advice(source: TopicSource) -> tuple[str, ...]:
+    """Sentences on what a topic's connector does that its records do not show."""
     evidence = source.evidence
     if evidence is None or evidence.connect_url is None or evidence.connector is None:
-        return None
+        return ()
     connect = ConnectOffsets(evidence.connect_url, evidence.connector)
     try:
-        options = connect.nulls_replaced()
+        options, in_chunks = connect.nulls_replaced(), connect.has_snapshot_threads()
     finally:
         connect.close()
-    if not options:
-        return None
-    return (
-        f'connector "{evidence.connector}" does not set {" and ".join(options)} to false: where a '
-        "column has a default, Connect may have written it in place of NULL"
-    )
+    texts = []
+    if options:
+        texts.append(
+            f'connector "{evidence.connector}" does not set {" and ".join(options)} to false: '
+            "where a column has a default, Connect may have written it in place of NULL"
+        )
+    if in_chunks and evidence.notifications_topic is None:
+        texts.append(
+            f'connector "{evidence.connector}" may read a table in chunks (snapshot.max.threads): '
+            "a snapshot that a restart cuts short cannot be told from a whole one; let it send "
+            "notifications, and name their topic in 'snapshot.notifications.topic'"
+        )
+    return tuple(texts)
 
 
 def _check_records(
@@ -221,12 +228,15 @@ class _RecordCheck:
                 "address, or have JSON written into this topic.",
             )
         try:
-            value = json.loads(text)
+            value = json.loads(text, strict=False)  # the decoder reads control characters, too
         except (ValueError, RecursionError) as exc:
             raise self._wrong(
                 record, f"is not JSON: {exc}", "Name a topic whose records are JSON."
             ) from exc
-        if isinstance(value, dict) and set(value) == {"schema", "payload"}:
+        is_row = self._source.value.name is KafkaFormat.JSON
+        if is_row and isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        if not is_row and isinstance(value, dict) and set(value) == {"schema", "payload"}:
             value = value["payload"]
         if not isinstance(value, dict):
             raise self._wrong(record, "is no object", "Name a topic whose records are objects.")

@@ -6,6 +6,7 @@ is proven complete, its watermark record goes into every partition. docs/referen
 """
 # reads better long: what is read, labelled, sent and proven shares one position in the topic.
 
+import glob
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from joins.adapters.topic.feed_state import (
     Offsets,
     TopicFeedConfig,
     abandon,
+    history_state,
     read_decisions,
     read_journal,
     write_journal,
@@ -46,8 +48,9 @@ from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.adapters.topic.start import find_start, require_topic
 from joins.adapters.topic.times import TopicTimes
+from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.durable.failpoints import Failpoints
-from joins.kernels.changelog.envelope import BinlogPosition, now_ms
+from joins.kernels.changelog.envelope import PART_BYTES, BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
 from joins.kernels.debezium.options import UnsentValues
 from joins.kernels.topic.keys import DeletionTimes, foreign_keys, key_hashes
@@ -78,6 +81,18 @@ from watermark.foreign import ForeignSnapshot, Missing, SnapshotRules, Waiting
 from watermark.foreign_journal import Complete, FeedStep, SnapshotJournal
 from watermark.foreign_records import NewSnapshot
 
+BY_ONE_HASH = ("rows", "places", "times")
+"""Kinds of files of keys that an earlier version has kept; a number follows each."""
+FILES_OF_KEYS = (
+    "row-keys",
+    "place-keys",
+    "owners",
+    "row-times",
+    "row-offsets",
+    "values",
+    *BY_ONE_HASH,
+)
+"""Kinds of all files beside the journal that its entries count."""
 _COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 _READ_AHEAD = 100_000
 _READ_AHEAD_BYTES = 128 << 20
@@ -101,7 +116,8 @@ _READ_ANEW = (
 class TopicFeedSession:
     """Follows the topic from the stored journal until it is stopped or cannot continue.
 
-    `history` is what was copied before a topic with a history begins; None behind its beginning.
+    `history` is what was copied before a topic with a history begins; None behind its beginning. A
+    row that no message of the changelog topic can hold is left out.
     """
 
     def __init__(
@@ -127,6 +143,8 @@ class TopicFeedSession:
         self._hit = Failpoints(config.failpoints, markers).hit
         self._journal = read_journal(config.state_file)
         self._notices: NoticeTopic | None = None
+        self._times: TimeFile | None = None
+        self._time_offsets: TimeFile | None = None
         self._begin()
         self._decisions = read_decisions(config.decisions_file)
         self._order = TimeOrder(range(config.partitions))
@@ -244,8 +262,8 @@ class TopicFeedSession:
             journal, self._done = self._find_start(kept, begins)
             self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
             self._table = None
-            AppendedFile(self._by_one_hash(kept)[-1], 1, 0).remove()
-            self._times = self._find_times((0, 0))
+            self._remove_left_over()
+            self._find_times((0, 0), (0, 0))
             self._values = self._find_values((0, 0), (0, 0))
             self._find_keys(0, 0, (0, 0))
             nothing: tuple[str, Offsets] = ("", ())
@@ -255,7 +273,7 @@ class TopicFeedSession:
         else:
             self._snapshot = ForeignSnapshot(partitions, self._rules, kept.snapshot)
             self._done, self._table = dict(kept.position.offsets), kept.table
-            self._times = self._find_times(kept.times)
+            self._find_times(kept.times, kept.time_offsets)
             self._values = self._find_values(kept.values, kept.value_places)
             self._find_keys(kept.counted, kept.placed, kept.owners)
         for generation in (kept.generation, self._snapshot.generation - 1):
@@ -299,8 +317,18 @@ class TopicFeedSession:
         number = self._snapshot.generation
         owned = file.with_suffix(f".owners-{number}")
         self._owners = None if self._partitions is None else TimeFile(owned, owners)
+        self._dead: DeadRows | None = None
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
         self._placed = KeyFile(file.with_suffix(f".place-keys-{number}"), placed)
+
+    def _dead_rows(self, producer: RecordSink) -> DeadRows:
+        if self._dead is None:
+            file, history = self._config.state_file, self._config.source.history
+            copied = None if history is None else history_state(file).with_suffix(SUFFIX)
+            most_bytes = producer.message_bytes()
+            generation = self._snapshot.generation
+            self._dead = DeadRows(file.with_suffix(SUFFIX), generation, most_bytes, copied)
+        return self._dead
 
     def _remove_keys(self, generation: int) -> None:
         file = self._config.state_file
@@ -309,10 +337,20 @@ class TopicFeedSession:
         for path in file.parent.glob(f"{file.stem}.owners-{generation}-*"):
             AppendedFile(path, 1, 0).remove()
 
-    def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
-        if self._deletions is None or not self._deletions.needs_rows:
-            return None
-        return TimeFile(self._config.state_file.with_suffix(".row-times"), kept)
+    def _remove_left_over(self) -> None:
+        """Remove the files of all earlier generations, before the first one of a topic begins."""
+        file = self._config.state_file
+        for kind in FILES_OF_KEYS:
+            for path in file.parent.glob(f"{glob.escape(file.stem)}.{kind}-*"):
+                AppendedFile(path, 1, 0).remove()
+
+    def _find_times(self, kept: tuple[int, int], offsets: tuple[int, int]) -> None:
+        self._times = self._time_offsets = None
+        if self._deletions is not None and self._deletions.needs_rows:
+            file = self._config.state_file
+            self._times = TimeFile(file.with_suffix(".row-times"), kept)
+            if self._rules.replaces:
+                self._time_offsets = TimeFile(file.with_suffix(".row-offsets"), offsets)
 
     def _find_values(self, kept: tuple[int, int], places: tuple[int, int]) -> ValueFile | None:
         config = self._config
@@ -334,11 +372,8 @@ class TopicFeedSession:
 
     def _by_one_hash(self, kept: FeedJournal) -> tuple[Path, ...]:
         """Files of keys that an earlier version has kept."""
-        names = (
-            f".rows-{kept.generation}",
-            f".places-{kept.generation}",
-            f".times-{kept.times[0]}",
-        )
+        numbers = (kept.generation, kept.generation, kept.times[0])
+        names = (f".{kind}-{n}" for kind, n in zip(BY_ONE_HASH, numbers, strict=True))
         return tuple(map(self._config.state_file.with_suffix, names))
 
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
@@ -429,13 +464,17 @@ class TopicFeedSession:
     def _in_parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Batches joined and cut for decoding: many partitions may have a few records each."""
         waiting: list[pa.RecordBatch] = []
+        rows = size = 0
         for batch in batches:
             self._record_bytes = 1 + batch.nbytes // batch.num_rows
-            for first in range(0, batch.num_rows, _DECODED_ROWS):
-                waiting.append(batch.slice(first, _DECODED_ROWS))
-                if sum(part.num_rows for part in waiting) >= _DECODED_ROWS:
+            most = max(1, min(_DECODED_ROWS, PART_BYTES // self._record_bytes))
+            for first in range(0, batch.num_rows, most):
+                part = batch.slice(first, most)
+                waiting.append(part)
+                rows, size = rows + part.num_rows, size + part.nbytes
+                if rows >= _DECODED_ROWS or size >= PART_BYTES:
                     yield pa.concat_batches(waiting)
-                    waiting = []
+                    waiting, rows, size = [], 0, 0
         if waiting:
             yield pa.concat_batches(waiting)
 
@@ -575,7 +614,8 @@ class TopicFeedSession:
                     self._check_places(part, labels[:count])
                     part = self._with_times(self._with_values(part))
                     parts.append((part, labels[:count]))
-                if sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
+                size = sum(part.after.nbytes for part, _ in parts)
+                if size >= PART_BYTES or sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
                     self._write(producer, parts)
                     parts = []
                 if count < len(piece):
@@ -586,13 +626,16 @@ class TopicFeedSession:
     def _write(self, producer: RecordSink, parts: Sequence[tuple[ChangePiece, np.ndarray]]) -> None:
         """Send the changes of the table; all are acknowledged on return."""
         copied = None if self._snapshot.is_complete else self._snapshot.generation
-        records = changelog_records(
+        dead = self._dead_rows(producer)
+        limited = changelog_records(
             [part for part, _ in parts],
             np.concatenate([labels for _, labels in parts]),
             self._config.fields,
             self._config.primary_key,
             copied=copied,
+            most_bytes=dead.row_bytes,
         )
+        records = dead.take(limited)
         if records.num_rows:
             producer.send(records)
             self._sent += records.num_rows
@@ -665,7 +708,7 @@ class TopicFeedSession:
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
         if self._deletions is None:
             return piece
-        piece, unknown = self._deletions.of(piece, self._times)
+        piece, unknown = self._deletions.of(piece, self._times, self._time_offsets)
         for place in unknown.tolist():
             self._leave_out(
                 piece,
@@ -763,6 +806,7 @@ class TopicFeedSession:
             counted=self._counted.save(),
             placed=self._placed.save(),
             times=(0, 0) if self._times is None else self._times.save(),
+            time_offsets=(0, 0) if self._time_offsets is None else self._time_offsets.save(),
             values=values,
             value_places=places,
             owners=(0, 0) if self._owners is None else self._owners.save(),

@@ -151,6 +151,8 @@ class FeedJournal:
     placed: int = 0  # entries in the file of the partitions of keys
     # number of the file of each key's newest time, and of its entries
     times: tuple[int, int] = (0, 0)
+    # the same of the offset of each key's newest change
+    time_offsets: tuple[int, int] = (0, 0)
     # the same of this generation's partition of each key, of a table with several
     owners: tuple[int, int] = (0, 0)
     values: tuple[int, int] = (0, 0)  # number of the file of large values, and of its bytes
@@ -206,6 +208,7 @@ class FeedJournal:
             "counted": self.counted,
             "placed": self.placed,
             "times": self.times,
+            "time_offsets": self.time_offsets,
             "owners": self.owners,
             "values": self.values,
             "value_places": self.value_places,
@@ -220,12 +223,9 @@ def read_journal(path: Path) -> FeedJournal:
         return FeedJournal()
     snapshot = SnapshotJournal.of_json(value["snapshot"])
     table = value["table"]
-    times, owners, values, places = (
-        (int(pair[0]), int(pair[1]))
-        for pair in (
-            value.get(name, (0, 0)) for name in ("times", "owners", "values", "value_places")
-        )
-    )
+    names = ("times", "time_offsets", "owners", "values", "value_places")
+    pairs = (value.get(name, (0, 0)) for name in names)
+    times, time_offsets, owners, values, places = ((int(n), int(count)) for n, count in pairs)
     phase = FeedPhase.COPYING if snapshot.complete is None else FeedPhase.WHOLE
     if value["needed"] is not None:
         phase = FeedPhase.ABANDONED
@@ -244,6 +244,7 @@ def read_journal(path: Path) -> FeedJournal:
         value["counted"],
         value["placed"],
         times,
+        time_offsets,
         owners,
         values,
         places,

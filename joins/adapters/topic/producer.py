@@ -5,7 +5,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from joins.adapters.kafka.batch_producer import BatchProducer
-from joins.adapters.kafka.changelog_producer import ChangelogProducer
+from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES, ChangelogProducer
 from joins.adapters.kafka.client import compressed
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.records.encode import encode_bodies
@@ -17,6 +17,9 @@ _COMPRESSION = Compression.LZ4
 
 class RecordSink(Protocol):
     """The part of `TopicProducer` that a session uses."""
+
+    def message_bytes(self) -> int:
+        """Maximum size of a message of the topic; SourceUnavailableError without the cluster."""
 
     def send(self, records: pa.RecordBatch) -> None:
         """Write `[key, value, partition]`, acknowledged when this returns."""
@@ -46,7 +49,13 @@ class TopicProducer:
             bodies = encode_bodies(keys, values, {}, partitions.to_numpy(), body_bytes)
             self._producer.send([compressed(bodies, _COMPRESSION)])
         except SinkError as exc:
-            raise SourceUnavailableError(exc.message, hint=exc.hint) from exc
+            raise SourceUnavailableError(exc.message, hint=exc.hint, detail=exc.detail) from exc
+
+    def message_bytes(self) -> int:
+        try:
+            return self._producer.message_bytes() or MOST_MESSAGE_BYTES
+        except SinkError as exc:
+            raise SourceUnavailableError(exc.message, hint=exc.hint, detail=exc.detail) from exc
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         producer = ChangelogProducer(self._kafka, self._partitions, self._source)

@@ -22,6 +22,8 @@ from joins.plan.errors import SourceError
 from joins.plan.types import SqlType, arrow_type
 
 WATERMARK_TIMESTAMP_MS = -(2**63)
+PART_BYTES = 32 << 20
+"""Of rows that are encoded at once: texts of one column have at most 2 GiB."""
 _SNAPSHOT_ROW = -1
 _SHORT_BYTES = 1024
 _NULL = pa.scalar("null")
@@ -97,6 +99,31 @@ class Envelopes:
     before: pa.RecordBatch | None
     after: pa.RecordBatch | None
 
+    def in_parts(self, most_bytes: int = PART_BYTES) -> Iterator["Envelopes"]:
+        """The same in order; a part has at most `most_bytes`, or one row."""
+        count = len(self.ops)
+        size = sum(rows.nbytes for rows in (self.before, self.after) if rows is not None)
+        if count <= 1 or size <= most_bytes:
+            yield self
+            return
+        for first, length in ((0, count // 2), (count // 2, count)):
+            before, after = (
+                None if rows is None else rows.slice(first, length)
+                for rows in (self.before, self.after)
+            )
+            ops, source = self.ops.slice(first, length), self.source.slice(first, length)
+            yield from Envelopes(ops, source, before, after).in_parts(most_bytes)
+
+
+def rows_in_parts(rows: pa.RecordBatch, most_bytes: int = PART_BYTES) -> Iterator[pa.RecordBatch]:
+    """As `Envelopes.in_parts`, of the rows of a copy."""
+    half = rows.num_rows // 2
+    if not half or rows.nbytes <= most_bytes:
+        yield rows
+        return
+    yield from rows_in_parts(rows.slice(0, half), most_bytes)
+    yield from rows_in_parts(rows.slice(half), most_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
@@ -156,7 +183,7 @@ def encode_records(
 class Limited:
     """Records whose values fit a limit; `dead` has key and bytes of each row that did not fit.
 
-    `places` are the records that delete such rows; a copy has none.
+    `places` are the records that delete such rows; `snapshot_limited` has none.
     """
 
     records: pa.RecordBatch
@@ -186,10 +213,9 @@ def encode_limited(
     changes = replace(changes, before=before)
     records = encode_records(changes, primary_key, partitions=partitions)
     dead = _larger(records, most_bytes)
-    if not dead.any():
+    if changes.after is None or not dead.any():  # a key that does not fit stops the source
         return Limited(records, ())
-    assert changes.after is not None, "what a row was before is short now"
-    sizes = pc.binary_length(records.column("value")).to_pylist()
+    sizes = _sizes(records).tolist()
     keys = records.column("key").to_pylist()
     places = tuple(np.flatnonzero(dead).tolist())
     left_out = tuple((keys[row], sizes[row]) for row in places)
@@ -209,19 +235,54 @@ def encode_limited(
     return Limited(encode_records(gone, primary_key, partitions=partitions), left_out, places)
 
 
+def encode_copy(
+    rows: pa.RecordBatch,
+    primary_key: tuple[str, ...],
+    low: BinlogPosition,
+    *,
+    generation: int,
+    partitions: int,
+    most_bytes: int,
+) -> Limited:
+    """`encode_snapshot`; a row that is too large deletes what an earlier one of its key was."""
+    records = encode_snapshot(rows, primary_key, low, generation=generation, partitions=partitions)
+    if not _larger(records, most_bytes).any():
+        return Limited(records, ())
+    constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, now_ms())
+    source = [
+        pa.repeat(pa.scalar(value, field.type), rows.num_rows)
+        for value, field in zip(constants, SOURCE_SCHEMA, strict=True)
+    ]
+    return encode_limited(
+        Envelopes(
+            ops=pa.repeat(pa.scalar(Op.READ.value), rows.num_rows),
+            source=pa.RecordBatch.from_arrays(source, schema=SOURCE_SCHEMA),
+            before=None,
+            after=rows,
+        ),
+        primary_key,
+        partitions=partitions,
+        most_bytes=most_bytes,
+    )
+
+
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
+    """Records of a copy in which a key occurs once."""
     large = _larger(records, most_bytes)
     if not large.any():
         return Limited(records, ())
     left_out = records.filter(pa.array(large))
-    sizes = pc.binary_length(left_out.column("value")).to_pylist()
-    pairs = zip(left_out.column("key").to_pylist(), sizes, strict=True)
+    pairs = zip(left_out.column("key").to_pylist(), _sizes(left_out).tolist(), strict=True)
     return Limited(records.filter(pa.array(~large)), tuple(pairs))
 
 
 def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
-    sizes = pc.binary_length(records.column("value")).to_numpy(zero_copy_only=False)
-    return np.asarray(sizes > most_bytes)
+    return np.asarray(_sizes(records) > most_bytes)
+
+
+def _sizes(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    key, value = (pc.binary_length(records.column(name)) for name in ("key", "value"))
+    return np.asarray(pc.add(key, value).cast(pa.int64()))
 
 
 def _shortened(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.kernels.debezium import readers, times, tokens
 from joins.kernels.debezium.options import (
@@ -37,7 +38,7 @@ from joins.kernels.debezium.raw import (
 )
 from joins.kernels.debezium.readers import Reader, Readers, read_by_kind
 from joins.kernels.debezium.times import TimeUnit, without_specials
-from joins.kernels.expressions.casts import Checked, null_where
+from joins.kernels.expressions.casts import Checked, mask_of, null_where
 from joins.kernels.expressions.nested import Parts, assembled, equal_keys, missing_parts
 from joins.kernels.json.plain import ABSENT
 from joins.plan.types import SqlType, TypeName, arrow_type, map_type
@@ -137,9 +138,14 @@ class ColumnReader:
         quoted = json.dumps(text, ensure_ascii=False)
         plain = text.encode()
         stands = [quoted]
+        encoded = [base64.b64encode(plain), base64.urlsafe_b64encode(plain)]
+        of_bytes = [f'"{text}"' for text in (*(each.decode() for each in encoded), plain.hex())]
         if kind.name is TypeName.BYTES:
-            stands += [f'"{base64.b64encode(plain).decode()}"', f'"{plain.hex()}"']
-            stands += [f'"{base64.urlsafe_b64encode(plain).decode()}"']
+            stands += of_bytes
+        if kind.name is TypeName.ROW:  # such as a geometry, whose `wkb` stands for the whole
+            whole = values.copied()
+            masks = [mask_of(pc.match_substring(whole, each)) for each in (quoted, *of_bytes)]
+            return np.asarray(np.logical_or.reduce(masks), np.bool_)
         if kind.name is TypeName.ARRAY:
             stands = _unsent_arrays(text, kind.members[0].type)
         if kind.name is TypeName.MAP:
@@ -352,6 +358,9 @@ def _unsent_arrays(text: str, element: SqlType) -> list[str]:
     plain = text.encode()
     quoted = json.dumps(text, ensure_ascii=False)
     single, by_byte = [quoted], []
+    signed = [byte - 256 if byte > 127 else byte for byte in plain]  # a byte of Java
+    if element.name in (TypeName.STRING, TypeName.DECIMAL):  # decimal.handling.mode=string
+        by_byte.append([f'"{number}"' for number in signed])
     if element.name is TypeName.STRING:
         single.append(f'"{uuid.UUID(bytes=hashlib.md5(plain).digest(), version=3)}"')
     elif element.name is TypeName.BYTES:
@@ -361,7 +370,6 @@ def _unsent_arrays(text: str, element: SqlType) -> list[str]:
     elif element.name is TypeName.BOOLEAN:
         by_byte.append(["true"] * len(plain))
     else:
-        signed = [byte - 256 if byte > 127 else byte for byte in plain]  # a byte of Java
         by_byte += [list(map(str, signed)), [f"{number}.0" for number in signed]]
     if element.name is TypeName.DECIMAL:
         unscaled = [base64.b64encode(bytes([byte])).decode() for byte in plain]

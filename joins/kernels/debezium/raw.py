@@ -276,6 +276,9 @@ class JsonPayloads:
     def unwrapped(self, values: RawValues) -> Payloads:
         if len(self._types) > _MOST_TYPES:
             self._types, self._numbers, self._prefixes = [], {}, {}
+        firsts = values.firsts.copy()
+        tokens.skip_marks(firsts, values.lasts)
+        values = RawValues(firsts, values.lasts, values.kept)
         work = _Unwrapping.of(values, is_required=bool(self.include))
         if self.include is False:
             work.lasts[:] = values.lasts

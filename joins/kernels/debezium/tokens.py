@@ -22,6 +22,7 @@ from joins.kernels.json.scan import (
     are_same,
     behind_blanks,
     byte_at,
+    has_mark,
     integer,
 )
 
@@ -83,6 +84,14 @@ def trim(firsts: Rows, lasts: Rows) -> None:
             while end > at and behind_blanks(end - 1, end) == end:
                 end -= 1
             firsts[row], lasts[row] = at, end
+
+
+@compiled
+def skip_marks(firsts: Rows, lasts: Rows) -> None:
+    """Begin values behind their byte order mark, as Flink's parser does."""
+    for row in range(len(firsts)):
+        if lasts[row] >= 0 and has_mark(firsts[row], lasts[row]):
+            firsts[row] += 3
 
 
 @compiled

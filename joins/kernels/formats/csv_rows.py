@@ -48,6 +48,7 @@ _NOT_FINITE: Mapping[str, float] = {
     "+Infinity": np.inf,
     "-Infinity": -np.inf,
 }
+_MARK = b"\xef\xbb\xbf"
 _UNTRIMMED = (TypeName.STRING, TypeName.BYTES)
 _SHOWN_CHARACTERS = 60
 _WRONG = {
@@ -207,6 +208,7 @@ class _RowsOfTexts:
             if item.name in reader.read:
                 slots[at] = reader.read.index(item.name)
         each = (bounds[:-1].copy(), bounds[1:].copy())
+        _skip_marks(data, *each)
         read_rows(data, each, marks_of(reader.dialect), slots, cells)
         return cls(reader, data, bounds, cells, {}, np.zeros(shape[1], np.bool_))
 
@@ -265,6 +267,14 @@ class _RowsOfTexts:
         offsets = np.zeros(len(firsts) + 1, np.int64)
         unescape(self.data, (firsts, lasts, kinds), marks_of(self.reader.dialect), out, offsets)
         return text_array(out[: int(offsets[-1])], offsets, there, pa.binary())
+
+
+def _skip_marks(data: Bytes, firsts: Rows, lasts: Rows) -> None:
+    """Begin texts behind their byte order mark, as Flink's parser does."""
+    rows = np.flatnonzero(lasts - firsts >= len(_MARK))
+    for place, byte in enumerate(_MARK):
+        rows = rows[data[firsts[rows] + place] == byte]
+    firsts[rows] += len(_MARK)
 
 
 class CsvFormatError(ValueError):

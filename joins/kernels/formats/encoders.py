@@ -72,6 +72,9 @@ def without_gone(values: pa.Array, kinds: pa.Array | None) -> pa.Array:
     return pc.if_else(is_any(kinds, (DELETE,)), pa.scalar(None, values.type), values)
 
 
+_AT_FIRST = "#\ufeff"  # begin a comment, and a record with a byte order mark
+
+
 def csv_rows(rows: pa.RecordBatch, kinds: Sequence[SqlType], dialect: CsvDialect) -> pa.StringArray:
     is_alone = rows.num_columns == 1
     marks = {dialect.delimiter, dialect.quote, dialect.escape}
@@ -121,7 +124,7 @@ def _csv_nested(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Stri
 def _protected(text: pa.StringArray, dialect: CsvDialect, *, is_alone: bool) -> pa.StringArray:
     marks = (dialect.delimiter, dialect.quote, dialect.escape)
     special = re.escape("".join(mark for mark in marks if mark is not None))
-    needs = mask_of(pc.match_substring_regex(text, rf"^#|[{special}\n\r]"))
+    needs = mask_of(pc.match_substring_regex(text, rf"^[{_AT_FIRST}]|[{special}\n\r]"))
     if is_alone:
         needs |= mask_of(pc.equal(text, ""))
     if not needs.any():
@@ -149,7 +152,7 @@ def _escaped(cells: pa.StringArray, dialect: CsvDialect) -> pa.StringArray:
     for mark, meant in ((escape, escape), (dialect.delimiter,) * 2, ("\n", "n"), ("\r", "r")):
         cells = pc.replace_substring(cells, mark, escape + meant)
     first = escape.replace("\\", "\\\\")
-    return pc.replace_substring_regex(cells, "^#", f"{first}#")
+    return pc.replace_substring_regex(cells, f"^([{_AT_FIRST}])", rf"{first}\1")
 
 
 def avro_rows(rows: pa.RecordBatch, columns: Sequence[Field], before: bytes) -> pa.BinaryArray:

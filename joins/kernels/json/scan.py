@@ -258,9 +258,14 @@ def behind_colon(at: int, end: int) -> int:
 @compiled
 def behind_mark(at: int, end: int) -> int:
     """Address after the byte order mark of UTF-8 and blanks; `end` without a mark."""
-    if at + 3 > end or byte_at(at) != 0xEF or byte_at(at + 1) != 0xBB or byte_at(at + 2) != 0xBF:
-        return end
-    return behind_blanks(at + 3, end)
+    return behind_blanks(at + 3, end) if has_mark(at, end) else end
+
+
+@compiled
+def has_mark(at: int, end: int) -> bool:
+    if at + 3 > end:
+        return False
+    return byte_at(at) == 0xEF and byte_at(at + 1) == 0xBB and byte_at(at + 2) == 0xBF
 
 
 @inlined

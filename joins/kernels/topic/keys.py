@@ -307,10 +307,14 @@ class DeletionTimes:
     def needs_rows(self) -> bool:
         return self.metadata != RECORD_TIMESTAMP
 
-    def of(self, piece: ChangePiece, kept: KeptTimes | None) -> tuple[ChangePiece, Longs]:
+    def of(
+        self, piece: ChangePiece, kept: KeptTimes | None, offsets: KeptTimes | None = None
+    ) -> tuple[ChangePiece, Longs]:
         """`piece` with `ended`, and the positions of deletions whose time is unknown.
 
         Changes `piece.actions`. `kept` receives the changes; None if `needs_rows` is false.
+        `offsets` receives their offsets, of a topic that may be read again from an earlier one: a
+        row from behind a deletion is none that it removes.
         """
         if kept is None:
             return replace(piece, ended=piece.after.select([self.rowtime])), np.zeros(0, np.int64)
@@ -321,6 +325,9 @@ class DeletionTimes:
         times = pc.fill_null(own, NO_TIME).to_numpy(zero_copy_only=False)
         keys = key_hashes(piece.key.take(chosen).columns)
         before = kept.take(keys, np.where(is_deleted, GONE, times))
+        if offsets is not None:
+            own_offsets = piece.offsets[acts]
+            before = np.where(offsets.take(keys, own_offsets) < own_offsets, before, GONE)
         is_open = is_deleted & ~mask_of(own.is_valid())
         is_none = is_open & (before == GONE)
         piece.actions[acts[is_none]] = Action.NOTHING

@@ -15,8 +15,9 @@ from joins.kernels.changelog.envelope import (
     RECORDS_SCHEMA,
     SOURCE_SCHEMA,
     Envelopes,
+    Limited,
     Op,
-    encode_records,
+    encode_limited,
 )
 from joins.kernels.debezium.changes import ChangeRows, RecordKind
 from joins.kernels.expressions.casts import mask_of
@@ -191,23 +192,25 @@ def changelog_records(
     primary_key: tuple[str, ...],
     *,
     copied: int | None,
-) -> pa.RecordBatch:
+    most_bytes: int,
+) -> Limited:
     """Changelog records `[key, value, partition]` of all rows that change the table.
 
     `generations` has one entry a record. Rows of the generation `copied`, which is still being
-    copied, are `r`; other upserts are `c`. Partitions keep their numbers.
+    copied, are `r`; other upserts are `c`. Partitions keep their numbers. A row whose record is
+    beyond `most_bytes` is left out.
     """
     actions = np.concatenate([piece.actions for piece in pieces])
     chosen = np.flatnonzero(actions != Action.NOTHING)
     if len(chosen) == 0:
-        return pa.RecordBatch.from_pylist([], schema=RECORDS_SCHEMA)
+        return Limited(pa.RecordBatch.from_pylist([], schema=RECORDS_SCHEMA), ())
     generations, is_deleted = generations[chosen], actions[chosen] == Action.DELETE
     is_row = np.concatenate([snapshot_rows(piece) for piece in pieces])
     is_read = is_row[chosen] & (generations == (copied or 0))
     ops = np.where(is_deleted, Op.DELETE.value, np.where(is_read, Op.READ.value, Op.CREATE.value))
     by_name = {item.name: item for item in fields}
     taken = pa.array(chosen)
-    encoded = encode_records(
+    limited = encode_limited(
         Envelopes(
             ops=pa.array(ops.tolist(), pa.string()),
             source=_source(pieces, chosen, generations),
@@ -216,10 +219,13 @@ def changelog_records(
         ),
         primary_key,
         partitions=1,
+        most_bytes=most_bytes,
     )
     partitions = np.repeat([p.partition for p in pieces], [len(p) for p in pieces])
     partition = pa.array(partitions[chosen], pa.int32())
-    return encoded.set_column(2, encoded.schema.field("partition"), partition)
+    records = limited.records
+    placed = records.set_column(2, records.schema.field("partition"), partition)
+    return replace(limited, records=placed)
 
 
 def _gone(piece: ChangePiece) -> pa.RecordBatch:

@@ -15,10 +15,12 @@ from service.api.views import submission_warning
 from service.errors import JobConflictError, JobNotFoundError, SubmissionError
 from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_codec import dump
 from service.jobs.store.plans import JobPlans
 from service.jobs.store.rows import JobFilter
 from service.jobs.submit import submission
 from service.jobs.supervise.runner_process import tail_before
+from service.jobs.update.updates import UpdateDraft
 from service.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
 from service.schemas.progress import (
     ChangeView,
@@ -27,14 +29,17 @@ from service.schemas.progress import (
     Migratable,
     MigrationView,
     PlanView,
+    RowsPreview,
     ScriptCheck,
     UpdateView,
     Validation,
 )
 from service.sql.answers.explain import explain
+from watermark.errors import SluiceError
 
 _LOG_BLOCK_BYTES = 256 * 1024
 _REMOVAL_WAIT_S = 10.0
+_PREVIEW_S = 30.0
 _POLL_S = 0.05
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[VIEWER])
 
@@ -278,4 +283,23 @@ def update_job(job_id: JobId, body: JobUpdate, services: Injected) -> UpdateView
             for change in draft.changes
         ],
         warnings=list(draft.warnings),
+        rows=_previewed(services, job_id, draft, body.batches) if body.preview else [],
     )
+
+
+def _previewed(
+    services: Services, job_id: str, draft: UpdateDraft, batches: int
+) -> list[RowsPreview]:
+    """What the draft changes in rows of past batches; empty where it changes none."""
+    if draft.refused or not draft.changes_rows or not batches:
+        return []
+    question = {"plan": dump(draft.plan).decode(), "batches": batches, "within_s": _PREVIEW_S}
+    job_dir = services.layout(job_id).job_dir
+    try:
+        answer = services.inspector.ask(
+            job_dir, ["preview"], timeout_s=2 * _PREVIEW_S, question=question
+        )
+    except SluiceError as exc:  # the update itself is possible all the same
+        sinks = [insert.sink_table for insert in draft.plan.inserts]
+        return [RowsPreview(sink_table=sink, reason=exc.message) for sink in sinks]
+    return [RowsPreview.model_validate(each) for each in answer["inserts"]]

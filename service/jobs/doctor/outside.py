@@ -15,7 +15,7 @@ from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, ro
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import advice
-from joins.adapters.topic.check import check_topic, replaced_nulls
+from joins.adapters.topic.check import check_topic, connector_advice
 from joins.adapters.topic.feed_state import read_journal
 from joins.durable.checkpoint import read_json
 from joins.durable.probe_lives import known_topics, read_lives
@@ -78,9 +78,8 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
         check_topic(source, dimension.declared_fields, dimension.declared_key)
         what = f'topic "{source.kafka.topic}" is there, and a record of it fits the declaration'
         yield good(f"source {dimension.name}", what)
-        nulls = replaced_nulls(source)
-        if nulls is not None:
-            yield unknown(f"NULLs of source {dimension.name}", nulls)
+        for text in connector_advice(source):
+            yield unknown(f"connector of source {dimension.name}", text)
         if source.history is not None:
             yield _history(patient, dimension, source.history)
     elif isinstance(source, SharedSource):

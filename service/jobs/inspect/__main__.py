@@ -1,9 +1,9 @@
 """Inspects a job and prints one JSON object; it reads only, with or without a runner.
 
 `python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `batches`, `replay`,
-`explain-row`, `doctor`, `dead-letters list|show`, and `tables` and `verify`, whose questions come
-through standard input. `verify` keeps its result, and needs a runner that goes on committing. The
-answer is `{"ok":true,"result":{…}}` with status 0, or
+`explain-row`, `doctor`, `dead-letters list|show`, and `tables`, `verify` and `preview`, whose
+questions come through standard input. `verify` keeps its result, and needs a runner that goes on
+committing. The answer is `{"ok":true,"result":{…}}` with status 0, or
 `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
@@ -27,7 +27,14 @@ from joins.lookback.dead_letters import DeadLetter, DeadLetters
 from joins.lookback.explain_row import Coordinates
 from joins.lookback.history import History, HistoryPlaces
 from joins.plan.errors import UnknownBatchError
-from service.jobs.inspect.past import histories, open_explainer, open_replayer, plan_of
+from service.jobs.inspect.past import (
+    histories,
+    open_explainer,
+    open_preview,
+    open_replayer,
+    plan_of,
+)
+from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
 from service.logs import configure_logs
 from service.security.secrets import take_over
@@ -108,6 +115,19 @@ def explain_row(job_dir: Path, arguments: argparse.Namespace) -> Result:
 def _of_insert(places: HistoryPlaces) -> dict[str, Any]:
     member = places.kernel.member
     return {} if member is None else {"insert": member.number, "sink_table": member.sink_table}
+
+
+def preview_plan(job_dir: Path, arguments: argparse.Namespace) -> Result:
+    """The newest batches under the plan of the question, an INSERT each."""
+    question = arguments.question
+    plan = plan_codec.load(question["plan"].encode())
+    share_s = question["within_s"] / len(plan.inserts)
+    inserts = []
+    for number, insert in enumerate(plan.inserts):
+        with open_preview(job_dir, plan, number) as preview:
+            compared = preview.compare(batches=question["batches"], within_s=share_s)
+        inserts.append({"sink_table": insert.sink_table, **compared})
+    return {"inserts": inserts}
 
 
 def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
@@ -208,6 +228,7 @@ def _parser() -> argparse.ArgumentParser:
     _add(commands.add_parser("doctor"), doctor)
     _add(commands.add_parser("tables"), show_tables)
     _add(commands.add_parser("verify"), verify_tables)
+    _add(commands.add_parser("preview"), preview_plan)
     letters = commands.add_parser("dead-letters").add_subparsers(required=True)
     _add(
         letters.add_parser("list"),

@@ -9,6 +9,7 @@ from joins.durable.checkpoint import Checkpoint
 from joins.lookback.explain_row import RowExplainer
 from joins.lookback.history import History, HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
+from joins.lookback.plan_preview import PlanPreview
 from joins.lookback.replay import Replayer
 from joins.plan.errors import QuestionError, UnknownBatchError
 from joins.plan.plan import JoinPlan
@@ -47,6 +48,14 @@ def open_explainer(
         closing(RowExplainer(history, indexes)) as explainer,
     ):
         yield explainer
+
+
+@contextmanager
+def open_preview(job_dir: Path, other: JoinPlan, number: int) -> Iterator[PlanPreview]:
+    """Compares INSERT `number`, from 0, of the job's plan with that of the plan `other`."""
+    history = History(_places(job_dir, plan_of(JobLayout(job_dir)), number))
+    with closing(PlanPreview(history, _places(job_dir, other, number))) as preview:
+        yield preview
 
 
 def history_places(job_dir: Path, sink: str | None = None) -> HistoryPlaces:

@@ -109,15 +109,15 @@ def _compared(
         return _proven(layout, dimension, state.epoch)
 
     source = dimension.source
+    dead = dead_rows_of(Checkpoint(layout.checkpoint), dimension.name)
+    if dead.unlisted:
+        raise VerificationError(
+            f'table "{dimension.name}" lacks {dead.unlisted} rows that are too large for its topic '
+            "and whose keys are not listed",
+            hint="Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES higher and submit the job again.",
+        )
     if isinstance(source, MysqlCdcSource):
         assert isinstance(state, SourceState)
-        dead = dead_rows_of(Checkpoint(layout.checkpoint), dimension.name)
-        if dead.unlisted:
-            raise VerificationError(
-                f'table "{dimension.name}" lacks {dead.unlisted} rows that are too large for its '
-                "topic and whose keys are not listed",
-                hint="Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES higher and submit the job again.",
-            )
         connection = connection_of(source).of_server(state.server)
         with consistent_read(connection, state.table, state.epoch) as read:
             result = Verification(states, read, proven, limits, dead.rows).run(first)
@@ -126,7 +126,7 @@ def _compared(
         fields, key = dimension.fields, dimension.primary_key
         table = check_source_table(output_path(source, settings), fields, key)
         version = VersionRead(table, fields, key, state.epoch)
-        result = Verification(states, version, proven, limits).run(first)
+        result = Verification(states, version, proven, limits, dead.rows).run(first)
     now = _followed(layout, dimension)
     if (now.epoch, now.generation) != (state.epoch, state.generation):
         raise VerificationError(

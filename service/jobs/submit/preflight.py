@@ -20,7 +20,7 @@ from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry import check_registries
 from joins.adapters.store_path import StorePath, prove_conditional_puts
-from joins.adapters.topic.check import check_topic, replaced_nulls
+from joins.adapters.topic.check import check_topic, connector_advice
 from joins.adapters.topic.start import find_start
 from joins.kernels.local_files import nearest_existing
 from joins.kernels.probe.event_times import LATE_RECORDS
@@ -364,7 +364,7 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
 
 def advise(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> tuple[str, ...]:
     """Warnings about outputs and captured tables of a plan that preflight has accepted."""
-    texts = [text for dimension in plan.dimensions if (text := _of_nulls(dimension))]
+    texts = [text for dimension in plan.dimensions for text in _of_connector(dimension)]
     texts += [text for insert in plan.inserts for text in _advice(insert, settings)]
     if any(map(_may_need_advice, plan.dimensions)):
         dimensions = filter(_may_need_advice, resolve_secrets(plan, secrets).dimensions)
@@ -372,9 +372,10 @@ def advise(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> tuple
     return tuple(dict.fromkeys(texts))
 
 
-def _of_nulls(dimension: Dimension) -> str:
-    said = replaced_nulls(dimension.source) if isinstance(dimension.source, TopicSource) else None
-    return "" if said is None else f"table {dimension.name}: {said}."
+def _of_connector(dimension: Dimension) -> list[str]:
+    source = dimension.source
+    said = connector_advice(source) if isinstance(source, TopicSource) else ()
+    return [f"table {dimension.name}: {text}." for text in said]
 
 
 def _may_need_advice(dimension: Dimension) -> bool:

@@ -212,6 +212,10 @@ class UpdateDraft:
     def refused(self) -> tuple[PlanChange, ...]:
         return tuple(change for change in self.changes if not change.is_accepted)
 
+    @property
+    def changes_rows(self) -> bool:
+        return any(effect_of(change.kind) is not RowEffect.NONE for change in self.changes)
+
 
 class Updates:
     """Changes jobs; one for each control plane. Only the leading one stores an update."""

@@ -1,5 +1,6 @@
 """Whether the probe may run, and from where, on a real topic and real tables, without Spark."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
+from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
@@ -32,6 +34,7 @@ from joins.plan.errors import (
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import SPAN, StreamTopic
 from joins.sinks.delta import DeltaSinkWriter
+from joins.sinks.kafka import OutputTopic
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import add_partitions, create_topic, delete_topics, produce, unique_name
 from tests.support.transactions import transactions
@@ -54,6 +57,7 @@ class Job:
         self.event: EventTables | None = None
         self.outputs: tuple[DeltaLog, ...] = ()
         self.accepted: list[bool] = []
+        self.accept: Callable[[], None] = lambda: self.accepted.append(True)
         for name in ("output", "dead"):
             create_table(root / name, DEAD_LETTERS)
         self.output = DeltaLog(root / "output", APP)
@@ -84,7 +88,7 @@ class Job:
                 available=lambda versions: {name: v + 2 for name, v in versions.items()},
                 event=self.event,
                 outputs=self.outputs,
-                accept_outputs=lambda: self.accepted.append(True),
+                accept_outputs=lambda: self.accept(),
             )
         )
         self.controls.append(control)
@@ -326,6 +330,26 @@ def test_an_output_topic_that_is_another_one_waits_for_an_operator(job):
     assert (record["gaps"], job.accepted) == ([], [True])
     life = control.lives.current
     assert (life.first_batch, life.abandoned, dict(life.start_offsets)) == (2, (1,), {0: 10})
+    assert job.look(control) is None
+
+
+def test_an_output_topic_that_was_created_again_is_written_once_it_is_acknowledged(job):
+    name = create_topic(job.servers, unique_name("output"))
+    kafka, file = KafkaOptions(job.servers, name), job.root / "sink.json"
+    topic = OutputTopic(name, BatchProducer(kafka), file)
+    before = topic.checked_id()
+    topic.write({"batch": 0, "epoch": 1, "counts": {}, "topic_id": before})
+    delete_topics(job.servers, name)
+    create_topic(job.servers, name)
+    topic = OutputTopic(name, BatchProducer(kafka), file)
+    with pytest.raises(OutputTopicChangedError, match="deleted and created again") as caught:
+        topic.checked_id()
+    control, job.accept = job.control(), topic.accept
+    control.open()
+    control.report(caught.value)
+    control.acknowledge(asked("output-topic-changed"))
+    assert topic.checked_id() != before
+    assert OutputTopic(name, BatchProducer(kafka), file).checked_id() != before, "a restart"
     assert job.look(control) is None
 
 

@@ -9,7 +9,7 @@ from joins.lookback.explain_row import Coordinates
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
 from joins.plan.types import Call, Column, Constant, SqlType, TypeName
-from service.jobs.inspect.past import histories, open_explainer, open_replayer
+from service.jobs.inspect.past import histories, open_explainer, open_preview, open_replayer
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from tests.support.changelog import record
@@ -101,3 +101,87 @@ def test_a_plan_that_is_gone_is_an_error_for_its_batches_only(job):
         assert replayer.replay(0)["verdict"] == "identical"
         with pytest.raises(CheckpointError, match=r"plans/2\.json"):
             replayer.replay(2)
+
+
+# Which rows another plan would give
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def past(tmp_path, kafka):
+    """Two batches of plan 1: users 1 and 2 are known, 9 is not, and one record is damaged."""
+    job = past_job(tmp_path, kafka.bootstrap_servers)
+    job.change("users", record("r", 1, 5, 0), record("r", 2, 5, 1))
+    job.batch({"user_id": 1}, {"user_id": 9}, b"{")
+    job.batch({"user_id": 2}, {"user_id": 1})
+    counted = {"batch": 1, "next_offsets": {}}
+    write_json_atomically(job.directory / "checkpoint" / "progress.json", counted)
+    return job
+
+
+def previewed(job, plan, batches=100, within_s=60.0):
+    with open_preview(job.directory, replace(plan, number=2), 0) as preview:
+        return preview.compare(batches=batches, within_s=within_s)
+
+
+def files_of(job):
+    return {file: file.stat().st_mtime_ns for file in job.data_dir.rglob("*")}
+
+
+def test_the_same_plan_changes_no_row_and_no_file(past):
+    before = files_of(past)
+    shown = previewed(past, past.plan)
+    assert files_of(past) == before
+    assert (shown["batches"], shown["oldest_batch"], shown["newest_batch"]) == (2, 0, 1)
+    assert (shown["records"], shown["rows_before"], shown["rows_after"]) == (5, 4, 4)
+    assert (shown["dead_letters_before"], shown["dead_letters_after"]) == (1, 1)
+    differ = ("rows_changed", "rows_added", "rows_removed", "changed_values", "examples", "reason")
+    assert not any(shown[name] for name in differ)
+
+
+def test_changed_values_are_counted_by_column_and_shown(past):
+    loud = Call("UPPER", (Column("u", "name", STRING),), STRING)
+    output = tuple(replace(c, expression=loud) if c.name == "name" else c for c in past.plan.output)
+    shown = previewed(past, replace(past.plan, output=output))
+    assert (shown["rows_changed"], shown["changed_values"]) == (3, {"name": 3})
+    assert (shown["rows_added"], shown["rows_removed"]) == (0, 0)
+    for example in shown["examples"]:
+        before, after = example["before"], example["after"]
+        assert example["place"].startswith(f"{past.topic}/0/")
+        assert after == {**before, "name": before["name"].upper()} != before
+
+
+def test_rows_that_a_filter_leaves_out_are_removed_and_those_of_a_left_join_added(past):
+    small = Call("<", (USER, Constant("2", BIGINT)), BOOLEAN)
+    shown = previewed(past, replace(past.plan, where=small))
+    assert (shown["rows_removed"], shown["rows_added"], shown["rows_changed"]) == (2, 0, 0)
+    assert all(example["after"] is None for example in shown["examples"])
+    inner = tuple(replace(join, join_type=JoinType.INNER) for join in past.plan.joins)
+    shown = previewed(past, replace(past.plan, joins=inner))
+    assert (shown["rows_removed"], shown["rows_before"], shown["rows_after"]) == (1, 4, 3)
+    assert [example["before"]["user_id"] for example in shown["examples"]] == [9]
+
+
+def test_a_new_column_changes_no_row_and_its_values_are_shown(past):
+    more = OutputColumn("loud", Call("UPPER", (Column("u", "name", STRING),), STRING))
+    shown = previewed(past, replace(past.plan, output=(*past.plan.output, more)))
+    assert (shown["new_columns"], shown["rows_changed"]) == (["loud"], 0)
+    assert {example["after"]["loud"] for example in shown["examples"]} >= {None}
+    assert all("loud" not in example["before"] for example in shown["examples"])
+
+
+def test_only_the_newest_batches_are_joined_again(past):
+    shown = previewed(past, past.plan, batches=1)
+    assert (shown["batches"], shown["oldest_batch"], shown["reason"]) == (1, 1, None)
+    shown = previewed(past, past.plan, within_s=0.0)
+    assert (shown["batches"], shown["records"]) == (0, 0)
+    assert "0 s were over" in shown["reason"]
+
+
+def test_batches_from_before_an_update_are_compared_with_their_plan(job):
+    shown = previewed(job, replace(job.plan, where=None, number=3))
+    assert (shown["batches"], shown["reason"]) == (
+        1,
+        'table "friends" is new: its rows are known after the update only',
+    )
+    assert (shown["rows_added"], shown["rows_changed"]) == (1, 0)

@@ -53,9 +53,26 @@ def ran(plane, tmp_path, sql, *arguments, given=b""):
 
 
 def test_a_preview_shows_each_change_and_changes_nothing(plane, job, tmp_path):
-    code, out, _ = ran(plane, tmp_path, FILTERED, job, "--preview")
-    assert (code, out) == (0, "accepted  where of the plan\n")
+    code, out, _ = ran(plane, tmp_path, FILTERED, job, "--preview", "--batches", "7")
+    first, blank, *rows = out.splitlines()
+    assert (code, first, blank) == (0, "accepted  where of the plan", "")
+    assert rows[0] == (
+        "enriched: the newest 7 batches joined again, 9 records: 0 of 9 rows change, 0 come, 1 go, "
+        "+0 dead letters"
+    )
+    assert rows[1] == "  clicks/0/7"
+    assert rows[2].startswith('    - {"name": "')
+    assert len(rows) == 3
+    assert "\x1b" not in out
     assert plan_of(plane, job).number == 1
+
+
+def test_a_preview_says_why_it_cannot_show_rows(plane, client, tmp_path):
+    job = client.submit(SCRIPT, unique_name("unseen"))
+    code, out, _ = ran(plane, tmp_path, FILTERED, job, "--preview")
+    assert (code, out) == (0, "accepted  where of the plan\nenriched: batch 4 is gone\n")
+    shown = client.job(job.id).update(FILTERED, preview=True, batches=0)
+    assert (shown.accepted, shown.rows) == (True, [])
 
 
 def test_a_change_needs_consent(plane, job, tmp_path):

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from joins.adapters.connect import ConnectOffsets, committed_at_ms
-from joins.adapters.topic.check import replaced_nulls
+from joins.adapters.topic.check import connector_advice
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import KafkaOptions, SnapshotEvidence, TopicSource
@@ -67,9 +67,24 @@ def test_what_a_connector_makes_of_null_is_in_its_configuration(connect, config,
     connector.close()
     options = KafkaOptions("b:1", "t"), RecordFormat(KafkaFormat.DEBEZIUM_JSON)
     source = TopicSource(*options, SnapshotEvidence(connect_url=url, connector="shop"))
-    said = replaced_nulls(source)
-    assert (said is None) == (missing == ())
-    assert all(option in (said or "") for option in missing)
+    said = connector_advice(source)
+    assert len(said) == bool(missing)
+    assert all(option in said[0] for option in missing)
+
+
+@pytest.mark.parametrize(
+    ("threads", "topic", "count"), [("4", None, 1), ("4", "n", 0), (1, None, 0)]
+)
+def test_a_snapshot_in_chunks_without_notifications_is_advised_against(
+    connect, threads, topic, count
+):
+    answers, url = connect
+    answers["/connectors/shop/config"] = 200, {**KEEPS, "snapshot.max.threads": threads}
+    evidence = SnapshotEvidence(connect_url=url, connector="shop", notifications_topic=topic)
+    options = KafkaOptions("b:1", "t"), RecordFormat(KafkaFormat.DEBEZIUM_JSON)
+    said = connector_advice(TopicSource(*options, evidence))
+    assert len(said) == count
+    assert all("snapshot.notifications.topic" in text for text in said)
 
 
 def test_all_partitions_of_a_connector_must_be_out_of_the_snapshot(connect):

@@ -21,11 +21,12 @@ from joins.adapters.delta.source import (
     check_source_table,
     read_state,
 )
+from joins.durable.dead_rows import RESERVED_BYTES, left_out
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, arrow_type
-from tests.support.feeds import Silent, feed, table_rows
+from tests.support.feeds import BatchTopic, Silent, feed, table_rows
 from tests.support.foreign_topics import Told
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
@@ -121,6 +122,25 @@ def test_each_commit_is_followed(path, tmp_path, changes):
         source.run(session)
         assert source.rows() == table_rows(path), change.__name__
     assert source.topic.copy().generation == 1
+
+
+def test_a_row_that_no_message_can_hold_is_left_out_by_its_key(tmp_path):
+    path, large = tmp_path / "product", "x" * 2_000
+    dead = tmp_path / "source.dead.json"
+    write_deltalake(path, rows((1, "a"), (2, large)), configuration=CDF)
+    source = feed(path, tmp_path, FIELDS)
+    source.most_bytes = RESERVED_BYTES + 1_000
+    session = source.run()
+    assert (source.rows(), [*left_out([dead], 1).rows]) == ([{"id": 1, "name": "a"}], ['{"id":2}'])
+    write_deltalake(path, rows((3, large), (4, "d")), mode="append")
+    source.run(session)
+    DeltaTable(path).update(updates={"name": f"'{large}'"}, predicate="id = 1")
+    source.run(session)
+    DeltaTable(path).update(updates={"name": "'fits'"}, predicate="id = 2")
+    source.run(session)
+    assert source.rows() == [{"id": 2, "name": "fits"}, {"id": 4, "name": "d"}]
+    assert [*left_out([dead], 1).rows] == ['{"id":3}', '{"id":1}']
+    assert left_out([dead], 2).rows == {}, "another copy begins without"
 
 
 def test_texts_with_other_ends_of_lines_are_followed(path, tmp_path):
@@ -625,7 +645,7 @@ def test_version_counts_once_it_is_sent(path, tmp_path):
     newest = DeltaTable(path).version()
     session._asked_at_s = float("-inf")
     asked = []
-    while session.step(source.topic):
+    while session.step(BatchTopic(source.topic)):
         told = [e["position"]["version"] for e in session._protocol.events if e["event"] == "fresh"]
         asked.append((session._state.version, max(told)))
 

@@ -12,6 +12,7 @@ from joins.adapters.files import listing
 from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.files.listing import FileFeedConfig, list_files
 from joins.adapters.process.process import SourceProcess
+from joins.durable.dead_rows import RESERVED_BYTES, SUFFIX, left_out
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
@@ -62,6 +63,22 @@ def test_of_rows_with_one_key_the_last_one_counts(users):
     source = file_feed(users)
     source.run()
     assert {row["id"]: row["name"] for row in source.rows()} == {1: "newest", 2: "n2", 3: "last"}
+
+
+def test_of_a_key_whose_last_row_no_message_can_hold_nothing_stays(users):
+    large = "x" * 2_000
+    write_json_lines(users / "a.json", [{"id": 1, "name": "a"}, {"id": 2, "name": large}])
+    write_json_lines(users / "b.json", [{"id": 2, "name": "b"}, {"id": 3, "name": large}])
+    write_json_lines(users / "more/c.json", [{"id": 1, "name": large}, {"id": 4, "name": "d"}])
+    source = file_feed(users)
+    source.sink.most_bytes = RESERVED_BYTES + 1_000
+    source.run()
+    assert source.rows() == [{"id": 2, "name": "b"}, {"id": 4, "name": "d"}]
+    dead = left_out([source.config.state_file.with_suffix(SUFFIX)], 1)
+    assert (sorted(dead.rows), dead.most_bytes) == (
+        ['{"id":1}', '{"id":3}'],
+        RESERVED_BYTES + 1_000,
+    )
 
 
 def test_rows_without_a_key_are_known_by_file_and_row(users):

@@ -10,8 +10,8 @@ from joins.adapters.kafka import changelog_producer
 from joins.adapters.kafka.changelog_producer import has_gap
 from joins.adapters.mysql.binlog import BinlogProtocol, BinlogSession
 from joins.adapters.mysql.events.transactions import Begin, Boundary, FileOpened
-from joins.adapters.mysql.sender import RESERVED_BYTES, ChangelogSender, read_boundary
-from joins.durable.dead_rows import DeadRows, left_out, warning_of
+from joins.adapters.mysql.sender import ChangelogSender, read_boundary
+from joins.durable.dead_rows import RESERVED_BYTES, DeadRows, left_out, warning_of
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.adapters.mysql.test_binlog import captured_table

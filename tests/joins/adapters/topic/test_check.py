@@ -1,8 +1,10 @@
 """What is known of a topic at submission: it is there, and its newest records fit."""
 
+import pyarrow as pa
 import pytest
 
-from joins.adapters.topic.check import check_topic, newest_records
+from joins.adapters.topic.check import NewestRecord, _RecordCheck, check_topic, newest_records
+from joins.adapters.topic.decoding import decoder_of
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
@@ -53,6 +55,29 @@ def test_a_topic_does_not_fit(kafka, values, options, fields, fault):
     kind, text = fault
     with pytest.raises(kind, match=text):
         check_topic(source(kafka, topic, *options), fields, ("id",))
+
+
+READ = {
+    "an_array_of_one_row": b'[{"id":1,"name":"a"}]',
+    "a_byte_order_mark": b'\xef\xbb\xbf{"id":1}',
+    "utf_16": '{"id":1}'.encode("utf-16"),
+    "a_control_character": b'{"id":1,"name":"a\x01\tb"}',
+    "a_number_without_bound": b'{"id":1,"x":1e999,"y":NaN}',
+    "half_a_pair_that_is_not_read": b'{"id":1,"x":"\\ud800"}',
+    "members_of_an_envelope": b'{"id":1,"schema":2,"payload":{"id":"x"}}',
+    "texts_for_numbers": b'{"id":"1","name":5}',
+}
+
+
+@pytest.mark.parametrize("value", READ.values(), ids=READ)
+def test_a_submission_takes_what_is_read_later(value):
+    of_rows = TopicSource(KafkaOptions("b:1", "t"), RecordFormat(KafkaFormat.JSON), None)
+    record = {"key": b"k", "value": value, "partition": 0, "offset": 0, "timestamp": None}
+    decoder = decoder_of(of_rows, FIELDS, ("id",), None)
+    batch = pa.RecordBatch.from_pylist([record])
+    decoded = decoder.decode(batch.set_column(4, "timestamp", pa.nulls(1, pa.timestamp("ms"))))
+    assert (decoded.bad, decoded.after.column("id").to_pylist()) == ((), [1])
+    _RecordCheck(of_rows, FIELDS, ("id",)).look(NewestRecord(0, 0, b"k", value))
 
 
 def test_a_tombstone_tells_nothing(kafka):

@@ -21,6 +21,7 @@ from joins.adapters.topic.feed_state import (
     write_decisions,
 )
 from joins.adapters.topic.producer import TopicProducer
+from joins.durable.dead_rows import RESERVED_BYTES, left_out
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
@@ -220,6 +221,26 @@ def test_a_later_snapshot_replaces_the_rows(connector, tmp_path):
         state = source.run(session)
     assert (state["generation"], state["complete"]) == (3, True)
     assert source.rows() == {2: "n2", 9: "new", 12: "also"}
+
+
+def test_a_row_that_no_message_can_hold_is_left_out_by_its_key(single, tmp_path):
+    large = "x" * 2_000
+    single.snapshot({1: "a", 2: large, 3: "c"})
+    source = topic_feed(single, tmp_path)
+    limits = {"max.message.bytes": str(RESERVED_BYTES + 1_000)}
+    changelog = create_topic(single.servers, config=limits)
+    source.config = replace(source.config, kafka=KafkaOptions(single.servers, changelog))
+    dead = tmp_path / "source.dead.json"
+    with source.session() as session:
+        assert source.run(session)["complete"], "the rest of the table is there"
+        assert (source.rows(), [*left_out([dead], 1).rows]) == ({1: "a", 3: "c"}, ['{"id":2}'])
+        single.change(1, large)
+        single.change(2, "fits")
+        source.run(session)
+        assert (source.rows(), [*left_out([dead], 1).rows]) == ({2: "fits", 3: "c"}, ['{"id":1}'])
+        single.snapshot({2: "two", 4: large})
+        source.run(session)
+    assert (source.rows(), [*left_out([dead], 2).rows]) == ({2: "two"}, ['{"id":4}'])
 
 
 def test_history_is_read_like_the_present(connector, tmp_path):
@@ -600,6 +621,49 @@ def test_a_deletion_ends_the_newest_row_of_its_key_also_behind_a_restart(single,
     source.run()
     expected = [("r", 1, 1), ("r", 2, 2), ("c", 1, 5), ("d", 2, 2), ("d", 1, 5)]
     assert told_changes(source) == [(op, key, DAY_MS + ms) for op, key, ms in expected]
+
+
+def test_a_deletion_that_is_read_again_does_not_end_a_later_row(kafka, tmp_path):
+    connector = Connector(kafka.bootstrap_servers, 2)
+    source = versioned_feed(topic_feed(connector, tmp_path))
+    first = envelope("r", None, dated(1, 1), "first_in_data_collection", DAY_MS)
+    connector.send({"id": 1}, first)
+    began = connector.tick(5_000)
+    with source.session() as session:
+        source.run(session)
+        connector.send({"id": 3}, envelope("r", None, dated(3, 3), "true", began))
+        connector.change(1, None)
+        connector.send({"id": 1}, envelope("u", None, dated(1, 7), "false", connector.tick()))
+        assert source.run(session)["generation"] == 1
+        connector.at_ms = began
+        second = envelope("r", None, dated(2, 2), "first_in_data_collection", began)
+        connector.send({"id": 2}, second)
+        assert source.run(session)["generation"] == 2
+    connector.close()
+    records = consume(connector.servers, source.config.kafka.topic)
+    told = [json.loads(record.value) for record in records]
+    gone = [(v["source"]["gen"], v["before"]["at"]) for v in told if v["op"] == "d"]
+    assert [generation for generation, _ in gone] == [1], "the later snapshot has no such row"
+
+
+@pytest.mark.parametrize("step", ["abandoned", "another_topic"])
+def test_what_earlier_generations_kept_goes_when_a_topic_begins_anew(single, tmp_path, step):
+    for key, mark in ((1, "first_in_data_collection"), (2, "last_in_data_collection")):
+        single.send({"id": key}, envelope("r", None, dated(key, key), mark, DAY_MS))
+    feed = topic_feed(single, tmp_path, heard(single))
+    if step == "abandoned":
+        feed.run()
+        abandon(feed.config.state_file, "its changelog topic is gone")
+    left = [f"source.{kind}-{n}" for kind in topic_feed_module.FILES_OF_KEYS for n in (0, 7)]
+    for name in (*left, "source.owners-1-3", "source.values-places-2", "sources.values-1"):
+        (tmp_path / name).write_bytes(b"left over")
+    source = versioned_feed(feed)
+    source.run()
+    there = {path.name for path in tmp_path.iterdir()}
+    number = read_journal(source.config.state_file).generation
+    kept = {f"source.row-keys-{number}", f"source.place-keys-{number}"} & there
+    kept |= {"source.row-times-0", "source.row-offsets-0", "sources.values-1", "source.json"}
+    assert there - kept == set()
 
 
 def test_a_change_of_a_connector_may_be_known_by_its_time_in_the_database(single, tmp_path):

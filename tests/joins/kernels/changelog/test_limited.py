@@ -13,6 +13,7 @@ from joins.kernels.changelog.envelope import (
     encode_limited,
     encode_records,
     encode_snapshot,
+    rows_in_parts,
     snapshot_limited,
 )
 from tests.support.laws import examples
@@ -83,3 +84,24 @@ def test_a_copy_has_every_row_or_tells_its_key(rows):
     values = limited.records.column("value").to_pylist()
     assert values == [v for v in usual.column("value").to_pylist() if len(v) <= MOST]
     assert len(limited.dead) + len(values) == len(rows)
+
+
+@settings(max_examples=examples(200))
+@given(CHANGES, st.integers(0, 5_000))
+def test_large_rows_are_encoded_in_parts_of_the_same_records(changes, most_bytes):
+    every = envelopes(changes)
+    parts = [*every.in_parts(most_bytes)]
+    records = [encode_records(part, ("id",), partitions=1) for part in parts]
+    whole = encode_records(every, ("id",), partitions=1)
+    assert [value for part in records for value in unstamped(part)] == unstamped(whole)
+    for part in parts:
+        size = sum(rows.nbytes for rows in (part.before, part.after) if rows is not None)
+        assert len(part.ops) == 1 or size <= most_bytes
+    rows = wire([row for _, row, _ in changes])
+    copied = [*rows_in_parts(rows, most_bytes)]
+    assert pa.Table.from_batches(copied).to_pylist() == rows.to_pylist()
+    assert all(part.num_rows == 1 or part.nbytes <= most_bytes for part in copied)
+
+
+def unstamped(records):
+    return [{**value, "ts_ms": 0} for value in parsed(records)]

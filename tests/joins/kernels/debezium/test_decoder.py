@@ -283,6 +283,23 @@ def test_a_flat_row_tells_its_table():
     assert [each.to_pylist() for each in told] == [["items"], ["last"], [7], [None]]
 
 
+MARK = b"\xef\xbb\xbf"  # the byte order mark, which Flink's parser skips
+
+
+@pytest.mark.parametrize("include", [None, True, False])
+@pytest.mark.parametrize("marks", [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_a_byte_order_mark_changes_nothing(marks, include):
+    key, value = {"id": 1}, change("c", after=ROW)
+    if include is not False:
+        fields = [{"field": "id", "type": "int64"}, {"field": "name", "type": "string"}]
+        key = in_schema(key, fields[:1])
+        value = in_schema(value, [{"field": "after", "type": "struct", "fields": fields}])
+    texts = (json.dumps(each).encode() for each in (key, value))
+    record = tuple(MARK * count + text for count, text in zip(marks, texts, strict=True))
+    changes = decoded(record, record, options=DebeziumOptions(schema_include=include))
+    assert (changes.bad, changes.after.to_pylist()) == ((), [ROW, ROW])
+
+
 def test_schemas_may_change_from_record_to_record():
     def record(number, kind, value, name=None):
         item = {"type": kind, "field": "name"} | ({"name": name} if name else {})

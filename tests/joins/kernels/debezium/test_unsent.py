@@ -50,6 +50,8 @@ ARRAYS = {
     "DOUBLE": of_bytes(lambda byte: float(java_byte(byte))),
     "BOOLEAN": of_bytes(lambda byte: byte != 0),
     "DECIMAL(10, 2)": of_bytes(lambda byte: encoded(bytes([byte]))),
+    "DECIMAL(20, 2) of strings": of_bytes(lambda byte: str(java_byte(byte))),
+    "STRING of numbers": of_bytes(lambda byte: str(java_byte(byte))),
     "DECIMAL(38, 10)": of_bytes(lambda byte: {"scale": 0, "value": encoded(bytes([byte]))}),
 }
 
@@ -63,6 +65,17 @@ def test_an_array_that_was_not_sent_is_known_by_the_type_of_its_elements(element
     unsent = json.dumps(ARRAYS[element](mark), ensure_ascii=False, separators=(",", ":"))
     values = RawValues.of_texts([b"[]", unsent.encode(), None])
     assert reader.unavailable(values, kind).tolist() == [False, True, False]
+
+
+@settings(max_examples=examples(60))
+@given(mark=MARKS, srid=st.none() | st.integers(0, 9999))
+def test_a_row_one_of_whose_values_was_not_sent_is_unknown(mark, srid):
+    """A geometry: its bytes stand for the whole."""
+    reader = ColumnReader(DebeziumOptions(unavailable_value=mark))
+    unsent = json.dumps({"wkb": encoded(mark.encode()), "srid": srid}).encode()
+    values = RawValues.of_texts([unsent, b'{"wkb":"AQEAAAA=","srid":4326}', None])
+    kind = sql_type("ROW<wkb BYTES, srid INT>")
+    assert reader.unavailable(values, kind).tolist() == [True, False, False]
 
 
 MODES = ("default", "decimal_string", "decimal_double", "time_connect", "time_isostring", "avro")

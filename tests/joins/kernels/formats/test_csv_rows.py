@@ -58,6 +58,9 @@ CELLS = {
     "a_null": (b"-,x", CsvDialect(null="-"), (None, "x")),
     "a_quoted_null": (b'"-",-1', CsvDialect(null="-"), (None, "-1")),
     "an_empty_null": (b',""', CsvDialect(null=""), (None, None)),
+    "a_byte_order_mark": (b"\xef\xbb\xbfx,\xef\xbb\xbfy", CsvDialect(), ("x", "\ufeffy")),
+    "a_mark_before_quotes": (b'\xef\xbb\xbf"x",y', CsvDialect(), ("x", "y")),
+    "a_mark_that_is_a_text": ('"\ufeffx",y'.encode(), CsvDialect(), ("\ufeffx", "y")),
     "characters_of_several_bytes": ("ü😀,é".encode(), CsvDialect(), ("ü😀", "é")),
 }
 

@@ -51,9 +51,15 @@ def test_csv_is_read_as_it_was_written(options):
 
 def test_a_row_of_one_text_is_never_an_empty_line():
     fields = (Field("a", STRING),)
-    rows = batch_of(fields, [("",), ("x",), (None,), ("#",)])
+    rows = batch_of(fields, [("",), ("x",), (None,), ("#",), ("\ufeff",)])
     how = form(KafkaFormat.CSV, null_literal="-", allow_comments="true")
-    assert written(how, fields, rows).to_pylist() == [b'""', b"x", b"-", b'"#"']
+    assert written(how, fields, rows).to_pylist() == [
+        b'""',
+        b"x",
+        b"-",
+        b'"#"',
+        '"\ufeff"'.encode(),
+    ]
     is_written(how, fields, rows)
 
 

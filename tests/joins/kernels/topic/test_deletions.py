@@ -101,6 +101,42 @@ def test_a_deletion_without_a_time_has_that_of_the_row_that_it_deletes(batches):
     assert said == expected(batches)
 
 
+def read(batch, first, kept, offsets):
+    """Offset → action and time of each change of `batch`, which begins at offset `first`."""
+    piece = piece_of([(a, k, t if a is Action.UPSERT else None) for a, k, t in batch])
+    piece = replace(piece, offsets=np.arange(first, first + len(batch)))
+    piece, _ = DeletionTimes("at").of(piece, kept, offsets)
+    actions = map(Action, piece.actions.tolist())
+    times = [t if a is Action.DELETE else None for a, t in zip(actions, ended(piece), strict=True)]
+    return dict(enumerate(zip(piece.actions.tolist(), times, strict=True), first))
+
+
+@given(
+    st.lists(st.tuples(ACTIONS, KEYS, TIMES), min_size=1, max_size=16),
+    st.integers(0, 16),
+    st.integers(0, 16),
+    st.integers(1, 5),
+)
+@settings(max_examples=examples(300))
+def test_a_deletion_that_is_read_again_never_ends_a_later_row(changes, done, back, width):
+    """What a later snapshot reads again: as the first time, or nothing if its row was before."""
+    truth = dict(enumerate(expected([changes])))
+    done = min(done, len(changes))
+    back = min(back, done)
+    kept, offsets = Kept(), Kept()
+    if done:
+        assert read(changes[:done], 0, kept, offsets) == {o: truth[o] for o in range(done)}
+    row_at = {}
+    for first in range(back, len(changes), width):
+        batch = changes[first : first + width]
+        for offset, found in read(batch, first, kept, offsets).items():
+            action, key, _ = changes[offset]
+            is_new = offset >= done or row_at.get(key, -1) >= back
+            assert found == truth[offset] or (not is_new and found == (Action.NOTHING, None))
+            if action is Action.UPSERT:
+                row_at[key] = offset
+
+
 @given(st.data())
 @settings(max_examples=examples(200))
 def test_times_of_keys_are_exact_and_the_same_when_they_were_loaded(tmp_path_factory, data):
