@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from watermark.checks import checked
-
 
 class Mark(StrEnum):
     """A record's mark for its snapshot; rows of incremental snapshots have none."""
@@ -22,7 +20,6 @@ class Mark(StrEnum):
     TRUNCATE = "truncate"
 
 
-@checked
 @dataclass(frozen=True, slots=True)
 class RecordRun:
     """Records of one mark, adjacent in the order of their times, in any partitions."""
@@ -41,7 +38,6 @@ class RecordRun:
     table: int = 0
 
 
-@checked
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
     """A later snapshot has begun, or all rows are gone."""
@@ -64,7 +60,6 @@ class NoticeKind(StrEnum):
     SKIPPED = "skipped"
 
 
-@checked
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A notification that is not about another table."""
@@ -74,7 +69,6 @@ class Notice:
     rows: int | None = None  # of `SCANNED`: rows of the table that were scanned, None if unknown
 
 
-@checked
 @dataclass(slots=True)
 class SnapshotRuns:
     """The notifications so far, by run of the connector's snapshot."""

@@ -108,7 +108,7 @@ class DimensionRuntime:
         self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
         self._low_water: tuple[tuple[int, Position], ...] = ()  # by version: of what it adds
         self._active_at_ms: dict[int, int] = {}
-        self._trimmable: dict[int, int] = {}
+        self.trimmable_offsets: dict[int, int] = {}
         self._serve_index = threading.Event()
         self._fold: tuple[Fold, FoldSchedule] | None = None
         self.fold_version: int | None = None
@@ -254,7 +254,7 @@ class DimensionRuntime:
         before = self.state.generation
         self._note_activity(batch.state)
         self._warn_of_times(batch.state.events)
-        self._trimmable = dict(self.state.next_offsets)
+        self.trimmable_offsets = dict(self.state.next_offsets)
         ready = self.keeper.ready_version
         known = None if ready is None else self._state_of(ready)
         if known is not None:
@@ -338,7 +338,7 @@ class DimensionRuntime:
         now = None if self.topic is None else self.topic.now
         if self.topic is None or now is None or self.topic.look(cluster) is None:
             return
-        own = {p: offset - now.first for p, offset in self.trimmable_offsets().items()}
+        own = {p: offset - now.first for p, offset in self.trimmable_offsets.items()}
         cluster.delete_records_before(self.places.topic, own)
 
     def lag_records(self) -> int | None:
@@ -349,6 +349,3 @@ class DimensionRuntime:
         reached = self.state.next_offsets
         starts = {p: max(first_before(end), reached.get(p, 0)) for p, end in ends.items()}
         return sum(max(0, end - starts[p]) for p, end in ends.items())
-
-    def trimmable_offsets(self) -> dict[int, int]:
-        return self._trimmable

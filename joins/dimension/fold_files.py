@@ -95,8 +95,7 @@ class FoldFiles:
         document: dict[str, Any] = json.loads(text)
         progress = Progress({(partition, made): at for partition, made, at in document["marks"]})
         files, current = (
-            [path_from_json(file) for file in document.get(name, ())]
-            for name in ("files", "current")
+            [path_from_json(file) for file in document[name]] for name in ("files", "current")
         )
         key, complete = tuple(document["primary_key"]), document["complete"]
         task = FoldTask(files, key, progress, complete, current)
@@ -181,17 +180,11 @@ def run_watched(command: list[str], text: str, *, idle_s: float) -> tuple[int, s
 
 
 def main() -> None:
-    """Entry of the process: a task on standard input, its files on standard output.
-
-    A runner that has lived through an upgrade names no `current`, and expects a list.
-    """
+    """Entry of the process: a task on standard input, its files on standard output."""
     bind_to_parent()
     os.nice(_NICE)
     pa.set_cpu_count(1)
-    text = sys.stdin.read()
-    staged = FoldFiles.from_json(text).write()
-    older = json.dumps([asdict(file) for file in staged.added])
-    sys.stdout.write(staged.to_json() if "current" in json.loads(text) else older)
+    sys.stdout.write(FoldFiles.from_json(sys.stdin.read()).write().to_json())
 
 
 if __name__ == "__main__":

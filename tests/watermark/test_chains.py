@@ -6,18 +6,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.support.laws import examples
-from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
-from watermark.reference.emission import SourceOperator, TimestampsAndWatermarksOperator
-from watermark.reference.generators import (
+from tests.reference.emission import SourceOperator, TimestampsAndWatermarksOperator
+from tests.reference.generators import (
     BoundedWait,
     DelayedProcessingTime,
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from watermark.reference.operator import ProcessFunction, ProcessOperator
-from watermark.reference.timers import Record, SideRecord, TimeDomain
-from watermark.reference.windows import (
+from tests.reference.operator import ProcessFunction, ProcessOperator
+from tests.reference.timers import Record, SideRecord, TimeDomain
+from tests.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     SessionWindows,
@@ -25,6 +23,8 @@ from watermark.reference.windows import (
     Stream,
     TumblingWindows,
 )
+from tests.support.laws import examples
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
 
 INTERVAL_MS = 3
 

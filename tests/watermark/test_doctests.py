@@ -4,28 +4,30 @@ import pkgutil
 
 import pytest
 
+import tests.reference
 import watermark
 
 MODULES = [
     "watermark",
     *(each.name for each in pkgutil.walk_packages(watermark.__path__, "watermark.")),
+    *(each.name for each in pkgutil.walk_packages(tests.reference.__path__, "tests.reference.")),
 ]
 SHOWN = [
     "watermark",
-    "watermark.reference.generators",
+    "tests.reference.generators",
     "watermark.valve",
-    "watermark.reference.emission",
+    "tests.reference.emission",
     "watermark.gate",
-    "watermark.reference.generators",
+    "tests.reference.generators",
     "watermark.model",
     "watermark.gate",
-    "watermark.reference.testing",
-    "watermark.reference.timers",
+    "tests.reference.testing",
+    "tests.reference.timers",
     "watermark.valve",
-    "watermark.reference.windows.assigners",
-    "watermark.reference.windows.operator",
-    "watermark.reference.windows.functions",
-    "watermark.reference.windows.triggers",
+    "tests.reference.windows.assigners",
+    "tests.reference.windows.operator",
+    "tests.reference.windows.functions",
+    "tests.reference.windows.triggers",
 ]
 
 

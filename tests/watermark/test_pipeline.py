@@ -2,11 +2,9 @@
 
 import pytest
 
-from tests.watermark.acceptance import covers
-from watermark.model import PROCESSING_TIME, Watermark, WatermarkStatus
-from watermark.reference.emission import SourceOperator
-from watermark.reference.generators import WatermarkStrategy
-from watermark.reference.temporal import (
+from tests.reference.emission import SourceOperator
+from tests.reference.generators import WatermarkStrategy
+from tests.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -15,9 +13,11 @@ from watermark.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import Record
-from watermark.reference.windows import Stream, TumblingWindows
+from tests.reference.testing import OperatorHarness
+from tests.reference.timers import Record
+from tests.reference.windows import Stream, TumblingWindows
+from tests.watermark.acceptance import covers
+from watermark.model import PROCESSING_TIME, Watermark, WatermarkStatus
 from watermark.valve import StatusWatermarkValve
 
 

@@ -1,9 +1,6 @@
 import pytest
 
-from tests.watermark.acceptance import covers
-from watermark.errors import UnknownChannelError
-from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark
-from watermark.reference.temporal import (
+from tests.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -12,8 +9,11 @@ from watermark.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import OutputTag, Record
+from tests.reference.testing import OperatorHarness
+from tests.reference.timers import OutputTag, Record
+from tests.watermark.acceptance import covers
+from watermark.errors import UnknownChannelError
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark
 
 LATE = OutputTag("late")
 

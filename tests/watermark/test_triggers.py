@@ -1,11 +1,8 @@
 import pytest
 
-from tests.watermark.acceptance import covers
-from watermark.errors import InvalidParameterError
-from watermark.model import MAX_TIMESTAMP
-from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import OutputTag, Record, TimeDomain
-from watermark.reference.windows import (
+from tests.reference.testing import OperatorHarness
+from tests.reference.timers import OutputTag, Record, TimeDomain
+from tests.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountEvictor,
@@ -21,6 +18,9 @@ from watermark.reference.windows import (
     TriggerResult,
     TumblingWindows,
 )
+from tests.watermark.acceptance import covers
+from watermark.errors import InvalidParameterError
+from watermark.model import MAX_TIMESTAMP
 
 EARLY = OutputTag("early")
 

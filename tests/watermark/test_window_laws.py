@@ -6,14 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.laws import examples
-from tests.watermark.acceptance import covers
-from tests.watermark.window_model import WindowModel
-from watermark.model import MAX_TIMESTAMP, Watermark, WatermarkStatus
-from watermark.reference.operator import ProcessFunction, ProcessOperator
-from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import OutputTag, Record, TimeDomain
-from watermark.reference.windows import (
+from tests.reference.operator import ProcessFunction, ProcessOperator
+from tests.reference.testing import OperatorHarness
+from tests.reference.timers import OutputTag, Record, TimeDomain
+from tests.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountEvictor,
@@ -24,6 +20,10 @@ from watermark.reference.windows import (
     Stream,
     TumblingWindows,
 )
+from tests.support.laws import examples
+from tests.watermark.acceptance import covers
+from tests.watermark.window_model import WindowModel
+from watermark.model import MAX_TIMESTAMP, Watermark, WatermarkStatus
 
 LATE = OutputTag("late")
 CLOCK = TimeDomain.PROCESSING

@@ -65,23 +65,17 @@ class BinlogProtocol(SourceProtocol):
 
     def __init__(self) -> None:
         super().__init__()
-        self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
-        self._repairs: queue.SimpleQueue[Repair] = queue.SimpleQueue()
+        self.highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
+        self.repairs: queue.SimpleQueue[Repair] = queue.SimpleQueue()
         self.is_marked = False
         """True once the watermark is written: only then a position proves the table."""
 
     def on_command(self, command: Mapping[str, Any]) -> None:
         if "high" in command:
             position = BinlogPosition(**command["high"])
-            self._highs.put(_High(position, command["generation"]))
+            self.highs.put(_High(position, command["generation"]))
         if "repair" in command:
-            self._repairs.put(Repair.from_json(command["repair"]))
-
-    def next_high(self) -> _High | None:
-        return _next(self._highs)
-
-    def next_repair(self) -> Repair | None:
-        return _next(self._repairs)
+            self.repairs.put(Repair.from_json(command["repair"]))
 
 
 def _next(commands: "queue.SimpleQueue[Command]") -> Command | None:
@@ -200,11 +194,11 @@ class BinlogSession:
             self._take(event, sender)
         if sender.due_in_s() == 0.0:
             self._flush(sender)
-        self._high = self._protocol.next_high() or self._high
+        self._high = _next(self._protocol.highs) or self._high
         if self._high is not None and self._is_verified and self._is_reached(self._high.position):
             self._write_watermark(sender, self._high)
         if self._repair is None and self._protocol.is_marked:
-            self._repair = self._read_again(self._protocol.next_repair())
+            self._repair = self._read_again(_next(self._protocol.repairs))
         self._send_again(sender, self._boundary)
         self._report(sender)
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from joins.adapters.mysql.chunks import Chunk, bounds_on, chunk_on
 from joins.adapters.mysql.connection import MysqlConnectionConfig, SafeConnection, connected
-from joins.adapters.mysql.position import BinlogMark, begin_read, end_of_read
+from joins.adapters.mysql.position import BinlogMark, begin_read, end_of_binlog
 from joins.adapters.mysql.table import CapturedTable
 from joins.kernels.changelog.comparison import Place, copied_rows
 from joins.kernels.expressions.casts import Mask, mask_of
@@ -58,7 +58,7 @@ class ConsistentRead:
         """The position behind everything that was read so far, and its form for people."""
         mark = self._mark
         if not self.is_repeatable:
-            mark = end_of_read(self._connection, mark.position.epoch)
+            mark = end_of_binlog(self._connection, mark.position.epoch)
         shown = {"file": mark.file_name, "pos": mark.position.pos}
         return _place(mark), shown if mark.gtid is None else {**shown, "gtid": mark.gtid}
 

@@ -69,7 +69,7 @@ def take_low(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
         table = f"{quoted(config.database)}.{quoted(config.table)}"
         rows(connection, f"LOCK TABLES {table} READ")
         try:
-            return _end_of_binlog(connection, epoch)
+            return end_of_binlog(connection, epoch)
         finally:
             rows(connection, "UNLOCK TABLES")
 
@@ -80,7 +80,7 @@ def begin_read(
     """Begin a consistent snapshot on `connection`; its position, as exact as that of `take_low`.
 
     False if the table's engine has no transactions: each read then shows its own time, between the
-    position and a later `end_of_read`.
+    position and a later `end_of_binlog`.
     """
     if is_mariadb(connection):
         mark = _snapshot_position(connection, epoch)
@@ -90,7 +90,7 @@ def begin_read(
             rows(locking, f"LOCK TABLES {table} READ")
             rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             rows(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-            mark = _end_of_binlog(connection, epoch)
+            mark = end_of_binlog(connection, epoch)
     engines = rows(
         connection,
         "SELECT e.transactions FROM information_schema.tables t JOIN information_schema.engines e "
@@ -101,14 +101,10 @@ def begin_read(
     return mark, bool(engines) and engines[0][0] == "YES"
 
 
-def end_of_read(connection: "Connection[Any]", epoch: int) -> BinlogMark:
-    return _end_of_binlog(connection, epoch)
-
-
 def take_high(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
     """The end of the binlog, behind everything that an earlier read saw."""
     with connected(config) as connection:
-        return _end_of_binlog(connection, epoch)
+        return end_of_binlog(connection, epoch)
 
 
 def binlog_still_has(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
@@ -171,7 +167,7 @@ def _snapshot_position(connection: "Connection[Any]", epoch: int) -> BinlogMark:
     return _mark(connection, epoch, file, int(status["binlog_snapshot_position"]))
 
 
-def _end_of_binlog(connection: "Connection[Any]", epoch: int) -> BinlogMark:
+def end_of_binlog(connection: "Connection[Any]", epoch: int) -> BinlogMark:
     status = _status(connection)
     if status is None:
         raise _no_binlog()

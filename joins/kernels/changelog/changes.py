@@ -102,11 +102,6 @@ class CompactedChanges:
             newest_rows(rows, spec.identity, versioned=spec.versioned), later.progress
         )
 
-    def visible(self, spec: IndexSpec) -> pa.Table:
-        complete = self.progress.complete_generation(spec.partitions)
-        gone = pc.or_(self.rows.column(DELETED), pc.less(self.rows.column(GENERATION), complete))
-        return self.rows.filter(pc.invert(gone)).select(spec.schema.names)
-
 
 def read_changes(
     batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress
@@ -154,7 +149,7 @@ def newest_rows(
 ) -> pa.Table:
     """The newest row of each `identity`, in the order of `table`.
 
-    The newest has the greatest position, deletion or not, as in `watermark.reference.temporal`.
+    The newest has the greatest position, deletion or not, as in `tests.reference.temporal`.
     With `versioned`, a later copy of the table is newer than all of an earlier one.
     """
     if table.num_rows < 2:

@@ -136,7 +136,6 @@ class CopyStates:
     """What the keys of a copy were between two positions."""
 
     present: Hashes  # row hashes of all states in which a row is there
-    keys: Hashes  # keys of these states, sorted
     lasting: npt.NDArray[np.int64]  # indices of records whose keys have a row in every state
     lasting_keys: Hashes
     changing: int  # number of keys with several states
@@ -144,10 +143,6 @@ class CopyStates:
     def differing(self, source: RowDigests) -> Mask:
         """Rows of the source that equal no state."""
         return ~np.isin(source.row, self.present)
-
-    def lacks(self, source: RowDigests) -> Mask:
-        """Rows of the source whose key has no row in any state."""
-        return ~np.isin(source.key, self.keys)
 
     def extra(self, source: RowDigests) -> npt.NDArray[np.int64]:
         """Records whose keys have a row in every state, and none in the source."""
@@ -183,7 +178,6 @@ def states_between(
     several = np.unique(keys[(kept & ~newest) | starts_absent])
     return CopyStates(
         present=np.unique(records.rows.row[at[is_there]]),
-        keys=np.unique(keys[is_there]),
         lasting=at[chosen],
         lasting_keys=keys[chosen],
         changing=len(several),

@@ -39,7 +39,7 @@ from joins.kernels.debezium.raw import (
 from joins.kernels.debezium.readers import Reader, Readers, read_by_kind
 from joins.kernels.debezium.times import TimeUnit, without_specials
 from joins.kernels.expressions.casts import Checked, mask_of, null_where
-from joins.kernels.expressions.nested import Parts, assembled, missing_parts
+from joins.kernels.expressions.nested import Parts, assembled, equal_keys, missing_parts
 from joins.kernels.json.plain import ABSENT
 from joins.plan.types import SqlType, TypeName, arrow_type, map_type
 
@@ -327,9 +327,8 @@ class ColumnReader:
         names, members, counts = parts_of_objects(values)
         item = None if connect is None else connect.items or UNKNOWN
         child = self.read(members, kind.members[1].type, item)
-        keys = names.texts()
-        parts = Parts([keys, child.values], counts)
-        failed = parts.of_rows(child.failed, len(values)) | _repeats(keys, parts, len(values))
+        parts = Parts([names.texts(), child.values], counts)
+        failed = parts.of_rows(child.failed, len(values)) | equal_keys(parts)
         return Checked(assembled(parts, arrow_type(kind), failed | (values.lasts < 0)), failed)
 
     def _written_maps(self, values: RawValues, kind: SqlType) -> Checked:
@@ -413,14 +412,3 @@ def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
     number: Reader = readers.floats if kind.name is TypeName.FLOAT else readers.doubles
     named = readers.named_floats(arrow_type(kind))
     return {tokens.INTEGER: number, tokens.FRACTION: number, tokens.STRING: named}
-
-
-def _repeats(keys: pa.StringArray, parts: Parts, count: int) -> Mask:
-    owners = parts.owners
-    assert owners is not None, "a MAP has entries"
-    seen: set[tuple[int, str]] = set()
-    marked = np.zeros(len(keys), np.bool_)
-    for at, entry in enumerate(zip(owners.tolist(), keys.to_pylist(), strict=True)):
-        marked[at] = entry in seen
-        seen.add(entry)
-    return parts.of_rows(marked, count)

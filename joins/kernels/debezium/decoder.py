@@ -32,7 +32,7 @@ from joins.kernels.debezium.raw import (
     Members,
     PayloadReader,
     RawValues,
-    counts_of,
+    member_counts,
     members_of,
 )
 from joins.kernels.expressions.casts import mask_of
@@ -272,7 +272,7 @@ class DebeziumDecoder:
         else:
             read = reader.read(values, has_key, self._key)
             others = dict.fromkeys(np.flatnonzero(~own.sound).tolist(), "")
-            is_other = counts_of(values, others) != len(self._key.fields)
+            is_other = member_counts(values, others) != len(self._key.fields)
             own.where(RecordFault.KEY, has_key & is_other, _OTHER_KEY)
         for bad in own.records():
             faults.add(bad.fault, int(rows[bad.row]), f"its key: {bad.reason}")

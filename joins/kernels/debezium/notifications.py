@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from joins.kernels.json.lines import broken
+from joins.kernels.json.each import broken
 
 _TABLE_NAMES = ("scanned_collection", "current_collection_in_progress", "data_collection")
 _SHOWN_BYTES = 200

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.options import ConnectType
-from joins.kernels.json.lines import WrittenNumber, broken
+from joins.kernels.json.each import WrittenNumber, broken
 from joins.kernels.json.plain import ABSENT, NULL, raw_members
-from joins.kernels.json.scan import unescape
+from joins.kernels.json.scan import counts_of, parts_into, unescape
 from joins.kernels.texts import bytes_of, text_array
 
 Rows = npt.NDArray[np.int64]
@@ -233,9 +233,9 @@ def parts_of_objects(objects: RawValues) -> tuple[RawValues, RawValues, Rows]:
 
 def _parts(owners: RawValues) -> tuple[Rows, RawValues, RawValues]:
     counts = np.empty(len(owners), np.int64)
-    tokens.counts_of(owners.firsts, owners.lasts, counts)
+    counts_of(owners.firsts, owners.lasts, counts)
     firsts, lasts, name_firsts, name_lasts = (np.zeros(counts.sum(), np.int64) for _ in range(4))
-    tokens.parts_into(owners.firsts, owners.lasts, (name_firsts, name_lasts), (firsts, lasts))
+    parts_into(owners.firsts, owners.lasts, (name_firsts, name_lasts), (firsts, lasts))
     names = RawValues(name_firsts, name_lasts, owners.kept)
     return counts, names, RawValues(firsts, lasts, owners.kept)
 
@@ -322,7 +322,7 @@ class JsonPayloads:
         chosen = work.values.take(rows)
         members = members_of(chosen, _WRAPPED)
         schemas, inner = members["schema"], members["payload"]
-        is_wrapped = counts_of(chosen, members.reasons) == len(_WRAPPED)
+        is_wrapped = member_counts(chosen, members.reasons) == len(_WRAPPED)
         is_wrapped &= (schemas.lasts != ABSENT) & (inner.lasts != ABSENT)
         sound = ~is_wrapped
         sound[list(members.reasons)] = False
@@ -387,9 +387,9 @@ class _Unwrapping:
             self.lasts[rows] = self.values.lasts[rows]
 
 
-def counts_of(objects: RawValues, reasons: dict[int, str]) -> Rows:
+def member_counts(objects: RawValues, reasons: dict[int, str]) -> Rows:
     lasts = objects.lasts.copy()
     lasts[list(reasons)] = ABSENT
     counts = np.empty(len(objects), np.int64)
-    tokens.counts_of(objects.firsts, lasts, counts)
+    counts_of(objects.firsts, lasts, counts)
     return counts

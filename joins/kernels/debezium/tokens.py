@@ -9,10 +9,6 @@ import numpy.typing as npt
 
 from joins.kernels.compiled import compiled
 from joins.kernels.json.scan import (
-    CLOSED_LIST,
-    CLOSED_OBJECT,
-    COLON,
-    COMMA,
     MINUS,
     NINE,
     OPEN_LIST,
@@ -28,7 +24,6 @@ from joins.kernels.json.scan import (
     byte_at,
     has_mark,
     integer,
-    value_end,
 )
 
 Rows = npt.NDArray[np.int64]
@@ -345,63 +340,6 @@ def instants_of(firsts: Rows, lasts: Rows, micros: Rows, fits: Mask) -> None:
             if at == end:
                 micros[row] = day * 86_400_000_000 + clock - east
                 fits[row] = True
-
-
-@compiled
-def counts_of(firsts: Rows, lasts: Rows, counts: Rows) -> None:
-    """Number of parts of each array or object; 0 for missing values."""
-    for row in range(len(firsts)):
-        counts[row] = 0
-        if lasts[row] >= 0:
-            end = lasts[row]
-            at = _first_part(firsts[row], end)
-            while at > 0:
-                counts[row] += 1
-                _, _, at = _part(at, end)
-
-
-@compiled
-def _first_part(at: int, end: int) -> int:
-    at = behind_blanks(behind_blanks(at, end) + 1, end)
-    is_empty = at >= end or byte_at(at) == CLOSED_LIST or byte_at(at) == CLOSED_OBJECT
-    return -1 if is_empty else at
-
-
-@compiled
-def _part(at: int, end: int) -> tuple[int, int, int]:
-    """End of a name and start of its value, or -1 and `at`; start of the next part, or -1."""
-    name_end, first = -1, at
-    stop = value_end(at, end)
-    if stop < 0:
-        return name_end, first, -1
-    at = behind_blanks(stop, end)
-    if at < end and byte_at(at) == COLON:
-        name_end, first = stop, behind_blanks(at + 1, end)
-        stop = value_end(first, end)
-        if stop < 0:
-            return name_end, first, -1
-        at = behind_blanks(stop, end)
-    is_more = at < end and byte_at(at) == COMMA
-    return name_end, first, behind_blanks(at + 1, end) if is_more else -1
-
-
-@compiled
-def parts_into(
-    firsts: Rows, lasts: Rows, names: tuple[Rows, Rows], parts: tuple[Rows, Rows]
-) -> None:
-    """Bounds of the parts of all arrays and objects, and names; `null` ends at -2."""
-    to = 0
-    for row in range(len(firsts)):
-        if lasts[row] >= 0:
-            end = lasts[row]
-            at = _first_part(firsts[row], end)
-            while at > 0:
-                name_at = at
-                name_end, first, at = _part(at, end)
-                names[0][to], names[1][to] = name_at, name_end
-                parts[0][to] = first
-                parts[1][to] = -2 if byte_at(first) == SMALL_N else value_end(first, end)
-                to += 1
 
 
 @compiled

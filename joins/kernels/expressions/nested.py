@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Checked, Mask, mask_of
-from joins.plan.types import Member, SqlType, TypeName
+from joins.plan.types import SqlType, TypeName
 
 Rows = npt.NDArray[np.int64]
 
@@ -96,6 +96,17 @@ def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
     return of.from_arrays(pa.array(ends, pa.int32()), *children, type=to, mask=mask)
 
 
+def equal_keys(parts: Parts) -> Mask:
+    """Mask of the maps in which a key comes twice."""
+    assert parts.lengths is not None, "a map has entries"
+    rows = np.zeros(len(parts.lengths), dtype=np.bool_)
+    keys = pa.table({"owner": parts.owners, "key": parts.children[0]})
+    counts = keys.group_by(keys.schema.names).aggregate([([], "count_all")])
+    if len(counts) < len(keys):
+        rows[counts.filter(pc.greater(counts["count_all"], 1))["owner"].to_numpy()] = True
+    return rows
+
+
 def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[str, Mask]]:
     """Paths of the NOT NULL parts of `column` with a NULL, and the mask of its rows."""
     if _is_lenient(kind):
@@ -115,9 +126,6 @@ def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[
             yield inner, parts.of_rows(rows, len(column))
 
 
-def _values_of(kind: SqlType) -> tuple[Member, ...]:
-    return kind.members[1:] if kind.name is TypeName.MAP else kind.members
-
-
 def _is_lenient(kind: SqlType) -> bool:
-    return all(member.nullable and _is_lenient(member.type) for member in _values_of(kind))
+    values = kind.members[1:] if kind.name is TypeName.MAP else kind.members
+    return all(member.nullable and _is_lenient(member.type) for member in values)

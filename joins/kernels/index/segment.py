@@ -121,19 +121,13 @@ class StoredFile:
 class Segment:
     """The mapped files of one segment; `rows` has the kept columns and `_deleted`.
 
-    `packed` has the parts of the position, and `_generation`; it is empty in memory.
+    `packed` has the parts of the position, and `_generation`.
     """
 
     rows: pa.RecordBatch
     packed: Mapping[str, PackedColumn]
     primary: HashTable
     join: HashTable
-
-    @classmethod
-    def of(cls, table: pa.Table, spec: IndexSpec) -> Self:
-        rows = _one_batch(table)
-        join = HashTable.of([rows.column(name) for name in spec.join_key], spec.null_safe)
-        return cls(rows, {}, join, join)
 
     @classmethod
     def map(cls, directory: Path, name: str) -> Self:

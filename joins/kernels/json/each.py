@@ -1,7 +1,7 @@
 """Records of JSON one by one, as Flink's format `json` reads them: the fallback reader.
 
-`joins.kernels.json.plain` and Arrow's reader take the simple cases; this reader decides on all
-others: the rows of a record, or why it has none. It is plain Python and needs no compiler.
+`joins.kernels.json.plain` takes the simple cases; this reader decides on all others: the rows of a
+record, or why it has none. It is plain Python and needs no compiler.
 
 - Numbers, `true` and `false` may stand in quotes, with blanks around them. A number, a boolean, an
 object or an array may stand for a STRING, which gets its text.
@@ -30,7 +30,6 @@ import pyarrow as pa
 
 from joins.kernels.expressions.casts import from_text, time_from_text
 from joins.kernels.formats.parsed import batch_of
-from joins.kernels.json.lines import WrittenNumber
 
 OF_TEXT = {b"sql": b"TEXT"}
 """Metadata of a string that is always in quotes: other types are read from its text."""
@@ -55,6 +54,12 @@ _ESCAPES |= {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 _ESCAPED = str.maketrans(_ESCAPES)
 _Reader = Callable[[Any, str], object]
+
+
+class WrittenNumber(str):
+    """A number with its digits in the JSON text."""
+
+    __slots__ = ()
 
 
 class _Constant(str):
@@ -183,7 +188,7 @@ class _RecordReader:
                 raise _BadValueError(f'field "{name}": it is nested too deeply') from None
             return None, _behind_value(text, at)
         except ValueError as error:
-            raise _broken(error) from None
+            raise _BadValueError(broken(error)) from None
 
     def _row(self, members: Mapping[str, object]) -> Mapping[str, object]:
         if self._rules.needs_all:
@@ -211,9 +216,9 @@ def _text_of(value: bytes | None) -> str:
     return text
 
 
-def _broken(error: Exception) -> _BadValueError:
-    message = str(error)
-    return _BadValueError(f"invalid JSON: {message[:1].lower()}{message[1:100]}")
+def broken(error: Exception) -> str:
+    message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return f"invalid JSON: {message[:1].lower()}{message[1:100]}"
 
 
 def _behind_blanks(text: str, at: int) -> int:
@@ -233,7 +238,7 @@ def _name(text: str, at: int) -> tuple[str, int]:
     try:
         name, at = _DECODER.raw_decode(text, at)
     except ValueError as error:
-        raise _broken(error) from None
+        raise _BadValueError(broken(error)) from None
     return name, _behind_sign(text, _behind_blanks(text, at), ":")
 
 
@@ -291,7 +296,7 @@ def _reader_of(item: pa.Field, rules: JsonRules) -> _Reader:
     kind = item.type
     if item.metadata and item.metadata.get(b"sql") == b"TIME":
         return _times(lambda text: time_from_text(text), "a time")
-    if pa.types.is_signed_integer(kind):
+    if pa.types.is_integer(kind):
         return _integers(kind)
     if pa.types.is_floating(kind):
         return _floats(kind)
@@ -353,6 +358,7 @@ def _no_number(value: object, place: str, expected: str) -> _BadValueError:
 
 def _integers(kind: pa.DataType) -> _Reader:
     limit = 1 << (kind.bit_width - 1)
+    least, most = (-limit, limit) if pa.types.is_signed_integer(kind) else (0, 2 * limit)
 
     def read(value: object, place: str) -> int:
         text = _trimmed(value, place)
@@ -363,7 +369,7 @@ def _integers(kind: pa.DataType) -> _Reader:
             number = _integral(text)
         if number is None:
             raise _no_number(value, place, f"an {kind}")
-        if not -limit <= number < limit:
+        if not least <= number < most:
             raise _BadValueError(f'field "{place}": {text[:_SHOWN_CHARACTERS]} is not an {kind}')
         return number
 

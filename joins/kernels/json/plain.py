@@ -1,7 +1,7 @@
 """Plain JSON objects straight into columns, by one compiled pass over their bytes.
 
-It reads numbers that fit, booleans, strings, `null` and nested objects, and leaves all else,
-including errors, to `joins.kernels.json.rows`.
+It reads numbers that fit, booleans, strings, `null`, and objects and lists of these, level by
+level. It leaves all else, including errors, to `joins.kernels.json.each`.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.compiled import compiled, inlined, one_at_a_time
+from joins.kernels.expressions.nested import Parts, assembled, equal_keys
 from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.each import OF_TEXT
 from joins.kernels.json.scan import (
@@ -35,12 +36,15 @@ from joins.kernels.json.scan import (
     behind_word,
     boolean_end,
     byte_at,
+    counts_of,
     hashed,
     integer,
     number,
+    parts_into,
     scalar_end,
     string_end,
     unescape,
+    unsigned,
     value_end,
     whole_integer,
 )
@@ -49,7 +53,7 @@ from joins.kernels.texts import bytes_of, text_array, texts_at, validity
 Rows = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_INTEGER, _BOOLEAN, _STRING, _NUMBER, _DECIMAL, _NESTED = range(6)
+_INTEGER, _UNSIGNED, _BOOLEAN, _STRING, _NUMBER, _DECIMAL, _NESTED = range(7)
 ABSENT, NULL = -1, -2
 _PATH = 64  # so many members of a record are foretold
 _UNKNOWN = 1 << 40  # is longer than a name
@@ -146,41 +150,55 @@ class _Path(NamedTuple):
     columns: Rows
 
 
-def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
-    """The plain rows of `values`, in order; None if the pass does not read a column of `schema`."""
-    if not all(_is_read_here(item.type) for item in schema):
-        return None
+def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows:
+    """The plain rows of `values`, in order."""
     data, bounds = bytes_of(pc.fill_null(values, b"") if values.null_count else values)
     bounds += data.ctypes.data
     return _objects((bounds[:-1], bounds[1:]), schema, data)
 
 
-def plain_rows(lines: pa.StringArray, schema: pa.Schema) -> Rows:
-    data, bounds = bytes_of(lines)
-    bounds += data.ctypes.data
-    return _passed((bounds[:-1], bounds[1:]), _Columns.of(schema))[0]
-
-
-def _is_read_here(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind) and kind.num_fields:
-        return all(_is_read_here(child.type) for child in kind)
-    return _described(kind)[0] != _NESTED
-
-
 def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainRows:
     rows, cells = _passed(texts, _Columns.of(schema))
-    arrays: list[pa.Array] = []
     is_plain = np.ones(len(rows), np.bool_)
-    for at, item in enumerate(schema):
-        if pa.types.is_struct(item.type):
-            inner = (cells.firsts[at, : len(rows)], cells.lasts[at, : len(rows)])
-            arrays.append(_structs(inner, item.type, data, is_plain))
-        else:
-            arrays.append(cells.column(at, len(rows), item.type, data))
+    arrays = [_column_of(cells, at, item.type, data, is_plain) for at, item in enumerate(schema)]
     batch = batch_of(arrays, schema, len(rows))
     if is_plain.all():
         return PlainRows(batch, rows)
     return PlainRows(batch.filter(pa.array(is_plain)), rows[is_plain])
+
+
+def _column_of(
+    cells: _Cells, at: int, kind: pa.DataType, data: Bytes, is_plain: npt.NDArray[np.bool_]
+) -> pa.Array:
+    """Column `at` of as many rows as `is_plain` has; marks rows with a part that is not plain."""
+    count = len(is_plain)
+    if not pa.types.is_nested(kind):
+        return cells.column(at, count, kind, data)
+    spans = cells.firsts[at, :count], cells.lasts[at, :count]
+    return (_structs if pa.types.is_struct(kind) else _lists)(spans, kind, data, is_plain)
+
+
+def _lists(
+    cells: tuple[Rows, Rows], kind: pa.DataType, data: Bytes, is_plain: npt.NDArray[np.bool_]
+) -> pa.Array:
+    """A list or a map for each cell; marks rows with a part that is not plain, or a name twice."""
+    firsts, lasts = cells
+    is_map = pa.types.is_map(kind)
+    lengths = np.empty(len(firsts), np.int64)
+    counts_of(firsts, lasts, lengths)
+    spans = np.empty((4, int(lengths.sum())), np.int64)
+    parts_into(firsts, lasts, (spans[0], spans[1]), (spans[2], spans[3]))
+    fields = [kind.key_field, kind.item_field] if is_map else [kind.value_field]
+    parts = Parts([], lengths)
+    for at, item in enumerate(fields, 2 - len(fields)):
+        first, last = spans[2 * at : 2 * at + 2]
+        inner, is_right = _Cells.of(1, len(first)), np.ones(len(first), np.bool_)
+        _read_parts(first, last, _Columns.of(pa.schema([item])), inner, is_right)
+        parts.children.append(_column_of(inner, 0, item.type, data, is_right))
+        is_plain &= ~parts.of_rows(~is_right, len(firsts))
+    if is_map:
+        is_plain &= ~equal_keys(parts)
+    return assembled(parts, kind, lasts < 0)
 
 
 def _structs(
@@ -220,6 +238,8 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
 
 
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
+    if pa.types.is_uint64(kind):
+        return _UNSIGNED, 0, 0
     if pa.types.is_signed_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return _INTEGER, -limit, limit - 1
@@ -231,9 +251,7 @@ def _described(kind: pa.DataType) -> tuple[int, int, int]:
         return _NUMBER, WHOLE, FRACTION
     if pa.types.is_decimal128(kind):
         return _DECIMAL, kind.precision - kind.scale, kind.scale
-    if pa.types.is_struct(kind):
-        return _NESTED, OPEN_OBJECT, 0
-    return _NESTED, OPEN_LIST if pa.types.is_list(kind) else 0, 0
+    return _NESTED, OPEN_LIST if pa.types.is_list(kind) else OPEN_OBJECT, 0
 
 
 @compiled
@@ -323,6 +341,8 @@ def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, 
             stop, first = whole_integer(at, end)
         if first < low or first > high:
             return -1
+    elif kind == _UNSIGNED:
+        stop, first = unsigned(at, end)
     elif kind == _BOOLEAN:
         first = 1 if byte_at(at) == SMALL_T else 0
         stop = boolean_end(at, end)
@@ -342,6 +362,25 @@ def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, 
         first, last, stop = number(at, end, low, high, 0 if kind == _DECIMAL else POWER)
     cells.firsts[column, row], cells.lasts[column, row] = first, last
     return stop
+
+
+@compiled
+def _read_parts(
+    firsts: Rows,
+    lasts: Rows,
+    columns: _Columns,
+    cells: _Cells,
+    is_right: npt.NDArray[np.bool_],
+) -> None:
+    """Reads the values; one that is not plain is NULL, and is marked."""
+    for row in range(len(firsts)):
+        cells.lasts[0, row] = ABSENT
+        stop = lasts[row]
+        if stop >= 0:
+            stop = _cell((firsts[row], lasts[row]), columns, cells, 0, row)
+        if stop < 0 or stop != lasts[row]:
+            cells.firsts[0, row], cells.lasts[0, row] = 0, NULL
+            is_right[row] = lasts[row] == NULL
 
 
 def warm_up() -> None:

@@ -1,27 +1,16 @@
-"""Kafka values that are JSON objects, as columns; each row is proved to come from its own record.
+"""Kafka values that are JSON objects, as columns.
 
-Three readers share the work: one compiled pass for plain values (`joins.kernels.json.plain`),
-Arrow's reader for other valid objects, and `joins.kernels.json.each` for the rest, which alone
-decides on errors. All three read a value alike.
-
-Arrow's reader parses many values as one block of lines. First `joins.kernels.json.lines` removes
-values that could produce no row, or take part in their neighbour's. The remaining ones yield at
-least one row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as
-many rows as values has one row of each value. A block that fails is read again without the lines
-that do not look plain, and bisected if it still fails.
+One compiled pass reads plain values (`joins.kernels.json.plain`). `joins.kernels.json.each` reads
+the rest, and alone decides on errors. Both read a value alike.
 """
-# reads better long: the proof that rows are of their own records goes through all of it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pj
 
 from joins.kernels.expressions.casts import (
     Checked,
@@ -33,15 +22,8 @@ from joins.kernels.expressions.casts import (
     whole_batch,
 )
 from joins.kernels.expressions.nested import mapped, parts_of
-from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of
+from joins.kernels.formats.parsed import BadRow, ParsedRows
 from joins.kernels.json.each import OF_TEXT, STRICT, JsonRules, read_each
-from joins.kernels.json.lines import (
-    has_decimal,
-    has_map,
-    lines_of,
-    with_bearable_decimals,
-    with_entries,
-)
 from joins.plan.plan import Field
 from joins.plan.types import TypeName, arrow_type
 
@@ -50,8 +32,6 @@ _OF_TIME = {b"sql": b"TIME"}
 
 _PIECE_BYTES = 32 << 20
 _PIECE_CELLS = 2 << 20  # rows times columns
-_BLOCK_BYTES = 512 << 10
-_FEWEST = 8  # lines of a block that are bisected no further
 
 
 def parse(values: pa.Array, schema: pa.Schema, rules: JsonRules = STRICT) -> ParsedRows:
@@ -103,52 +83,6 @@ class _RowCollector:
         return ParsedRows(batch, pa.array(index, pa.int64()), bad)
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines with line breaks: line `i`, `data[bounds[i]:bounds[i + 1]]`, is value `rows[i]`."""
-
-    data: pa.Buffer
-    bounds: Rows
-    rows: Rows
-
-    @classmethod
-    def of(cls, lines: pa.StringArray, rows: Rows) -> Self:
-        lengths = pc.binary_length(lines).to_numpy(zero_copy_only=False).astype(np.int64) + 1
-        ended = pa.concat_arrays([lines, pa.array([""], pa.string())])
-        whole = pa.ListArray.from_arrays(pa.array([0, len(ended)], pa.int32()), ended)
-        return cls(pc.binary_join(whole, "\n")[0].as_buffer(), _bounds(lengths), rows)
-
-    def parts(self) -> list[Self]:
-        steps = np.arange(0, int(self.bounds[-1]), _BLOCK_BYTES)
-        starts = [int(row) for row in np.unique(np.searchsorted(self.bounds, steps))]
-        ends = [*starts[1:], len(self.rows)]
-        return [self.part(low, high) for low, high in zip(starts, ends, strict=True)]
-
-    def part(self, low: int, high: int) -> Self:
-        return type(self)(self.data, self.bounds[low : high + 1], self.rows[low:high])
-
-    def picked(self, at: Sequence[int] | Rows) -> Self:
-        chosen = np.asarray(at, dtype=np.int64)
-        breaks = np.flatnonzero(chosen[1:] != chosen[:-1] + 1) + 1
-        runs = np.split(chosen, breaks) if len(chosen) else []
-        data = memoryview(self.data)
-        pieces = [data[self.bounds[run[0]] : self.bounds[run[-1] + 1]] for run in runs]
-        lengths = (self.bounds[1:] - self.bounds[:-1])[chosen]
-        return type(self)(pa.py_buffer(b"".join(pieces)), _bounds(lengths), self.rows[chosen])
-
-    def text(self) -> pa.Buffer:
-        start, end = int(self.bounds[0]), int(self.bounds[-1])
-        return self.data.slice(start, end - start)
-
-    def lines(self) -> pa.StringArray:
-        offsets = pa.py_buffer(self.bounds.astype(np.int32))
-        return pa.StringArray.from_buffers(len(self.rows), offsets, self.data)
-
-
-def _bounds(lengths: Rows) -> Rows:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-
-
 def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
     lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
     ends = np.cumsum(lengths, dtype=np.int64)
@@ -165,31 +99,10 @@ def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
     # numba is 60 MB: processes that plan or send, and parse nothing, do not load it
     from joins.kernels.json.plain import read_plain
 
-    rest = np.arange(len(piece))
-    left: list[Rows] = []
     plain = read_plain(piece, _read_schema(target.schema))
-    if plain is not None:
-        left.append(_convert(plain.batch, plain.rows, start, target))
-        rest = np.delete(rest, plain.rows)
-    if len(rest):
-        left.append(_read_lines(piece, rest, start, target))
-    _read_left(piece, np.concatenate(left) if left else rest, start, target)
-
-
-def _read_lines(piece: pa.Array, rows: Rows, start: int, target: _RowCollector) -> Rows:
-    read_schema = _read_schema(target.schema)
-    lines = lines_of(piece if len(rows) == len(piece) else piece.take(pa.array(rows)))
-    if any(has_map(item.type) for item in target.schema):
-        lines = with_entries(lines, target.schema)
-    if any(has_decimal(item.type) for item in read_schema):
-        lines = with_bearable_decimals(lines, read_schema)
-    is_line = mask_of(lines.is_valid())
-    left: list[Rows] = [rows[~is_line]]
-    if is_line.any():
-        block = _Block.of(lines.drop_null(), rows[is_line])
-        for good, batch in _good_rows(block, read_schema, left):
-            left.append(_convert(batch, good, start, target))
-    return np.concatenate(left)
+    rest = np.delete(np.arange(len(piece)), plain.rows)
+    left = _convert(plain.batch, plain.rows, start, target)
+    _read_left(piece, np.concatenate([rest, left]), start, target)
 
 
 def _read_left(piece: pa.Array, left: Rows, start: int, target: _RowCollector) -> None:
@@ -219,64 +132,15 @@ def _read_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([_read_field(item) for item in kind])
     if pa.types.is_map(kind):
-        pair = pa.struct([("key", kind.key_type), ("value", _read_type(kind.item_type))])
-        return pa.list_(pair)
+        return pa.map_(kind.key_type, _read_field(kind.item_field))
     if pa.types.is_list(kind):
-        return pa.list_(_read_type(kind.value_type))
+        return pa.list_(_read_field(kind.value_field))
     textual = pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_binary(kind)
     return pa.string() if textual else kind
 
 
 def _is_time(item: pa.Field) -> bool:
     return bool(item.metadata) and item.metadata.get(b"sql") == b"TIME"
-
-
-def _good_rows(
-    block: _Block, schema: pa.Schema, left: list[Rows]
-) -> Iterator[tuple[Rows, pa.RecordBatch]]:
-    """Lines that parse into one row each, in any order; `left` receives the rows of the others."""
-    from joins.kernels.json.plain import plain_rows
-
-    for part in block.parts():
-        outcome = _read(part, schema)
-        if outcome is not None:
-            yield part.rows, outcome
-            continue
-        right = plain_rows(part.lines(), schema)
-        left.append(np.delete(part.rows, right))
-        pending = [part.picked(right)]
-        while pending:
-            some = pending.pop()
-            count = len(some.rows)
-            outcome = _read(some, schema) if count else None
-            if outcome is not None:
-                yield some.rows, outcome
-            elif count <= _FEWEST:
-                left.append(some.rows)
-            else:
-                pending += [some.part(count // 2, count), some.part(0, count // 2)]
-
-
-def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | None:
-    """One row a line; None if the block has an error."""
-    text = block.text()
-    count = len(block.rows)
-    try:
-        table = pj.open_json(
-            pa.BufferReader(text),
-            read_options=pj.ReadOptions(use_threads=False, block_size=text.size + 1),
-            parse_options=pj.ParseOptions(
-                explicit_schema=schema,
-                newlines_in_values=False,
-                unexpected_field_behavior="ignore",
-            ),
-        ).read_all()
-    except pa.ArrowInvalid:
-        return None
-    if table.num_rows != count:
-        return None
-    columns = [table.column(name).combine_chunks() for name in schema.names]
-    return batch_of(columns, schema, count)
 
 
 def _convert(batch: pa.RecordBatch, rows: Rows, start: int, target: _RowCollector) -> Rows:
@@ -304,24 +168,9 @@ def _typed(source: pa.Array, item: pa.Field) -> Checked:
         return Checked(source, ~mask_of(pc.fill_null(pc.is_finite(source), True)))
     if pa.types.is_nested(item.type) and not _is_read_as_is(item.type):
         return mapped(source, item.type, lambda at, child: _typed(child, _child(item.type, at)))
-    if pa.types.is_decimal(item.type):
-        return Checked(source, _too_large(source))
     if source.type.equals(item.type):
         return sound(source)
     return from_text(source, item.type)
-
-
-def _too_large(numbers: pa.Array) -> Mask:
-    """Mask of DECIMALs beyond their precision: Arrow's reader adds the digits of the scale."""
-    if not len(numbers):
-        return np.zeros(0, dtype=np.bool_)
-    extremes = pc.min_max(numbers).as_py()
-    kind = numbers.type
-    bound = Decimal(10) ** (kind.precision - kind.scale)
-    if all(value is None or value.copy_abs() < bound for value in extremes.values()):
-        return np.zeros(len(numbers), dtype=np.bool_)
-    beyond = (value is not None and value.copy_abs() >= bound for value in numbers.to_pylist())
-    return np.fromiter(beyond, dtype=np.bool_, count=len(numbers))
 
 
 def _child(kind: pa.DataType, at: int) -> pa.Field:
@@ -331,7 +180,7 @@ def _child(kind: pa.DataType, at: int) -> pa.Field:
 
 
 def _is_read_as_is(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_floating(kind):
         return False
     if pa.types.is_nested(kind):
         return all(_is_read_as_is(kind.field(at).type) for at in range(kind.num_fields))

@@ -19,6 +19,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _DEEPEST = 1 << 60
 ANY_DIGITS = 1 << 20
+_TENTH = (2**64 - 1) // 10
 WHOLE, FRACTION, POWER = 19, 40, 2  # so many digits make no number too big for the reader
 
 TAB, FEED, RETURN, BLANK, QUOTE, BACKSLASH = b'\t\n\r "\\'
@@ -180,6 +181,21 @@ def integer(at: int, end: int) -> tuple[int, int]:
     if number < 0:  # it has gone round
         return -1, 0
     return stop, -number if first > at else number
+
+
+@compiled
+def unsigned(at: int, end: int) -> tuple[int, int]:
+    """Address after an integer of 64 bits without a sign, or -1; and its bits."""
+    stop = _digits_end(at, end)
+    if stop == at or stop - at > WHOLE + 1 or (byte_at(at) == ZERO and stop - at > 1):
+        return -1, 0
+    number = 0
+    for place in range(at, stop):
+        digit = byte_at(place) - ZERO
+        if place - at == WHOLE and not 0 <= number <= _TENTH - (digit > 5):
+            return -1, 0
+        number = number * 10 + digit
+    return stop, number
 
 
 @compiled
@@ -369,3 +385,60 @@ def _encoded(out: Bytes, to: int, code: int) -> int:
     for place in range(1, more + 1):
         out[to + place] = code >> 6 * (more - place) & 0x3F | 0x80
     return to + more + 1
+
+
+@compiled
+def counts_of(firsts: Rows, lasts: Rows, counts: Rows) -> None:
+    """Number of parts of each array or object; 0 for missing values."""
+    for row in range(len(firsts)):
+        counts[row] = 0
+        if lasts[row] >= 0:
+            end = lasts[row]
+            at = _first_part(firsts[row], end)
+            while at > 0:
+                counts[row] += 1
+                _, _, _, at = _named_part(at, end)
+
+
+@compiled
+def _first_part(at: int, end: int) -> int:
+    at = behind_blanks(behind_blanks(at, end) + 1, end)
+    is_empty = at >= end or byte_at(at) == CLOSED_LIST or byte_at(at) == CLOSED_OBJECT
+    return -1 if is_empty else at
+
+
+@compiled
+def _named_part(at: int, end: int) -> tuple[int, int, int, int]:
+    """End of the name or -1, start and end of the value, start of the next part or -1."""
+    name_end, first = -1, at
+    stop = value_end(at, end)
+    if stop < 0:
+        return name_end, first, stop, -1
+    at = behind_blanks(stop, end)
+    if at < end and byte_at(at) == COLON:
+        name_end, first = stop, behind_blanks(at + 1, end)
+        stop = value_end(first, end)
+        if stop < 0:
+            return name_end, first, stop, -1
+        at = behind_blanks(stop, end)
+    is_more = at < end and byte_at(at) == COMMA
+    return name_end, first, stop, behind_blanks(at + 1, end) if is_more else -1
+
+
+@compiled
+def parts_into(
+    firsts: Rows, lasts: Rows, names: tuple[Rows, Rows], parts: tuple[Rows, Rows]
+) -> None:
+    """Bounds of the parts of all arrays and objects, and names; `null` ends at -2."""
+    to = 0
+    for row in range(len(firsts)):
+        if lasts[row] >= 0:
+            end = lasts[row]
+            at = _first_part(firsts[row], end)
+            while at > 0:
+                name_at = at
+                name_end, first, stop, at = _named_part(at, end)
+                names[0][to], names[1][to] = name_at, name_end
+                parts[0][to] = first
+                parts[1][to] = -2 if byte_at(first) == SMALL_N else stop
+                to += 1

@@ -68,8 +68,7 @@ _DECLARED_ENCODINGS = {
 def wire_type(encoding: Encoding, sql_type: SqlType) -> pa.DataType:
     """Arrow type of values when they are read from JSON.
 
-    Parts of nested values are written by their declared types, a MAP as the list of its entries:
-    Arrow's reader takes no object with arbitrary members.
+    Parts of nested values are written by their declared types, a MAP as the list of its entries.
     """
     if encoding is not Encoding.NESTED:
         return WIRE_TYPES[encoding]

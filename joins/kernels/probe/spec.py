@@ -50,14 +50,12 @@ def window_input_columns(window: Windowing) -> tuple[OutputColumn, ...]:
 
 
 def _read(at: int, aggregate: Aggregate) -> Iterator[OutputColumn]:
-    if aggregate.argument is not None:
-        yield OutputColumn(f"arg_{at}", _filtered(aggregate.argument, aggregate.where))
-    if aggregate.where is not None:
-        yield OutputColumn(f"where_{at}", aggregate.where)
-
-
-def _filtered(argument: Expression, where: Expression | None) -> Expression:
-    return argument if where is None else Case(((where, argument),), None, argument.type)
+    argument, where = aggregate.argument, aggregate.where
+    if argument is not None:
+        chosen = argument if where is None else Case(((where, argument),), None, argument.type)
+        yield OutputColumn(f"arg_{at}", chosen)
+    if where is not None:
+        yield OutputColumn(f"where_{at}", where)
 
 
 _OF_INSERT = re.compile(r'INSERT (\d+) INTO "')

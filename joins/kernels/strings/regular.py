@@ -159,7 +159,8 @@ def like(op: Operation) -> Value | Checked:
         except ValueError:
             return Checked(pa.nulls(op.num_rows, pa.bool_()), np.ones(op.num_rows, dtype=np.bool_))
         if sum(map(len, pieces)) + len(pieces) <= _RE2_CHARACTERS:
-            return pc.match_substring_regex(op.array(0), rf"(?s)\A{_regex(pieces)}\z")
+            regex = ".*".join("".join(map(_literal, piece)) for piece in pieces)
+            return pc.match_substring_regex(op.array(0), rf"(?s)\A{regex}\z")
 
     def matches(value: str, pattern: str, escape: str | None = None) -> bool:
         return _matches(value, _pieces(pattern, escape))
@@ -187,10 +188,6 @@ def _pieces(pattern: str, escape: str | None) -> list[_Piece]:
         else:
             pieces[-1].append(_ANY_CHARACTER if character == "_" else character)
     return [tuple(piece) for piece in pieces]
-
-
-def _regex(pieces: list[_Piece]) -> str:
-    return ".*".join("".join(map(_literal, piece)) for piece in pieces)
 
 
 def _literal(character: str | None) -> str:

@@ -139,7 +139,7 @@ def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spa
         runner.wait_for({0: 2, 1: 5})
         wait_until(lambda: runner.dimension.ready_version() > version, what="index")
         assert names(tmp_path, runner.dimension.ready_version()) == ["r5", "u11"]
-        assert runner.dimension.trimmable_offsets() == {0: 2, 1: 3}
+        assert runner.dimension.trimmable_offsets == {0: 2, 1: 3}
     finally:
         again.stop()
     log = runner.dimension.changelog

@@ -33,13 +33,7 @@ from joins.plan.plan import (
 )
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.plan.types import Call, Cast, Column, Constant, SqlType, TypeName
-from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
-from tests.support.laws import examples
-from tests.support.object_store import object_store
-from tests.support.probe import USERS
-from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
-from watermark.model import PROCESSING_TIME
-from watermark.reference.temporal import (
+from tests.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -47,14 +41,20 @@ from watermark.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.reference.timers import OutputTag, Record, SideRecord
-from watermark.reference.windows import (
+from tests.reference.timers import OutputTag, Record, SideRecord
+from tests.reference.windows import (
     CumulativeWindows,
     SessionWindows,
     SlidingWindows,
     Stream,
     TumblingWindows,
 )
+from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
+from tests.support.laws import examples
+from tests.support.object_store import object_store
+from tests.support.probe import USERS
+from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
+from watermark.model import PROCESSING_TIME
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
 STRING, BOOLEAN = SqlType(TypeName.STRING), SqlType(TypeName.BOOLEAN)

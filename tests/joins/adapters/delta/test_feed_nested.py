@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.delta.source import DeltaFeedConfig, captured_columns, check_source_table
-from joins.kernels.changelog.changes import Progress, read_changes
+from joins.kernels.changelog.changes import DELETED, GENERATION, Progress, read_changes
 from joins.kernels.changelog.envelope import decode
 from joins.kernels.index.segment import IndexSpec
 from joins.plan.errors import SourceError
@@ -55,8 +55,13 @@ def rows_of(source, fields=FIELDS):
     """What the changelog says that the table is."""
     decoded = decode(source.topic.batch(), captured_columns(fields), topic="topic").batch
     spec = IndexSpec(("id",), ("id",), fields, PARTITIONS)
-    visible = read_changes([decoded], spec, Progress()).visible(spec)
-    return visible.sort_by("id").to_pylist()
+    changes = read_changes([decoded], spec, Progress())
+    complete = changes.progress.complete_generation(PARTITIONS)
+    return [
+        {name: row[name] for name in spec.schema.names}
+        for row in changes.rows.sort_by("id").to_pylist()
+        if not row[DELETED] and row[GENERATION] >= complete
+    ]
 
 
 def table_rows(path, fields=FIELDS):

@@ -75,20 +75,13 @@ TOKENS = (
 )
 
 
-def by_reader(values, schema, rules):
-    rows = json_rows._RowCollector(schema, rules)
-    left = json_rows._read_lines(values, np.arange(len(values)), 0, rows)
-    json_rows._read_left(values, left, 0, rows)
-    return rows.finish()
-
-
 def one_by_one(values, schema, rules):
     rows = json_rows._RowCollector(schema, rules)
     json_rows._read_left(values, np.arange(len(values)), 0, rows)
     return rows.finish()
 
 
-READERS = {"all": parse, "without_the_pass": by_reader, "one_by_one": one_by_one}
+READERS = {"all": parse, "one_by_one": one_by_one}
 
 
 def read_by(reader, tokens, kind, rules):

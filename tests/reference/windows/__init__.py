@@ -1,6 +1,6 @@
 """Windows: assigners, triggers, evictors, functions and the operator that runs them."""
 
-from watermark.reference.windows.assigners import (
+from tests.reference.windows.assigners import (
     CumulativeWindows,
     GlobalWindows,
     SessionWindows,
@@ -8,7 +8,7 @@ from watermark.reference.windows.assigners import (
     TumblingWindows,
     WindowAssigner,
 )
-from watermark.reference.windows.functions import (
+from tests.reference.windows.functions import (
     AggregateFunction,
     CountEvictor,
     DeltaEvictor,
@@ -16,14 +16,14 @@ from watermark.reference.windows.functions import (
     TimeEvictor,
     WindowContext,
 )
-from watermark.reference.windows.operator import (
+from tests.reference.windows.operator import (
     KeyedStream,
     Stream,
     WindowedStream,
     WindowOperator,
     WindowOperatorSpec,
 )
-from watermark.reference.windows.triggers import (
+from tests.reference.windows.triggers import (
     GLOBAL_WINDOW,
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

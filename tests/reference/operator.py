@@ -10,10 +10,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from copy import deepcopy
 from typing import Any
 
-from watermark.checks import checked, refused, unchecked
-from watermark.errors import StateFormatError, UnknownChannelError, reading_state
-from watermark.model import Progress, Watermark, WatermarkStatus
-from watermark.reference.timers import (
+from tests.reference.checks import checked, refused, unchecked
+from tests.reference.timers import (
     Element,
     Namespace,
     OutputTag,
@@ -24,6 +22,8 @@ from watermark.reference.timers import (
     TimerService,
     Value,
 )
+from watermark.errors import StateFormatError, UnknownChannelError, reading_state
+from watermark.model import Progress, Watermark, WatermarkStatus
 from watermark.valve import CombinedWatermarkStatus
 
 SINGLE_INPUT = "input"

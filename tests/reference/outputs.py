@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from watermark.checks import checked, refused, require_time, unchecked
+from tests.reference.checks import checked, refused, require_time, unchecked
+from tests.reference.timers import elements_of, stored_elements
 from watermark.errors import (
     FutureWatermarkError,
     UnknownChannelError,
@@ -17,7 +18,6 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
-from watermark.reference.timers import elements_of, stored_elements
 from watermark.valve import CombinedWatermarkStatus
 
 
