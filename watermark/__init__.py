@@ -1,4 +1,4 @@
-"""Progress, defined once: watermarks, valves, complete copies, the join's gate.
+"""Progress, defined once: watermarks, valves, generators, timers, windows, the join's gate.
 
 Everything here is plain Python that is fed and answers: no clock, no thread, no I/O. Time is an
 argument.
@@ -54,11 +54,17 @@ The same, as a program:
 
 | module | question |
 |---|---|
+| `model`, `records`, `errors`, `checks` | what are the values, and what can go wrong? |
 | `combine` | what do many channels add up to? The only such rule. |
-| `valve` | which channels count within an input? |
-| `gate` | when may the join start, what waits? |
+| `valve`, `combined` | which channels count, within an input and between inputs? |
+| `gate`, `phase`, `evidence` | when may the join start, what waits, what is the evidence? |
 | `freshness` | how far is a table after the opening, which records may meet it? |
-| `foreign`, `foreign_journal` | when is a table complete that somebody else copies into a topic? |
+| `foreign`, `notifications` | when is a table complete that somebody else copies into a topic? |
+| `generators`, `outputs`, `emission`, `alignment` | where do watermarks come from, who must wait? |
+| `timers`, `operator` | what happens when time moves? |
+| `windows` | how are records grouped, when do results come, who is late? |
+| `temporal` | which version of a row does a probe row see? |
+| `testing` | how do I test my own job? |
 
 **Decided here** where the sources are silent:
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
+from watermark.checks import refused
 from watermark.errors import (
     FutureWatermarkError,
     InvalidParameterError,
@@ -117,7 +118,10 @@ class Combination:
 
     def channel(self, name: str) -> Channel:
         """Raises UnknownChannelError."""
-        channel = self.channels.get(name)
+        try:
+            channel = self.channels.get(name)
+        except TypeError as exc:
+            raise refused("channels", "name", name, "str") from exc
         if channel is None:
             known = ", ".join(f'"{each}"' for each in list(self.channels)[:8])
             raise UnknownChannelError(
@@ -128,7 +132,11 @@ class Combination:
 
     def input_watermark(self, name: str, watermark: Watermark, now_ms: int) -> tuple[Progress, ...]:
         """Apply the newest watermark of `name` (see `advance`); returns the output downstream."""
-        return self.emit() if self.advance(self.channel(name), watermark, now_ms) else _NOTHING
+        try:
+            channel = self.channels[name]
+        except (KeyError, TypeError):
+            channel = self.channel(name)
+        return self.emit() if self.advance(channel, watermark, now_ms) else _NOTHING
 
     def input_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
         return self.emit() if self.set_status(self.channel(name), status) else _NOTHING
@@ -142,6 +150,8 @@ class Combination:
             WatermarkRegressionError: the channel went back.
             FutureWatermarkError: processing time was claimed before the clock is there.
         """
+        if type(watermark) is not Watermark or type(now_ms) is not int:
+            raise _no_watermark(channel, watermark, now_ms)
         timestamp_ms = watermark.timestamp_ms
         if watermark.use_processing_time or channel.processing:
             return self._switch(channel, watermark, now_ms)
@@ -150,11 +160,7 @@ class Combination:
         before_ms = channel.timestamp_ms
         if timestamp_ms <= before_ms:
             if timestamp_ms < before_ms:
-                raise WatermarkRegressionError(
-                    f'channel "{channel.name}" went back from {before_ms} ms to {timestamp_ms} ms',
-                    hint="Send watermarks through a monotonic output, and restart a job after a "
-                    "rewind.",
-                )
+                raise _went_back(channel, timestamp_ms)
             return self._membership_changed
         channel.timestamp_ms = timestamp_ms
         if timestamp_ms == MAX_TIMESTAMP:
@@ -169,6 +175,8 @@ class Combination:
 
     def set_status(self, channel: Channel, status: WatermarkStatus) -> bool:
         """True if the result may have changed."""
+        if not isinstance(status, WatermarkStatus):
+            raise refused(f'channel "{channel.name}"', "status", status, "WatermarkStatus")
         idle = status is WatermarkStatus.IDLE
         if channel.idle is idle:
             return self._membership_changed
@@ -270,20 +278,12 @@ class Combination:
 
     def _switch(self, channel: Channel, watermark: Watermark, now_ms: int) -> bool:
         if not watermark.use_processing_time:
-            raise WatermarkRegressionError(
-                f'channel "{channel.name}" left processing time at {watermark.timestamp_ms} ms',
-                hint="Restart the job; if it recurs, the connector repeated its snapshot.",
-            )
+            raise _left_processing_time(channel, watermark)
         # A clock that steps back must not turn a repeated watermark into one of the future.
         self._clock_ms = max(self._clock_ms, now_ms)
         promised_ms = max(watermark.timestamp_ms, channel.timestamp_ms)
         if promised_ms > self._clock_ms:
-            raise FutureWatermarkError(
-                f'channel "{channel.name}" claimed processing time with {promised_ms} ms promised, '
-                f"which is after now ({self._clock_ms} ms)",
-                hint="Compare the clocks of source and runner, and check the unit: it is "
-                "milliseconds.",
-            )
+            raise _in_the_future(channel, promised_ms, self._clock_ms)
         if channel.processing:
             waits = not self._in_event_time and not self.last.use_processing_time
             return self._membership_changed or waits
@@ -316,3 +316,32 @@ class Combination:
     def _maximum(self) -> int:
         times = [each.timestamp_ms for each in self.channels.values() if not each.has_ended]
         return max(times, default=MAX_TIMESTAMP)
+
+
+def _no_watermark(channel: Channel, watermark: object, now_ms: object) -> InvalidParameterError:
+    where = f'channel "{channel.name}"'
+    if isinstance(watermark, Watermark):
+        return refused(where, "now_ms", now_ms, "int")
+    return refused(where, "watermark", watermark, "Watermark")
+
+
+def _went_back(channel: Channel, timestamp_ms: int) -> WatermarkRegressionError:
+    return WatermarkRegressionError(
+        f'channel "{channel.name}" went back from {channel.timestamp_ms} ms to {timestamp_ms} ms',
+        hint="Send watermarks through a monotonic output, and restart a job after a rewind.",
+    )
+
+
+def _left_processing_time(channel: Channel, watermark: Watermark) -> WatermarkRegressionError:
+    return WatermarkRegressionError(
+        f'channel "{channel.name}" left processing time at {watermark.timestamp_ms} ms',
+        hint="Restart the job; if it recurs, the connector repeated its snapshot.",
+    )
+
+
+def _in_the_future(channel: Channel, promised_ms: int, now_ms: int) -> FutureWatermarkError:
+    return FutureWatermarkError(
+        f'channel "{channel.name}" claimed processing time with {promised_ms} ms promised, '
+        f"which is after now ({now_ms} ms)",
+        hint="Compare the clocks of source and runner, and check the unit: it is milliseconds.",
+    )

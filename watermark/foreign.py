@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from watermark.checks import checked
 from watermark.foreign_journal import (
     Complete,
     CopyEvent,
@@ -54,6 +55,7 @@ class Missing(StrEnum):
         return self in (Missing.ABORTED, Missing.SKIPPED, Missing.TRUNCATED)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """The table is not complete; `text` is a fragment that says what is missing."""
@@ -63,6 +65,7 @@ class Waiting:
     evidence: Evidence | None = None
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class SnapshotRules:
     """Rules of evidence for one table."""
@@ -81,6 +84,7 @@ class SnapshotRules:
     has_end: bool = False  # the table has no record after the `ends`
 
 
+@checked
 class ForeignSnapshot:
     """Decides whether one table of a topic is complete; the session that reads the topic owns it.
 
@@ -361,8 +365,7 @@ class ForeignSnapshot:
         ):
             return Evidence.TABLE_SCAN_COMPLETED
         if facts.rows is None:
-            is_skipped = self._rules.opens_when_skipped and self._is_skipped()
-            return Evidence.SNAPSHOT_SKIPPED if is_skipped else None
+            return Evidence.SNAPSHOT_SKIPPED if self._is_skipped_for_good() else None
         if self._own(NoticeKind.COMPLETED) is not None:
             return Evidence.TABLE_SCAN_COMPLETED
         if self._has_ended():
@@ -416,6 +419,9 @@ class ForeignSnapshot:
         changes = facts.changes if is_hidden else None
         is_own = changes is None or self._runs.run_at(changes.oldest_ms) == self._run()
         return is_own and facts.ended >= self._partitions
+
+    def _is_skipped_for_good(self) -> bool:
+        return self._rules.opens_when_skipped and self._is_skipped()
 
     def _is_committed(self) -> bool:
         """True if the connector's offset is after the snapshot; some have only seconds."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+from watermark.checks import checked
 from watermark.errors import reading_state
 from watermark.foreign_records import Mark, NewSnapshot, Notice, NoticeKind, RecordRun
 from watermark.model import Evidence, Quiet
@@ -66,6 +67,7 @@ FEED_STEPS: Mapping[tuple[FeedPhase, FeedStep], FeedPhase] = {
 }
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
     """The part of a journal entry that `FEED_STEPS` governs.
@@ -181,6 +183,7 @@ COPY_STEPS: Mapping[tuple[CopyState, CopyEvent], CopyState] = {
 }
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Complete:
     """The table is complete, on this evidence."""

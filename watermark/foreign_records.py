@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from watermark.checks import checked
+
 
 class Mark(StrEnum):
     """A record's mark for its snapshot; rows of incremental snapshots have none."""
@@ -20,6 +22,7 @@ class Mark(StrEnum):
     TRUNCATE = "truncate"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class RecordRun:
     """Records of one mark, adjacent in the order of their times, in any partitions."""
@@ -38,6 +41,7 @@ class RecordRun:
     table: int = 0
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
     """A later snapshot has begun, or all rows are gone."""
@@ -60,6 +64,7 @@ class NoticeKind(StrEnum):
     SKIPPED = "skipped"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A notification that is not about another table."""
@@ -69,6 +74,7 @@ class Notice:
     rows: int | None = None  # of `SCANNED`: rows of the table that were scanned, None if unknown
 
 
+@checked
 @dataclass(slots=True)
 class SnapshotRuns:
     """The notifications so far, by run of the connector's snapshot."""

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from watermark.checks import checked
 from watermark.model import MAX_TIMESTAMP, Watermark
 
 _MOST_PROOFS = 4_096
@@ -38,6 +39,7 @@ class ProofKind(StrEnum):
     ENDED = "ended"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Proof:
     """One answer of a source: all that it had at `time_ms` is in its log up to `position`."""
@@ -73,6 +75,7 @@ class Proof:
         return all(committed.get(channel, 0) >= end for channel, end in self.ends.items())
 
 
+@checked
 class Freshness:
     """The proofs of one table in the order of T; not thread-safe.
 
@@ -137,6 +140,7 @@ class Freshness:
         return bisect_left(self._proofs, True, key=lambda proof: not proof.is_in(committed))
 
 
+@checked
 class PassedOnTimes:
     """Times that a connector passes on, each good once what was sent before it has arrived."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
+from watermark.checks import checked
 from watermark.errors import InvalidParameterError, LostRecordsError
 from watermark.model import MAX_TIMESTAMP, START_OF_TIME, Watermark
 from watermark.transitions import next_state
@@ -55,6 +56,7 @@ def advance(phase: Phase, event: PhaseEvent) -> Phase:
 NEAR_LOSS = 0.8
 
 
+@checked
 class ProbeGate:
     """Opens once, for good, when the valve of all build-side channels is complete.
 
@@ -99,6 +101,7 @@ class LossRisk(Enum):
     OFFSETS = "offsets"
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Retention:
     """Limits of a topic, `max_bytes` for each partition; None is unlimited."""
@@ -107,6 +110,7 @@ class Retention:
     max_bytes: int | None = None
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class HeldPartition:
     """The held offsets of one partition: `start` (kept since submission) up to `end`.
@@ -132,6 +136,7 @@ class HeldPartition:
         return max(0, self.retention_begin - self.start)
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class LossWarning:
     """Held records of a partition are about to expire; at `used` 1.0 they are lost."""
@@ -141,6 +146,7 @@ class LossWarning:
     used: float
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class HeldOffsets:
     """Records held before the gate, by partition.

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from watermark.checks import checked, unchecked
 from watermark.combine import Combination
 from watermark.model import Progress, Watermark, WatermarkStatus
 
 
+@checked
 class CombinedWatermarkStatus:
     """The watermark and status of an operator with several inputs, or a stream with several splits.
 
@@ -52,6 +54,7 @@ class CombinedWatermarkStatus:
     def watermark_of(self, name: str) -> Watermark:
         return self._combination.channel(name).watermark
 
+    @unchecked
     def update_watermark(
         self, name: str, watermark: Watermark, *, now_ms: int
     ) -> tuple[Progress, ...]:
@@ -67,6 +70,7 @@ class CombinedWatermarkStatus:
         """Apply the newest status of an input; returns the output downstream, in order."""
         return self._combination.input_status(name, status)
 
+    @unchecked
     def stage(self, name: str, progress: Progress, *, now_ms: int) -> None:
         """Apply a watermark or status without output until `emit`; raises as `update_watermark`."""
         channel = self._combination.channel(name)
@@ -106,6 +110,7 @@ class ChannelState:
     aligned: bool
 
 
+@checked
 class StatusWatermarkValve:
     """Combines the channels of one input, by the rule of `watermark.combine`.
 
@@ -135,6 +140,7 @@ class StatusWatermarkValve:
     def status(self) -> WatermarkStatus:
         return self._combination.status
 
+    @unchecked
     def input_watermark(
         self, channel: str, watermark: Watermark, *, now_ms: int
     ) -> tuple[Progress, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
-from tests.reference.timers import Record
-from tests.reference.windows import SessionWindows, Stream, TumblingWindows, WindowOperator
 from watermark.model import Watermark
+from watermark.reference.timers import Record
+from watermark.reference.windows import SessionWindows, Stream, TumblingWindows, WindowOperator
 from watermark.valve import StatusWatermarkValve
 
 CHANNELS = 64

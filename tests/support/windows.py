@@ -14,10 +14,10 @@ from joins.kernels.windows.spec import WindowAggregate, WindowKey, WindowSpec
 from joins.kernels.windows.state import WatermarkAdvance, compact
 from joins.plan.plan import AggregateKind, WindowKind
 from joins.plan.types import SqlType, TypeName, arrow_type
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import OutputTag, Record, SideRecord
-from tests.reference.windows import CumulativeWindows, SessionWindows, SlidingWindows, Stream
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record, SideRecord
+from watermark.reference.windows import CumulativeWindows, SessionWindows, SlidingWindows, Stream
 
 BIGINT = SqlType(TypeName.BIGINT)
 STRING = SqlType(TypeName.STRING)

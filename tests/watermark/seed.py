@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.reference.timers import Record
 from watermark.model import MIN_TIMESTAMP, Watermark
+from watermark.reference.timers import Record
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VECTORS = {

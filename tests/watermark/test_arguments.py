@@ -1,21 +1,24 @@
-"""Every constructor and method of the reference refuses arguments of another type."""
+"""Every public constructor and method refuses arguments that are not what its signature says."""
 
 import enum
 import importlib
 import inspect
 import pkgutil
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
 import pytest
 
-import tests.reference
-from tests.reference.emission import SourceOperator, UndelegatedReader
-from tests.reference.generators import AscendingTimestamps, WatermarkStrategy
-from tests.reference.operator import Operator, ProcessContext, ProcessFunction, ProcessOperator
-from tests.reference.outputs import WatermarkMultiplexer
-from tests.reference.temporal import (
+import watermark
+from watermark.errors import InvalidParameterError, SluiceError
+from watermark.model import Watermark, WatermarkStatus
+from watermark.reference.emission import SourceOperator, UndelegatedReader
+from watermark.reference.generators import AscendingTimestamps, WatermarkStrategy
+from watermark.reference.operator import Operator, ProcessContext, ProcessFunction, ProcessOperator
+from watermark.reference.outputs import WatermarkMultiplexer
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -23,8 +26,8 @@ from tests.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from tests.reference.timers import OutputTag, Record, TimeDomain
-from tests.reference.windows import (
+from watermark.reference.timers import OutputTag, Record, TimeDomain
+from watermark.reference.windows import (
     CountEvictor,
     EventTimeTrigger,
     Evictor,
@@ -35,19 +38,22 @@ from tests.reference.windows import (
     WindowOperator,
     WindowOperatorSpec,
 )
-from tests.reference.windows.functions import ListedContents
-from watermark.errors import InvalidParameterError, SluiceError
-from watermark.model import Watermark
+from watermark.reference.windows.functions import ListedContents
+from watermark.valve import StatusWatermarkValve
 
 LEFT_OUT_MODULES = {
-    "tests.reference.checks",
-    "tests.reference.windows.functions",
+    "watermark.combine",
+    "watermark.checks",
+    "watermark.reference.windows.functions",
 }
 """What stands behind the valve, the operators and the decorator itself."""
 MADE_BY_THE_PACKAGE = {
+    "ChannelState",
     "UndelegatedReader",
     "JoinedRow",
     "LoggedRecord",
+    "SnapshotFacts",
+    "SnapshotJournal",
     "TimeWindow",  # made and hashed for each record
     "Timer",
     "TimerQueue",
@@ -138,7 +144,7 @@ WRONG = (None, 5, 1.5, True, "ab", b"ab", ["a"], [5], {"a": 5}, object())
 
 
 def public_classes():
-    for each in pkgutil.walk_packages(tests.reference.__path__, "tests.reference."):
+    for each in pkgutil.walk_packages(watermark.__path__, "watermark."):
         module = importlib.import_module(each.name)
         for name, member in vars(module).items():
             if (
@@ -270,6 +276,7 @@ def test_arguments_of_another_type_are_refused_by_name(cls):
 def test_the_classes_that_people_use_are_among_them():
     names = {each.__qualname__ for each in CLASSES}
     assert {
+        "StatusWatermarkValve",
         "TumblingWindows",
         "SourceOperator",
         "WindowOperatorSpec",
@@ -284,8 +291,15 @@ def test_a_window_of_no_whole_size_is_refused_with_its_name(size):
     assert raised.value.message == f"TumblingWindows got size_ms {size!r}, expected int"
 
 
+def test_a_string_is_neither_a_list_of_channels_nor_a_status():
+    with pytest.raises(InvalidParameterError, match="got channels 'items/0', expected Sequence"):
+        StatusWatermarkValve("items/0")
+    with pytest.raises(InvalidParameterError, match="got status 'idle', expected WatermarkStatus"):
+        StatusWatermarkValve(["items/0"]).input_status("items/0", "idle")
+
+
 def test_a_gap_that_a_function_gives_is_looked_at_too():
-    sessions = tests.reference.windows.SessionWindows(lambda value: "5 s")
+    sessions = watermark.reference.windows.SessionWindows(lambda value: "5 s")
     with pytest.raises(InvalidParameterError, match="gap '5 s'"):
         sessions.assign("row", 5, 0)
 
@@ -308,3 +322,53 @@ def test_a_timer_of_a_trigger_is_at_a_whole_time():
     operator = Stream().window_all(TumblingWindows(100)).trigger(Halves()).process(values_of)
     with pytest.raises(InvalidParameterError, match=r"timestamp_ms 2\.5, expected int"):
         operator.process_record(Record("row", 5), now_ms=0)
+
+
+def test_a_status_of_its_own_is_taken():
+    valve = StatusWatermarkValve(["a"])
+    assert valve.input_status("a", WatermarkStatus.IDLE) == (WatermarkStatus.IDLE,)
+
+
+def into_source():
+    operator = source()
+    return lambda at: operator.process_record(at, at, now_ms=5)
+
+
+def into_process():
+    class Passing(ProcessFunction):
+        def process(self, value, context):
+            context.emit(value)
+
+    operator = ProcessOperator(Passing())
+    return lambda at: operator.process_record(Record(at, at), now_ms=5)
+
+
+def into_windows():
+    operator = Stream().key_by(abs).window(TumblingWindows(100)).reduce(max)
+    return lambda at: operator.process_record(Record(at, at), now_ms=5)
+
+
+PER_RECORD = {
+    "source": (into_source, 0),
+    "process": (into_process, 1),
+    "windows": (into_windows, 0),
+}
+
+
+@pytest.mark.parametrize(("into", "most"), PER_RECORD.values(), ids=PER_RECORD)
+def test_a_record_does_not_wait_for_checks_of_signatures(into, most):
+    process, held = into(), 0
+
+    def count(frame, event, _):
+        nonlocal held
+        held += event == "call" and frame.f_code.co_qualname.startswith("_holding.")
+
+    process(1)
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        for at in range(2, 12):
+            process(at)
+    finally:
+        sys.setprofile(before)
+    assert held <= 10 * most

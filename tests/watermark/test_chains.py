@@ -6,16 +6,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.reference.emission import SourceOperator, TimestampsAndWatermarksOperator
-from tests.reference.generators import (
+from tests.support.laws import examples
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.emission import SourceOperator, TimestampsAndWatermarksOperator
+from watermark.reference.generators import (
     BoundedWait,
     DelayedProcessingTime,
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from tests.reference.operator import ProcessFunction, ProcessOperator
-from tests.reference.timers import Record, SideRecord, TimeDomain
-from tests.reference.windows import (
+from watermark.reference.operator import ProcessFunction, ProcessOperator
+from watermark.reference.timers import Record, SideRecord, TimeDomain
+from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     SessionWindows,
@@ -23,8 +25,6 @@ from tests.reference.windows import (
     Stream,
     TumblingWindows,
 )
-from tests.support.laws import examples
-from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
 
 INTERVAL_MS = 3
 

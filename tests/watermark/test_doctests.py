@@ -4,30 +4,28 @@ import pkgutil
 
 import pytest
 
-import tests.reference
 import watermark
 
 MODULES = [
     "watermark",
     *(each.name for each in pkgutil.walk_packages(watermark.__path__, "watermark.")),
-    *(each.name for each in pkgutil.walk_packages(tests.reference.__path__, "tests.reference.")),
 ]
 SHOWN = [
     "watermark",
-    "tests.reference.generators",
+    "watermark.reference.generators",
     "watermark.valve",
-    "tests.reference.emission",
+    "watermark.reference.emission",
     "watermark.gate",
-    "tests.reference.generators",
+    "watermark.reference.generators",
     "watermark.model",
     "watermark.gate",
-    "tests.reference.testing",
-    "tests.reference.timers",
+    "watermark.reference.testing",
+    "watermark.reference.timers",
     "watermark.valve",
-    "tests.reference.windows.assigners",
-    "tests.reference.windows.operator",
-    "tests.reference.windows.functions",
-    "tests.reference.windows.triggers",
+    "watermark.reference.windows.assigners",
+    "watermark.reference.windows.operator",
+    "watermark.reference.windows.functions",
+    "watermark.reference.windows.triggers",
 ]
 
 

@@ -1,20 +1,5 @@
 import pytest
 
-from tests.reference.emission import (
-    Emission,
-    SourceContext,
-    SourceOperator,
-    TimestampsAndWatermarksOperator,
-)
-from tests.reference.generators import (
-    PunctuatedWatermarks,
-    WatermarkAlignment,
-    WatermarkStrategy,
-)
-from tests.reference.outputs import MonotonicOutput, WatermarkMultiplexer
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import Record
-from tests.reference.windows import Stream, TumblingWindows
 from tests.watermark.acceptance import covers
 from watermark.errors import (
     FutureWatermarkError,
@@ -31,6 +16,21 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
+from watermark.reference.emission import (
+    Emission,
+    SourceContext,
+    SourceOperator,
+    TimestampsAndWatermarksOperator,
+)
+from watermark.reference.generators import (
+    PunctuatedWatermarks,
+    WatermarkAlignment,
+    WatermarkStrategy,
+)
+from watermark.reference.outputs import MonotonicOutput, WatermarkMultiplexer
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import Record
+from watermark.reference.windows import Stream, TumblingWindows
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 ASCENDING = WatermarkStrategy.for_monotonous_timestamps()

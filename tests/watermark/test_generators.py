@@ -1,7 +1,10 @@
 import pytest
 
-from tests.reference.emission import SourceOperator
-from tests.reference.generators import (
+from tests.watermark.acceptance import covers
+from watermark.errors import InvalidParameterError
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.emission import SourceOperator
+from watermark.reference.generators import (
     AscendingTimestamps,
     BoundedOutOfOrderness,
     BoundedOutOfOrdernessTimestampExtractor,
@@ -13,11 +16,8 @@ from tests.reference.generators import (
     WatermarkStrategy,
     WithIdleness,
 )
-from tests.reference.outputs import MonotonicOutput
-from tests.reference.timers import Record
-from tests.watermark.acceptance import covers
-from watermark.errors import InvalidParameterError
-from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.outputs import MonotonicOutput
+from watermark.reference.timers import Record
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 
@@ -82,9 +82,9 @@ def test_no_watermarks_says_processing_time():
 
 @covers("B28")
 def test_processing_time_does_not_disturb_windows_that_follow_the_clock():
-    from tests.reference.testing import OperatorHarness
-    from tests.reference.timers import TimeDomain
-    from tests.reference.windows import Stream, TumblingWindows
+    from watermark.reference.testing import OperatorHarness
+    from watermark.reference.timers import TimeDomain
+    from watermark.reference.windows import Stream, TumblingWindows
 
     windowed = Stream().window_all(TumblingWindows(100, time=TimeDomain.PROCESSING))
     outcomes = []

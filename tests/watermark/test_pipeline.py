@@ -2,9 +2,11 @@
 
 import pytest
 
-from tests.reference.emission import SourceOperator
-from tests.reference.generators import WatermarkStrategy
-from tests.reference.temporal import (
+from tests.watermark.acceptance import covers
+from watermark.model import PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.emission import SourceOperator
+from watermark.reference.generators import WatermarkStrategy
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -13,11 +15,9 @@ from tests.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import Record
-from tests.reference.windows import Stream, TumblingWindows
-from tests.watermark.acceptance import covers
-from watermark.model import PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import Record
+from watermark.reference.windows import Stream, TumblingWindows
 from watermark.valve import StatusWatermarkValve
 
 

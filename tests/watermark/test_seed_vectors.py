@@ -4,23 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.reference.emission import (
+from tests.watermark.acceptance import covers
+from tests.watermark.seed import VECTORS, clock, elements, millis
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, PROCESSING_TIME, Watermark
+from watermark.reference.emission import (
     AUTO_WATERMARK_INTERVAL_MS,
     SourceOperator,
     UndelegatedReader,
 )
-from tests.reference.generators import (
+from watermark.reference.generators import (
     BoundedOutOfOrderness,
     BoundedOutOfOrdernessTimestampExtractor,
     WatermarkStrategy,
 )
-from tests.reference.operator import ProcessFunction, ProcessOperator
-from tests.reference.testing import LoggedRecord, OperatorHarness, log, rows_with_watermarks
-from tests.reference.timers import OutputTag, Record
-from tests.reference.windows import GLOBAL_WINDOW, Stream, TimeWindow, TumblingWindows
-from tests.watermark.acceptance import covers
-from tests.watermark.seed import VECTORS, clock, elements, millis
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, PROCESSING_TIME, Watermark
+from watermark.reference.operator import ProcessFunction, ProcessOperator
+from watermark.reference.testing import LoggedRecord, OperatorHarness, log, rows_with_watermarks
+from watermark.reference.timers import OutputTag, Record
+from watermark.reference.windows import GLOBAL_WINDOW, Stream, TimeWindow, TumblingWindows
 
 MINUTE = 60_000
 LATE = OutputTag("late")

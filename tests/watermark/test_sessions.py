@@ -1,8 +1,10 @@
 import pytest
 
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import OutputTag, Record, TimeDomain
-from tests.reference.windows import (
+from tests.watermark.acceptance import covers
+from watermark.model import Watermark
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record, TimeDomain
+from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -12,8 +14,6 @@ from tests.reference.windows import (
     Stream,
     TimeWindow,
 )
-from tests.watermark.acceptance import covers
-from watermark.model import Watermark
 
 LATE = OutputTag("late")
 

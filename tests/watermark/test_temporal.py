@@ -1,6 +1,9 @@
 import pytest
 
-from tests.reference.temporal import (
+from tests.watermark.acceptance import covers
+from watermark.errors import UnknownChannelError
+from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -9,11 +12,8 @@ from tests.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import OutputTag, Record
-from tests.watermark.acceptance import covers
-from watermark.errors import UnknownChannelError
-from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record
 
 LATE = OutputTag("late")
 

@@ -4,9 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.reference.operator import ProcessFunction, ProcessOperator
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import (
+from tests.support.laws import examples
+from tests.watermark.acceptance import covers
+from watermark.errors import StateFormatError, UnknownChannelError
+from watermark.model import MAX_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
+from watermark.reference.operator import ProcessFunction, ProcessOperator
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import (
     OutputTag,
     Record,
     SideRecord,
@@ -14,10 +18,6 @@ from tests.reference.timers import (
     TimerQueue,
     TimerService,
 )
-from tests.support.laws import examples
-from tests.watermark.acceptance import covers
-from watermark.errors import StateFormatError, UnknownChannelError
-from watermark.model import MAX_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
 
 EVENT, CLOCK = TimeDomain.EVENT, TimeDomain.PROCESSING
 LATE = OutputTag("late")

@@ -1,8 +1,11 @@
 import pytest
 
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import OutputTag, Record, TimeDomain
-from tests.reference.windows import (
+from tests.watermark.acceptance import covers
+from watermark.errors import InvalidParameterError
+from watermark.model import MAX_TIMESTAMP
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record, TimeDomain
+from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountEvictor,
@@ -18,9 +21,6 @@ from tests.reference.windows import (
     TriggerResult,
     TumblingWindows,
 )
-from tests.watermark.acceptance import covers
-from watermark.errors import InvalidParameterError
-from watermark.model import MAX_TIMESTAMP
 
 EARLY = OutputTag("early")
 

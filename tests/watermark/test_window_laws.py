@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.reference.operator import ProcessFunction, ProcessOperator
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import OutputTag, Record, TimeDomain
-from tests.reference.windows import (
+from tests.support.laws import examples
+from tests.watermark.acceptance import covers
+from tests.watermark.window_model import WindowModel
+from watermark.model import MAX_TIMESTAMP, Watermark, WatermarkStatus
+from watermark.reference.operator import ProcessFunction, ProcessOperator
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record, TimeDomain
+from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountEvictor,
@@ -20,10 +24,6 @@ from tests.reference.windows import (
     Stream,
     TumblingWindows,
 )
-from tests.support.laws import examples
-from tests.watermark.acceptance import covers
-from tests.watermark.window_model import WindowModel
-from watermark.model import MAX_TIMESTAMP, Watermark, WatermarkStatus
 
 LATE = OutputTag("late")
 CLOCK = TimeDomain.PROCESSING

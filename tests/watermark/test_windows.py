@@ -1,8 +1,11 @@
 import pytest
 
-from tests.reference.testing import OperatorHarness
-from tests.reference.timers import OutputTag, Record, TimeDomain
-from tests.reference.windows import (
+from tests.watermark.acceptance import covers
+from watermark.errors import InvalidParameterError, MissingTimestampError, StateFormatError
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
+from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record, TimeDomain
+from watermark.reference.windows import (
     GLOBAL_WINDOW,
     CountTrigger,
     CumulativeWindows,
@@ -20,9 +23,6 @@ from tests.reference.windows import (
     WindowAssigner,
     WindowOperatorSpec,
 )
-from tests.watermark.acceptance import covers
-from watermark.errors import InvalidParameterError, MissingTimestampError, StateFormatError
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 
 LATE = OutputTag("late")
 CLOCK = TimeDomain.PROCESSING

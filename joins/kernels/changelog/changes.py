@@ -149,7 +149,7 @@ def newest_rows(
 ) -> pa.Table:
     """The newest row of each `identity`, in the order of `table`.
 
-    The newest has the greatest position, deletion or not, as in `tests.reference.temporal`.
+    The newest has the greatest position, deletion or not, as in `watermark.reference.temporal`.
     With `versioned`, a later copy of the table is newer than all of an earlier one.
     """
     if table.num_rows < 2:

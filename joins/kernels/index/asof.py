@@ -1,7 +1,7 @@
 """Versions of a dimension's rows: which one is valid at a time, and which are no longer needed.
 
 A version is valid from its rowtime, inclusive, until the next one of its primary key; a deletion is
-a version without a row (`tests.reference.temporal`). A new copy of the table (a generation) has
+a version without a row (`watermark.reference.temporal`). A new copy of the table (a generation) has
 no deletions: if it lacks a key, the key's newest version counts as deleted at its own rowtime.
 """
 

@@ -1,6 +1,6 @@
 """Windows that fire: the state and the parts of a batch become results, state and sink rows.
 
-Results come in the order of `tests.reference.windows`: a late row fires its windows at once; a
+Results come in the order of `watermark.reference.windows`: a late row fires its windows at once; a
 step of the watermark fires windows by their ends, and keys of one window by their hash. Each result
 carries the watermark before the step. A row whose expression fails is a dead letter.
 """

@@ -33,7 +33,13 @@ from joins.plan.plan import (
 )
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.plan.types import Call, Cast, Column, Constant, SqlType, TypeName
-from tests.reference.temporal import (
+from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
+from tests.support.laws import examples
+from tests.support.object_store import object_store
+from tests.support.probe import USERS
+from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
+from watermark.model import PROCESSING_TIME
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -41,20 +47,14 @@ from tests.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from tests.reference.timers import OutputTag, Record, SideRecord
-from tests.reference.windows import (
+from watermark.reference.timers import OutputTag, Record, SideRecord
+from watermark.reference.windows import (
     CumulativeWindows,
     SessionWindows,
     SlidingWindows,
     Stream,
     TumblingWindows,
 )
-from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
-from tests.support.laws import examples
-from tests.support.object_store import object_store
-from tests.support.probe import USERS
-from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
-from watermark.model import PROCESSING_TIME
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
 STRING, BOOLEAN = SqlType(TypeName.STRING), SqlType(TypeName.BOOLEAN)

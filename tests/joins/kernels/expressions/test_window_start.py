@@ -7,7 +7,7 @@ from hypothesis import given, strategies
 
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.plan.types import Call, Column, Constant, SqlType, TypeName, array_type
-from tests.reference.windows.assigners import (
+from watermark.reference.windows.assigners import (
     CumulativeWindows,
     SlidingWindows,
     window_start,

@@ -15,7 +15,8 @@ from joins.kernels.index.asof import valid_at
 from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
-from tests.reference.temporal import (
+from tests.support.laws import examples
+from watermark.reference.temporal import (
     BUILD,
     PROBE,
     Change,
@@ -23,8 +24,7 @@ from tests.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from tests.reference.testing import OperatorHarness
-from tests.support.laws import examples
+from watermark.reference.testing import OperatorHarness
 
 BIGINT, STRING = SqlType(TypeName.BIGINT), SqlType(TypeName.STRING)
 FIELDS = (Field("id", BIGINT), Field("at", SqlType(TypeName.TIMESTAMP, 3)), Field("name", STRING))

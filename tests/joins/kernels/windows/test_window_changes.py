@@ -1,7 +1,7 @@
 """What sinks make of the changes of windows: a table with one row a window, as it is in the end.
 
 Whatever comes late, merges sessions, fails or is kept back by HAVING: who applies the changes has
-the results of the operator of `tests.reference.windows` that pass, and is never told to take
+the results of the operator of `watermark.reference.windows` that pass, and is never told to take
 back what it does not have.
 """
 

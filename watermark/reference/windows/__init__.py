@@ -1,6 +1,6 @@
 """Windows: assigners, triggers, evictors, functions and the operator that runs them."""
 
-from tests.reference.windows.assigners import (
+from watermark.reference.windows.assigners import (
     CumulativeWindows,
     GlobalWindows,
     SessionWindows,
@@ -8,7 +8,7 @@ from tests.reference.windows.assigners import (
     TumblingWindows,
     WindowAssigner,
 )
-from tests.reference.windows.functions import (
+from watermark.reference.windows.functions import (
     AggregateFunction,
     CountEvictor,
     DeltaEvictor,
@@ -16,14 +16,14 @@ from tests.reference.windows.functions import (
     TimeEvictor,
     WindowContext,
 )
-from tests.reference.windows.operator import (
+from watermark.reference.windows.operator import (
     KeyedStream,
     Stream,
     WindowedStream,
     WindowOperator,
     WindowOperatorSpec,
 )
-from tests.reference.windows.triggers import (
+from watermark.reference.windows.triggers import (
     GLOBAL_WINDOW,
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from copy import deepcopy
 from typing import Any
 
-from tests.reference.checks import checked, refused, unchecked
-from tests.reference.timers import (
+from watermark.checks import checked, refused, unchecked
+from watermark.errors import StateFormatError, UnknownChannelError, reading_state
+from watermark.model import Progress, Watermark, WatermarkStatus
+from watermark.reference.timers import (
     Element,
     Namespace,
     OutputTag,
@@ -22,8 +24,6 @@ from tests.reference.timers import (
     TimerService,
     Value,
 )
-from watermark.errors import StateFormatError, UnknownChannelError, reading_state
-from watermark.model import Progress, Watermark, WatermarkStatus
 from watermark.valve import CombinedWatermarkStatus
 
 SINGLE_INPUT = "input"

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.reference.checks import checked, refused, require_time, unchecked
-from tests.reference.timers import elements_of, stored_elements
+from watermark.checks import checked, refused, require_time, unchecked
 from watermark.errors import (
     FutureWatermarkError,
     UnknownChannelError,
@@ -18,6 +17,7 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
+from watermark.reference.timers import elements_of, stored_elements
 from watermark.valve import CombinedWatermarkStatus
 
 

@@ -14,14 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from tests.reference.checks import (
-    checked,
-    refused,
-    require_not_negative,
-    require_positive,
-    unchecked,
-)
-from tests.reference.timers import Value
+from watermark.checks import checked, refused, require_not_negative, require_positive, unchecked
 from watermark.model import (
     MIN_TIMESTAMP,
     PROCESSING_TIME,
@@ -30,6 +23,7 @@ from watermark.model import (
     add_clamped,
     clamp,
 )
+from watermark.reference.timers import Value
 from watermark.valve import CombinedWatermarkStatus
 
 

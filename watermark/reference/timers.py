@@ -21,7 +21,7 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeAlias
 
-from tests.reference.checks import checked, refused
+from watermark.checks import checked, refused
 from watermark.errors import InvalidParameterError, reading_state
 from watermark.model import MIN_TIMESTAMP, START_OF_TIME, Progress, Watermark, WatermarkStatus
 

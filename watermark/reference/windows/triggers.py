@@ -5,9 +5,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from tests.reference.checks import refused, require_positive
-from tests.reference.timers import TimeDomain, Value
+from watermark.checks import refused, require_positive
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, clamp
+from watermark.reference.timers import TimeDomain, Value
 
 
 class TimeWindow(NamedTuple):

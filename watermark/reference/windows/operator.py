@@ -11,9 +11,11 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.reference.checks import checked, refused, require_not_negative, unchecked
-from tests.reference.operator import Operator
-from tests.reference.timers import (
+from watermark.checks import checked, refused, require_not_negative, unchecked
+from watermark.errors import InvalidParameterError, MissingTimestampError
+from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
+from watermark.reference.operator import Operator
+from watermark.reference.timers import (
     Namespace,
     OutputTag,
     Record,
@@ -24,12 +26,12 @@ from tests.reference.timers import (
     TimerQueue,
     Value,
 )
-from tests.reference.windows.assigners import (
+from watermark.reference.windows.assigners import (
     SlidingWindows,
     TumblingWindows,
     WindowAssigner,
 )
-from tests.reference.windows.functions import (
+from watermark.reference.windows.functions import (
     EMPTY,
     AggregatedContents,
     AggregateFunction,
@@ -45,15 +47,13 @@ from tests.reference.windows.functions import (
     pass_through,
     reducing,
 )
-from tests.reference.windows.triggers import (
+from watermark.reference.windows.triggers import (
     GLOBAL_WINDOW,
     EventTimeTrigger,
     TimeWindow,
     Trigger,
     TriggerResult,
 )
-from watermark.errors import InvalidParameterError, MissingTimestampError
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 
 
 @checked
@@ -439,7 +439,7 @@ class KeyedStream:
 class Stream:
     """Start of a windowed program: key by, window, options, function.
 
-    >>> from tests.reference.timers import Record
+    >>> from watermark.reference.timers import Record
     >>> operator = (
     ...     Stream().key_by(lambda row: row[0]).window(TumblingWindows(100))
     ...     .allowed_lateness(10).reduce(lambda a, b: (a[0], a[1] + b[1]))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tests.reference.checks import checked, refused
-from tests.reference.operator import Operator
-from tests.reference.timers import OutputTag, Record, SideRecord, Timer, Value
+from watermark.checks import checked, refused
 from watermark.model import MIN_TIMESTAMP, Watermark
+from watermark.reference.operator import Operator
+from watermark.reference.timers import OutputTag, Record, SideRecord, Timer, Value
 
 PROBE = "probe"
 BUILD = "build"

@@ -4,7 +4,7 @@ It needs no clock and no threads, so a test says what time it is. Each call answ
 elements that it caused; the harness also keeps them all. It is meant for tests of your own jobs
 too:
 
->>> from tests.reference.windows import Stream, TumblingWindows
+>>> from watermark.reference.windows import Stream, TumblingWindows
 >>> def count_words():
 ...     counted = Stream().key_by(lambda row: row[0]).window(TumblingWindows(60_000))
 ...     return counted.reduce(lambda a, b: (a[0], a[1] + b[1]))
@@ -40,9 +40,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.reference.checks import checked
-from tests.reference.operator import Operator
-from tests.reference.timers import Element, OutputTag, Record, SideRecord, Value
+from watermark.checks import checked
 from watermark.model import (
     END_OF_TIME,
     MIN_TIMESTAMP,
@@ -50,6 +48,8 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
+from watermark.reference.operator import Operator
+from watermark.reference.timers import Element, OutputTag, Record, SideRecord, Value
 
 WATERMARK_LINE = "WATERMARK."
 

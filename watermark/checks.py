@@ -86,7 +86,7 @@ def _holding(function: Callable[..., Any]) -> Callable[..., Any]:
     checks: dict[str, tuple[_Check, str]] | None = None
 
     @wraps(function)
-    def held(*args: Any, **kwargs: Any) -> Any:
+    def held(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (those of the function)
         nonlocal checks
         if checks is None:  # late, because annotations may name later definitions
             checks = _checks_of(function)
@@ -107,7 +107,7 @@ def _checks_of(function: Callable[..., Any]) -> dict[str, tuple[_Check, str]]:
     return {name: check for name, check in checks.items() if check[0] is not _anything}
 
 
-def _check_of(hint: Any) -> _Check:
+def _check_of(hint: Any) -> _Check:  # noqa: ANN401 (annotations have no common type)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         either = [_check_of(each) for each in arguments]
@@ -146,7 +146,7 @@ def _anything(value: object) -> bool:
     return True
 
 
-def _named(hint: Any) -> str:
+def _named(hint: Any) -> str:  # noqa: ANN401 (annotations have no common type)
     if hint is types.NoneType:
         return "None"
     if isinstance(hint, type) and not typing.get_args(hint):

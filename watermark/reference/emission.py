@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
-from tests.reference.checks import checked, require_not_negative, require_time, unchecked
-from tests.reference.generators import WatermarkGenerator, WatermarkStrategy
-from tests.reference.operator import SINGLE_INPUT, Operator
-from tests.reference.outputs import MonotonicOutput, WatermarkMultiplexer
-from tests.reference.timers import Element, Record, Timer, Value, elements_of, stored_elements
+from watermark.checks import checked, require_not_negative, require_time, unchecked
 from watermark.errors import reading_state
 from watermark.model import END_OF_TIME, Watermark, WatermarkStatus
+from watermark.reference.generators import WatermarkGenerator, WatermarkStrategy
+from watermark.reference.operator import SINGLE_INPUT, Operator
+from watermark.reference.outputs import MonotonicOutput, WatermarkMultiplexer
+from watermark.reference.timers import Element, Record, Timer, Value, elements_of, stored_elements
 
 AUTO_WATERMARK_INTERVAL_MS = 200
 """Default of `pipeline.auto-watermark-interval`; 0 turns periodic emission off."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from tests.reference.checks import checked, require_not_negative
-from tests.reference.timers import OutputTag, Record, Value
-from tests.reference.windows.triggers import TimeWindow
+from watermark.checks import checked, require_not_negative
+from watermark.reference.timers import OutputTag, Record, Value
+from watermark.reference.windows.triggers import TimeWindow
 
 
 class Evictor:

@@ -18,9 +18,10 @@ with a record in them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from tests.reference.checks import checked, require_positive, unchecked
-from tests.reference.timers import TimeDomain, Value
-from tests.reference.windows.triggers import (
+from watermark.checks import checked, require_positive, unchecked
+from watermark.errors import InvalidParameterError
+from watermark.reference.timers import TimeDomain, Value
+from watermark.reference.windows.triggers import (
     GLOBAL_WINDOW,
     EventTimeTrigger,
     NeverTrigger,
@@ -28,7 +29,6 @@ from tests.reference.windows.triggers import (
     TimeWindow,
     Trigger,
 )
-from watermark.errors import InvalidParameterError
 
 Windows = tuple[TimeWindow, ...]
 
