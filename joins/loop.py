@@ -105,12 +105,19 @@ class Loop:
     """One run of a loop."""
 
     def __init__(
-        self, spark: SparkSession, steps: Steps, settings: LoopSettings, guards: LoopGuards
+        self,
+        spark: SparkSession,
+        steps: Steps,
+        settings: LoopSettings,
+        guards: LoopGuards,
+        cancel: Callable[[], None] = lambda: None,
     ) -> None:
+        """`cancel` ends what a step runs outside Spark's jobs."""
         self._spark = spark
         self._steps = steps
         self._settings = settings
         self._guards = guards
+        self._cancel = cancel
         self._stopping = threading.Event()
         self._error: Exception | None = None
         self._has_progressed = False
@@ -139,6 +146,7 @@ class Loop:
     def stop(self) -> None:
         """Stop the loop; the next loop repeats an interrupted batch."""
         self.end()
+        self._cancel()
         try:
             self._spark.sparkContext.cancelJobGroup(self._group)
         except (PySparkException, Py4JError) as exc:

@@ -243,6 +243,20 @@ class Settings(BaseSettings):
         "Further Spark settings; they win over ours, arrow.* of a batch, too.",
         'a JSON object {"spark.…": "…"}',
     )
+    resident_tasks: int = _number(
+        -1,
+        "Spark tasks of a runner that stay and serve batches, which saves Spark's scheduling; -1 "
+        "is one a core with a local master, 4 at the most, and none on a cluster, where they hold "
+        "slots of it. Runners that share a driver have none.",
+        -1,
+        1000,
+    )
+    resident_task_timeout_s: float = _number(
+        1_800.0,
+        "A resident task that has not answered for this long is killed, and its work runs again.",
+        1,
+        86_400,
+    )
     snapshot_parallelism: int = _number(
         2, "Connections by which a table is read at the same time.", 1, 256
     )
@@ -266,7 +280,13 @@ class Settings(BaseSettings):
         60,
     )
     build_trigger_ms: int = _number(100, "Least time between two build batches.", 100, 60_000)
-    probe_trigger_ms: int = _number(100, "Least time between two probe batches.", 100, 60_000)
+    probe_trigger_ms: int = _number(
+        10,
+        "Least time between the starts of two probe batches, and so how long the first record of a "
+        "batch may wait for it while no other batch runs; more saves CPU.",
+        1,
+        60_000,
+    )
     max_records_per_batch: int = _number(500_000, "Most records of a probe batch.", 1, 50_000_000)
     max_bytes_per_batch: int = _number(
         256 << 20,

@@ -23,6 +23,7 @@ from joins.worker.work import spread
 from watermark.freshness import Proof
 
 _WAIT_S = 0.5
+_EVENT_WAIT_S = 0.1  # a watermark of a table, or the clock, is a reason for a batch, too
 _HELD_S = 0.2
 _KNOWN_S = 1.0  # readers know a topic by its id
 _RECORDS_ON_EVENT = 20_000  # each may move the watermark; every work item has all moves
@@ -80,15 +81,17 @@ class BatchPlanner:
         self._cluster.close()
         self._records.close()
 
-    def wait(self, behind: Mapping[int, int]) -> None:
-        """Return once there are records after these offsets, or after half a second."""
+    def wait(self, behind: Mapping[int, int], seconds: float) -> None:
+        """Return once there are records after these offsets, or after `seconds`."""
         ends = self._settings.life.end_offsets
         if self._hooks.staleness.holding is not None:
             time.sleep(_HELD_S)  # records are there, and wait for a table
             return
         open_ones = {p: o for p, o in behind.items() if ends is None or o < ends.get(p, 0)}
         if open_ones:
-            self._records.wait(self._settings.topics, open_ones, _WAIT_S)
+            self._records.wait(self._settings.topics, open_ones, seconds)
+        else:
+            time.sleep(seconds)  # the stream is read to its end
 
     def next(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
         """Plan batch `number` after these offsets and this state.
@@ -229,7 +232,7 @@ class ProbeSteps:
 
     def loop(self, spark: SparkSession) -> Loop:
         settings = LoopSettings("probe", "probe", self._settings.trigger_ms)
-        return Loop(spark, self, settings, self._hooks.guards)
+        return Loop(spark, self, settings, self._hooks.guards, self._hooks.tasks.cancel)
 
     def close(self) -> None:
         self._planner.close()
@@ -265,8 +268,7 @@ class ProbeSteps:
         return True
 
     def wait(self) -> None:
-        if self._time is None:
-            self._planner.wait(self._start)
+        self._planner.wait(self._start, _WAIT_S if self._time is None else _EVENT_WAIT_S)
 
     def _is_due(self, plan: BatchPlan) -> bool:
         return self._time is not None and self._time.is_due(plan, self._state)

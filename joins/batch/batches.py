@@ -20,7 +20,7 @@ from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics, index_of
 from joins.stream.guards import records_expired
 from joins.worker.topic_reader import TopicReader, range_item
-from joins.worker.work import Work, parallelism, split
+from joins.worker.work import Tasks, Work, parallelism, split
 from watermark.freshness import Proof
 
 
@@ -71,7 +71,7 @@ class ProbeSettings:
     kafka: KafkaOptions
     life: Life
     start_offsets: Mapping[int, int]
-    trigger_ms: int = 100
+    trigger_ms: int = 10
 
     @property
     def topics(self) -> StreamTopics:
@@ -101,6 +101,7 @@ class ProbeHooks:
     check: Callable[[], None]  # fails if the stream has changed while a batch was reading
     on_finish: Callable[[FinishedBatch], None]  # the output of a batch is committed
     guards: LoopGuards
+    tasks: Tasks
 
 
 class BatchRunner(Protocol):
@@ -129,6 +130,7 @@ class BatchRunner(Protocol):
 
 def records_work(
     spark: SparkSession,
+    tasks: Tasks,
     reader: TopicReader,
     pin: Pin,
     *,
@@ -143,7 +145,8 @@ def records_work(
     parts = split(ranges, parallelism(spark), whole=whole)
     if reads and not parts:
         parts = [{}]
-    return Work.of(spark, [range_item(part) for part in parts], reader, has_index=True)
+    items = [range_item(part) for part in parts]
+    return Work.of(spark, items, reader, has_index=True, tasks=tasks)
 
 
 @contextmanager

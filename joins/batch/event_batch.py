@@ -114,7 +114,8 @@ class _OnWorkers:
         return NOTHING if self.records is None else self.records.report(stage)
 
     def _items(self, plan: StagePlan) -> Work:
-        return Work.of(self.parts.spark, plan.items, has_index=True)
+        tasks = self.parts.hooks.tasks
+        return Work.of(self.parts.spark, plan.items, has_index=True, tasks=tasks)
 
 
 class EventBatches:
@@ -178,7 +179,8 @@ class EventBatches:
     def _records(self, pin: Pin) -> Work | None:
         if not pin.ranges():
             return None
-        return records_work(self._parts.spark, self._parts.reader, pin, whole=True)
+        parts = self._parts
+        return records_work(parts.spark, parts.hooks.tasks, parts.reader, pin, whole=True)
 
     def _commit(
         self,

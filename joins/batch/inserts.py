@@ -163,4 +163,4 @@ class JoinBatches:
         return FinishedBatch(pin, staged.counts, stages_ms=clock.stages_ms)
 
     def _work_of(self, pin: Pin, reads: Sequence[int]) -> Work:
-        return records_work(self._spark, self._reader, pin, reads=reads)
+        return records_work(self._spark, self._hooks.tasks, self._reader, pin, reads=reads)

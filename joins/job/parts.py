@@ -23,6 +23,7 @@ from joins.job.opening import Opening
 from joins.plan.plan import JoinPlan, KafkaOptions
 from joins.source.coordinator import SourceCoordinator
 from joins.worker.event_task import EventTask
+from joins.worker.resident_pool import ResidentPool
 from joins.worker.topic_reader import TopicReader
 
 
@@ -104,7 +105,7 @@ class JobSettings:
     """Pace and limits of one job."""
 
     build_trigger_ms: int = 100
-    probe_trigger_ms: int = 100
+    probe_trigger_ms: int = 10
     max_records_per_batch: int = 500_000
     max_bytes_per_batch: int = 256 << 20
     fold_interval_s: float = 30.0
@@ -145,6 +146,7 @@ class JobParts:
     generator: Callable[[], None] | None = None
     # current writer of the delta outputs, Spark's if one needs it; None for other sinks
     writer_choice: Callable[[], WriterChoice | None] = lambda: None
+    residents: ResidentPool | None = None  # None runs all stages as Spark jobs
     event: EventJob | None = None  # None for a job that joins records as they come
     # True once the job has a newer plan than `plan`
     has_newer_plan: Callable[[], bool] = lambda: False

@@ -50,6 +50,7 @@ _SETTINGS = {
     _DAEMON: daemon.MODULE,
     "spark.log.level": "ERROR",
 }
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _LONGEST_SOCKET = 103  # bytes of a path, on any system
 _NAME_OF_A_SOCKET = len("/sluice-run-01234567/.01234567-0123-0123-0123-012345678901.sock")
 _directories: list[OwnDirectory] = []
@@ -61,6 +62,7 @@ _POOLS = """\
   <pool name="probe"><schedulingMode>FAIR</schedulingMode><minShare>8000</minShare></pool>
   <pool name="build"><schedulingMode>FAIR</schedulingMode><minShare>4000</minShare></pool>
   <pool name="snapshot"><schedulingMode>FAIR</schedulingMode><minShare>2000</minShare></pool>
+  <pool name="resident"><schedulingMode>FAIR</schedulingMode><minShare>8000</minShare></pool>
   <pool name="fold"><schedulingMode>FAIR</schedulingMode></pool>
 </allocations>
 """
@@ -74,6 +76,8 @@ class SparkSettings:
     jars: Sequence[Path]  # of Delta, Kafka and their dependencies
     scratch_directory: Path  # for shuffle and spill files; belongs to the job
     master: str = "local[*,4]"  # by default with 4 attempts a task, so a killed worker is retried
+    # tasks that stay: with a local master they have slots beside those of its cores
+    residents: int = 0
     driver_memory: str = "2g"
     java_home: Path | None = None  # None leaves the choice to Spark's own scripts
     # made by `joins.job.class_warm_up`; the JVM starts faster with it
@@ -102,9 +106,13 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     pools.write_text(_POOLS, encoding="utf-8")
     sockets, owner = worker_sockets()
     conf = SparkConf(loadDefaults=False)
-    conf.setMaster(settings.master).setAppName(settings.app_name)
+    cores = local_cores(settings.master)
+    slots = {} if cores is None else {"spark.default.parallelism": str(cores)}
+    master = _with_slots(settings.master, settings.residents)
+    conf.setMaster(master).setAppName(settings.app_name)
     values = {
         **_SETTINGS,
+        **slots,
         "spark.driver.memory": settings.driver_memory,
         "spark.scheduler.allocation.file": pools.as_uri(),
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
@@ -133,6 +141,38 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
             f"spark did not start: {exc}",
             hint="Check JAVA_HOME (Java 17 to 25), spark.master and the runner's log.",
         ) from exc
+
+
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,(\d+))?\])?")
+
+
+def local_cores(master: str) -> int | None:
+    """Cores that a local master uses; None for a cluster."""
+    match = _LOCAL.fullmatch(master)
+    if match is None:
+        return None
+    return _processors() if match[1] == "*" else int(match[1] or "1")
+
+
+def _with_slots(master: str, more: int) -> str:
+    cores = local_cores(master)
+    if cores is None or more == 0:
+        return master
+    retries = _LOCAL.fullmatch(master)
+    assert retries is not None, "it has cores"
+    return f"local[{cores + more},{retries[2] or 1}]"
+
+
+def _processors() -> int:
+    """Processors that this process may use, as a JVM counts them."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        quota, period = _QUOTA.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return allowed or 1
+    return (
+        allowed or 1 if quota == "max" else max(1, min(allowed or 1, -(-int(quota) // int(period))))
+    )
 
 
 def _authentication(master: str) -> dict[str, str]:

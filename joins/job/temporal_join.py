@@ -52,6 +52,7 @@ from joins.source.coordinator import evidence_of
 from joins.stream.bounds import BatchLimit
 from joins.stream.watches import TopicDiscovery
 from joins.worker.topic_reader import TopicReader
+from joins.worker.work import SparkTasks
 from watermark.errors import SluiceError
 from watermark.freshness import Proof
 from watermark.model import Watermark
@@ -164,6 +165,8 @@ class TemporalJoin:
 
     def _work(self) -> None:
         self.reporter.start()
+        if self.parts.residents is not None:
+            self.parts.residents.start()
         for dimension in self.parts.dimensions:
             name = dimension.dimension.name
             with self.reporter.step(f'the changelog of table "{name}" is read back'):
@@ -310,6 +313,7 @@ class TemporalJoin:
             check=self.control.check,
             on_finish=self._finished,
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
+            tasks=self.parts.residents or SparkTasks(self.parts.spark),
         )
         spark = self.parts.spark
         columns = self.parts.inserts.record_columns
@@ -458,6 +462,8 @@ class TemporalJoin:
         for source in self.parts.sources:
             source.stop()
         self._loops.stop()
+        if self.parts.residents is not None:
+            self.parts.residents.close()
         self._requests.finish(timeout_s=_STOP_BATCH_S)
         self.upkeep.join()
         self.control.close()

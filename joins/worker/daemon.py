@@ -30,6 +30,7 @@ LOADED = (
     "joins.sinks.kafka",
     "joins.dimension.build_side",
     "joins.worker.event_task",
+    "joins.worker.resident",
     "joins.worker.topic_reader",
     "joins.source.chunk_reader",
 )

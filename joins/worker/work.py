@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from py4j.java_collections import ListConverter, MapConverter
@@ -175,24 +175,74 @@ class _Telling:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class StageRun:
     """A stage over the rows that `read` makes from a task's items; picklable."""
 
-    items: tuple[str, ...]
     read: Stage | None
     stage: Stage
 
-    def __call__(self, batches: Batches) -> Batches:
-        return self._run(n for batch in batches for n in batch.column(0).to_pylist())
-
-    def texts(self, numbers: Iterable[int]) -> Iterator[str]:
-        for batch in self._run(numbers):
+    def __call__(self, items: Sequence[str]) -> Iterator[str]:
+        """The texts of one task; without `read` the stage gets the items as they are."""
+        for batch in self.batches(items):
             yield from batch.column(0).to_pylist()
 
-    def _run(self, numbers: Iterable[int]) -> Batches:
-        items = [self.items[number] for number in numbers]
+    def batches(self, items: Sequence[str]) -> Batches:
         mine = iter([pa.record_batch([pa.array(items, pa.string())], names=[_ITEM])])
         return _Telling(self.stage)(mine if self.read is None else self.read(mine))
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A run over the items at the numbers that Spark gives its tasks; picklable."""
+
+    items: tuple[str, ...]
+    run: StageRun
+
+    def __call__(self, batches: Batches) -> Batches:
+        return self.run.batches(
+            self._at(n for batch in batches for n in batch.column(0).to_pylist())
+        )
+
+    def texts(self, numbers: Iterable[int]) -> Iterator[str]:
+        return self.run(self._at(numbers))
+
+    def _at(self, numbers: Iterable[int]) -> list[str]:
+        return [self.items[number] for number in numbers]
+
+
+class Tasks(Protocol):
+    """Runs the tasks of a stage; all calls may come from any thread."""
+
+    def collected(
+        self, run: StageRun, items: Sequence[str], *, has_index: bool = False
+    ) -> list[str]:
+        """The texts of one task an item, in the order of `items`.
+
+        With `has_index` each item prefers the same node each time. Raises PySparkException if a
+        task fails repeatedly, or the call is cancelled; `fault_in` finds the cause in its text.
+        """
+        ...
+
+    def cancel(self) -> None:
+        """Let the calls that run now fail; later ones run."""
+        ...
+
+
+class SparkTasks:
+    """Runs each stage as a Spark job, which `SparkContext.cancelJobGroup` cancels."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def collected(
+        self, run: StageRun, items: Sequence[str], *, has_index: bool = False
+    ) -> list[str]:
+        nodes = nodes_for(self._spark) if has_index else ()
+        numbered = _Numbered(tuple(items), run)
+        return collected(self._spark.sparkContext, len(items), nodes, numbered.texts)
+
+    def cancel(self) -> None:
+        """Does nothing: the loop cancels the job group of its thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +258,7 @@ class Work:
     read: Stage | None = None
     session: SparkSession | None = None
     has_index: bool = False
+    tasks: Tasks | None = None  # None runs them as Spark jobs
 
     @classmethod
     def of(
@@ -217,8 +268,9 @@ class Work:
         read: Stage | None = None,
         *,
         has_index: bool = False,
+        tasks: Tasks | None = None,
     ) -> "Work":
-        return cls(None, tuple(items), read, spark, has_index)
+        return cls(None, tuple(items), read, spark, has_index, tasks)
 
     @property
     def spark(self) -> SparkSession:
@@ -231,7 +283,7 @@ class Work:
             return self.frame.mapInArrow(_Telling(stage), schema)
         count = len(self.items)
         tasks = self.spark.range(0, count, 1, count)
-        return tasks.mapInArrow(_Reading(self.items, self.read, stage), schema)
+        return tasks.mapInArrow(_Numbered(self.items, StageRun(self.read, stage)), schema)
 
     def report(self, stage: Stage) -> BatchReport:
         return merge_reports(self.texts(stage))
@@ -244,10 +296,8 @@ class Work:
         if self.frame is not None:
             rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
             return [row.report for row in rows]
-        reading = _Reading(self.items, self.read, stage)
-        nodes = nodes_for(self.spark) if self.has_index else ()
-        context = self.spark.sparkContext
-        return collected(context, len(self.items), nodes, reading.texts)
+        tasks = SparkTasks(self.spark) if self.tasks is None else self.tasks
+        return tasks.collected(StageRun(self.read, stage), self.items, has_index=self.has_index)
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:

@@ -59,6 +59,7 @@ from joins.source.feed_coordinator import (
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from joins.worker.index_source import DimensionTables, on_this_node
 from joins.worker.probe_task import ProbeTask
+from joins.worker.resident_pool import ResidentPool
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
@@ -80,7 +81,7 @@ from service.wiring.context import JobContext, shared_coordinator, shared_meta
 from service.wiring.meta import claim_meta, hold_files, make_internal_topic
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink, event_job
-from service.wiring.spark import spark_settings
+from service.wiring.spark import resident_tasks, spark_settings
 
 
 def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...]:
@@ -332,6 +333,7 @@ class _Assembly:
             handlers={"replay-dead-letters": letter_replay(job, spark, self.log)},
             generator=_generator(job),
             writer_choice=partial(_choice_of, [insert.writer for insert in inserts]),
+            residents=self._residents(spark),
             event=event,
             has_newer_plan=partial(JobPlans(job.layout).has_newer, plan.number),
         )
@@ -344,9 +346,19 @@ class _Assembly:
             host = os.getppid()
             return attach_session(self.driver, job.job_id, lambda: os.getppid() == host)
         settings = spark_settings(
-            job.settings, f"sluice {job.plan.name} {job.job_id}", job.layout.job_dir / "scratch"
+            job.settings,
+            f"sluice {job.plan.name} {job.job_id}",
+            job.layout.job_dir / "scratch",
+            residents=resident_tasks(job.settings),
         )
         return start_session(settings, inherit=(job.checkpoint.lock.descriptor,))
+
+    def _residents(self, spark: SparkSession) -> ResidentPool | None:
+        """None without any, and where runners share Spark's slots: each would hold some."""
+        size = resident_tasks(self.settings)
+        if size == 0 or self.driver is not None:
+            return None
+        return ResidentPool(spark, size, timeout_s=self.settings.resident_task_timeout_s)
 
     def _channels(self) -> list[str]:
         return [

@@ -92,6 +92,16 @@ def test_steps_are_at_least_a_trigger_apart(spark):
     assert all(b - a >= 0.039 for a, b in itertools.pairwise(began))
 
 
+def test_a_stop_cancels_what_runs_outside_of_sparks_jobs(spark):
+    cancelled = threading.Event()
+    steps = Numbers(lambda _: cancelled.wait())
+    settings = LoopSettings("numbers", "build", 1)
+    running = Loop(spark, steps, settings, guards(), cancelled.set).start()
+    wait_until(lambda: steps.recovered)
+    running.stop()
+    assert not running.is_active
+
+
 @pytest.mark.parametrize("pool", ["probe", "build"])
 def test_its_jobs_are_in_its_pool_and_broken_off_when_it_is_stopped(spark, pool):
     context, seen, errors = spark.sparkContext, [], []

@@ -1,5 +1,6 @@
 """Plans of event batches on a real topic: what is read, how far, and what the pin keeps."""
 
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from joins.plan.errors import (
 )
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
+from joins.worker.work import SparkTasks
 from tests.support.topics import add_partitions, create_topic, identified, produce
 from watermark.freshness import Proof
 
@@ -62,6 +64,7 @@ class Topic:
             check=lambda: None,
             on_finish=lambda _: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), lambda _: None),
+            tasks=SparkTasks(None),  # a planner runs no task
         )
         self.parts = EventParts(
             spec=EventSpec((EventInput("probe"), EventInput("rates")), True, None, False),
@@ -205,3 +208,13 @@ def test_the_pin_of_a_newer_runner_ends_an_older_one(topic):
     with pytest.raises(FencedError, match="pinned by a runner of epoch 2, this one is 1"):
         planner.pinned(plan, 1)
     assert topic.hooks.pins.read(1) == newer
+
+
+def test_a_wait_ends_with_the_first_record_behind_the_offsets(topic):
+    planner = topic.planner()
+    planner.wait({0: 10, 1: 30}, 3600.0)  # records are there
+    waiting = threading.Thread(target=planner.wait, args=({0: 60, 1: 30}, 3600.0), daemon=True)
+    waiting.start()
+    produce(topic.servers, topic.name, [{"n": 60}], partition=0)
+    waiting.join(60.0)
+    assert not waiting.is_alive()

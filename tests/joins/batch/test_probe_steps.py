@@ -22,6 +22,7 @@ from joins.plan.plan import KafkaOptions
 from joins.worker.probe_task import ProbeTask
 from joins.worker.staging import BatchReport, TaskReport
 from joins.worker.topic_reader import TopicReader
+from joins.worker.work import SparkTasks
 from tests.support.probe import PLAN
 from tests.support.spark_jobs import jobs_of
 from tests.support.topics import create_topic, identified, produce
@@ -94,6 +95,7 @@ class Side:
             check=lambda: None,
             on_finish=self.finished.append,
             guards=LoopGuards(faults, BatchTurns(), lambda error: None),
+            tasks=SparkTasks(self.spark),
         )
         kafka = KafkaOptions(self.servers, self.topic)
         task = ProbeTask(kernel_spec(PLAN), {}, self.root / "dead", 1)

@@ -134,3 +134,31 @@ def test_the_directory_for_sockets_goes_with_the_sessions_of_its_process(monkeyp
         Path(directory, ".left.sock").touch()
         remove_directories()
         assert not list(Path(short).iterdir())
+
+
+MASTERS = {
+    "local": (1, "local[3,1]"),
+    "local[2]": (2, "local[4,1]"),
+    "local[3,4]": (3, "local[5,4]"),
+    "local-cluster[2,1,1024]": (None, "local-cluster[2,1,1024]"),
+    "spark://one:7077": (None, "spark://one:7077"),
+}
+
+
+@pytest.mark.parametrize(("master", "expected"), MASTERS.items(), ids=MASTERS)
+def test_resident_tasks_have_slots_beside_those_of_a_local_masters_cores(master, expected):
+    assert (session.local_cores(master), session._with_slots(master, 2)) == expected
+    assert session._with_slots(master, 0) == master
+
+
+QUOTAS = {"max 100000": 3, "150000 100000": 2, "1000 100000": 1, "900000 100000": 3, "": 3}
+
+
+@pytest.mark.parametrize(("quota", "cores"), QUOTAS.items(), ids=QUOTAS)
+def test_the_cores_of_this_machine_are_those_that_its_group_may_use(
+    quota, cores, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    monkeypatch.setattr(session, "_QUOTA", tmp_path / "cpu.max")
+    (tmp_path / "cpu.max").write_text(quota)
+    assert session.local_cores("local[*,4]") == cores

@@ -1,0 +1,397 @@
+"""Tasks that stay: one long Spark job holds slots, and its tasks serve stage after stage.
+
+Spark places the tasks and starts them again when a worker dies; a stage reaches them by their own
+connections, without a Spark job. What the pool cannot serve runs as a Spark job.
+"""
+
+import hashlib
+import json
+import secrets
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import structlog
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql import SparkSession
+
+from joins.kernels.local_files import OwnDirectory
+from joins.worker.channel import Address, Channel
+from joins.worker.resident import CallHead, Newest, Resident, frame_of, pieces_of
+from joins.worker.work import SparkTasks, StageRun, collected, enter_pool, parallelism
+
+_ATTEMPTS = 3
+_COME_BACK_S = 10.0  # how long a call without residents waits for Spark to start one again
+_LOOK_S = 1.0
+_HEALTHY_S = 60.0
+_PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 30.0
+_END_S, _IDLE_ENDS_S = 5.0, 1.0
+_FIRST_CALL = 1 << 40  # above the numbers of Spark's own task attempts
+_POOL = "resident"
+_log = structlog.get_logger(__name__)
+
+
+class TaskError(PySparkException):
+    """An item's task has failed repeatedly; the text has the last traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The parts of a stage: digest → pickled, in order."""
+
+    digests: tuple[str, ...]
+    pickled: dict[str, bytes]
+    names: tuple[str, ...]
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """One stage over its items; `error` ends it early."""
+
+    pieces: _Pieces
+    texts: list[list[str] | None]
+    error: Exception | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.error is not None or None not in self.texts
+
+
+@dataclass(eq=False, slots=True)
+class _Item:
+    call: _Call
+    number: int
+    text: str
+    prefers: int | None  # of several hosts
+    attempt: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class _Connected:
+    """A resident that is connected; only its own thread uses the channel."""
+
+    slot: int
+    pid: int
+    host: str
+    channel: Channel
+    sent: Newest[bool] = field(default_factory=Newest)
+
+
+class _Pickles:
+    """Pickles parts of stages; frozen ones once, as batch after batch has the same."""
+
+    def __init__(self) -> None:
+        self._kept = Newest[tuple[Any, str, bytes]]()
+        self._lock = threading.Lock()
+
+    def of(self, run: StageRun) -> _Pieces:
+        values, names = pieces_of(run)
+        pairs = [self._pickled(value) for value in values]
+        return _Pieces(tuple(digest for digest, _ in pairs), dict(pairs), tuple(names))
+
+    def _pickled(self, value: object) -> tuple[str, bytes]:
+        with self._lock:
+            kept = self._kept.get(id(value))
+            if kept is not None:
+                return kept[1], kept[2]
+            pickles: Any = CloudPickleSerializer
+            content: bytes = pickles().dumps(value)
+            digest = hashlib.sha256(content).hexdigest()
+            if _is_frozen(value):
+                self._kept.put(id(value), (value, digest, content))  # kept, so its id stays its own
+            return digest, content
+
+
+def _is_frozen(value: object) -> bool:
+    parameters: Any = getattr(value, "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen
+
+
+class ResidentPool:
+    """`Tasks` by `size` residents; `start` and `close` once each.
+
+    A resident that has not answered within `timeout_s` is given up with the pool's Spark job, which
+    begins again.
+    """
+
+    def __init__(self, spark: SparkSession, size: int, *, timeout_s: float) -> None:
+        self.size = size
+        self._session = spark
+        self._spark = SparkTasks(spark)
+        self._timeout_s = timeout_s
+        self._secret = secrets.token_bytes(32)
+        self._changed = threading.Condition()
+        self._waiting: deque[_Item] = deque()
+        self._calls: set[_Call] = set()
+        self._residents: dict[int, _Connected] = {}
+        self._pickles = _Pickles()
+        self._next_call = _FIRST_CALL
+        self._is_closed = False
+        self._directory: OwnDirectory | None = None
+        self._listener: socket.socket | None = None
+        self._group = f"residents-{id(self)}"
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Slot → process of each resident that is connected."""
+        with self._changed:
+            return {slot: each.pid for slot, each in self._residents.items()}
+
+    def start(self) -> None:
+        """Begin to start the residents; until one is connected all runs as Spark jobs."""
+        try:
+            address = self._listen(self._session.sparkContext)
+        except OSError as exc:  # such as a temporary directory whose name is too long for a socket
+            _log.warning("there are no resident tasks: nothing can connect", error=str(exc))
+            return
+        for target, arguments in ((self._accept, ()), (self._hold, (address,))):
+            thread = threading.Thread(
+                target=target, args=arguments, name=f"residents {target.__name__}", daemon=True
+            )
+            thread.start()
+            self._threads.append(thread)
+
+    def close(self) -> None:
+        """End the residents and the pool's Spark job, and remove its socket."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self.cancel()
+        end_s = time.monotonic() + _END_S
+        with self._changed:  # idle residents end by themselves
+            self._changed.wait_for(lambda: not self._residents, _IDLE_ENDS_S)
+        if self._listener is not None:
+            with suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+        if self._residents:
+            self._cancel_job()
+        for thread in self._threads:
+            thread.join(max(0.0, end_s - time.monotonic()))
+        if self._directory is not None:
+            self._directory.remove()
+
+    def cancel(self) -> None:
+        with self._changed:
+            for call in self._calls:
+                call.error = TaskError("the tasks of this batch were cancelled")
+            self._changed.notify_all()
+
+    def collected(
+        self, run: StageRun, items: Sequence[str], *, has_index: bool = False
+    ) -> list[str]:
+        if not items:
+            return []
+        if not self._can_serve(len(items)):
+            return self._spark.collected(run, items, has_index=has_index)
+        call = _Call(self._pickles.of(run), [None] * len(items))
+        if not self._has_served(call, items, has_index=has_index):
+            return self._spark.collected(run, items, has_index=has_index)
+        if call.error is not None:
+            raise call.error
+        return [text for texts in call.texts for text in texts or ()]
+
+    # The caller's side
+    # ----------------------------------------------------------------------------------------
+
+    def _can_serve(self, items: int) -> bool:
+        """False if a Spark job would have more slots than there are residents."""
+        with self._changed:
+            connected = len(self._residents)
+        return connected > 0 and min(items, parallelism(self._session)) <= connected
+
+    def _has_served(self, call: _Call, items: Sequence[str], *, has_index: bool) -> bool:
+        """Wait until `call` has ended; False if all residents are gone and none comes back."""
+        with self._changed:
+            if self._is_closed:
+                return False
+            self._calls.add(call)
+            self._waiting.extend(
+                _Item(call, n, text, n if has_index else None) for n, text in enumerate(items)
+            )
+            self._changed.notify_all()
+            try:
+                while not call.has_ended:
+                    if not self._residents and not self._changed.wait_for(
+                        lambda: call.has_ended or self._residents, _COME_BACK_S
+                    ):
+                        return False
+                    self._changed.wait_for(lambda: call.has_ended or not self._residents)
+                return True
+            finally:
+                if not call.has_ended:
+                    call.error = TaskError("all resident tasks have ended")
+                self._calls.discard(call)
+                self._waiting = deque(each for each in self._waiting if each.call is not call)
+
+    # Spark's job
+    # ----------------------------------------------------------------------------------------
+
+    def _listen(self, context: SparkContext) -> Address:
+        if str(context.master).startswith("local[") or context.master == "local":
+            self._directory = OwnDirectory("run")
+            path = str(self._directory.path / "residents.sock")
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(path)
+            self._listener.listen()
+            return path
+        conf = context.getConf()
+        bound = conf.get("spark.driver.bindAddress") or conf.get("spark.driver.host")
+        self._listener = socket.create_server((str(bound), 0))
+        return str(conf.get("spark.driver.host")), self._listener.getsockname()[1]
+
+    def _hold(self, address: Address) -> None:
+        """Keep the Spark job of the residents running."""
+        context, pause_s = self._session.sparkContext, 0.0
+        enter_pool(self._session, _POOL)
+        context.setJobGroup(self._group, "resident tasks", interruptOnCancel=True)
+        resident = Resident(address, self._secret)
+        while not self._is_closed:
+            began = time.monotonic()
+            try:
+                collected(context, self.size, (), resident)
+            except Exception as exc:  # of whatever kind, batches run as Spark jobs meanwhile
+                if self._is_closed:
+                    return
+                _log.warning("the job of the resident tasks has ended", error=str(exc)[:500])
+            is_healthy = time.monotonic() - began > _HEALTHY_S
+            pause_s = (
+                _PAUSE_MIN_S if is_healthy else min(max(_PAUSE_MIN_S, 2 * pause_s), _PAUSE_MAX_S)
+            )
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed, pause_s)
+
+    def _cancel_job(self) -> None:
+        try:
+            self._session.sparkContext.cancelJobGroup(self._group)
+        except (PySparkException, Py4JError) as exc:
+            _log.warning("the job of the resident tasks was not cancelled", error=str(exc))
+
+    # Residents
+    # ----------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        assert self._listener is not None, "the pool listens"
+        while not self._is_closed:
+            try:
+                link, _ = self._listener.accept()
+            except OSError:
+                if self._is_closed:
+                    return
+                time.sleep(_LOOK_S)  # no descriptors left
+                continue
+            threading.Thread(target=self._serve, args=(link,), name="resident", daemon=True).start()
+
+    def _serve(self, link: socket.socket) -> None:
+        try:
+            channel = Channel.accept(link, self._secret)
+        except OSError as exc:
+            _log.warning("a connection to the resident tasks was refused", error=str(exc))
+            return
+        try:
+            hello = json.loads(channel.receive())
+            peer = link.getpeername()
+        except (OSError, ValueError):
+            channel.close()
+            return
+        host = "" if isinstance(peer, (str, bytes)) else str(peer[0])
+        resident = _Connected(int(hello["slot"]), int(hello["pid"]), host, channel)
+        channel.link.settimeout(self._timeout_s)
+        with self._changed:
+            self._residents[resident.slot] = resident  # Spark has given an older one up
+            self._changed.notify_all()
+        try:
+            self._give_items(resident)
+        finally:
+            channel.close()
+            with self._changed:
+                if self._residents.get(resident.slot) is resident:
+                    del self._residents[resident.slot]
+                self._changed.notify_all()
+
+    def _give_items(self, resident: _Connected) -> None:
+        while (item := self._next(resident)) is not None:
+            try:
+                answer = self._asked(resident, item)
+            except TimeoutError:
+                self._failed(item, f"a task has not answered within {self._timeout_s:g} s")
+                self._cancel_job()
+                return
+            except (OSError, ValueError, KeyError, TypeError) as exc:
+                self._failed(item, f"the process of a task has ended: {exc}")
+                return
+            if "error" in answer:
+                self._failed(item, str(answer["error"]))
+                continue
+            with self._changed:
+                item.call.texts[item.number] = [str(text) for text in answer["texts"]]
+                self._changed.notify_all()
+        if self._is_closed:
+            with suppress(OSError):
+                resident.channel.send(frame_of({"end": True}))
+
+    def _next(self, resident: _Connected) -> _Item | None:
+        """The next item for `resident`; None if it has ended or is not needed any more."""
+        with self._changed:
+            while True:
+                if self._is_closed or self._residents.get(resident.slot) is not resident:
+                    return None
+                if resident.channel.has_ended():
+                    return None
+                if self._waiting:
+                    item = self._chosen(resident)
+                    self._waiting.remove(item)
+                    return item
+                self._changed.wait(_LOOK_S)
+
+    def _chosen(self, resident: _Connected) -> _Item:
+        hosts = sorted({each.host for each in self._residents.values()})
+        mine = hosts.index(resident.host)
+        for item in self._waiting:
+            if item.prefers is None or item.prefers % len(hosts) == mine:
+                return item
+        return self._waiting[0]  # it does not wait for a node that is busy
+
+    def _asked(self, resident: _Connected, item: _Item) -> dict[str, Any]:
+        pieces = item.call.pieces
+        new = dict[str, bytes]()
+        for digest in pieces.digests:
+            if resident.sent.get(digest) is None:
+                resident.sent.put(digest, value=True)
+                new[digest] = pieces.pickled[digest]
+        with self._changed:
+            self._next_call += 1
+            number = self._next_call
+        head = CallHead(
+            call=number,
+            attempt=item.attempt,
+            item=item.number,
+            text=item.text,
+            pieces=pieces.digests,
+            names=pieces.names,
+            new={digest: len(content) for digest, content in new.items()},
+        )
+        resident.channel.send(frame_of(asdict(head), *new.values()))
+        while True:  # an answer to an earlier call comes twice, or after that call was given up
+            answer: dict[str, Any] = json.loads(resident.channel.receive())
+            if answer["call"] == number:
+                return answer
+
+    def _failed(self, item: _Item, why: str) -> None:
+        with self._changed:
+            item.attempt += 1
+            if item.attempt >= _ATTEMPTS:
+                text = f"a task has failed {item.attempt} times, the last time by:\n{why}"
+                item.call.error = item.call.error or TaskError(text)
+            elif not item.call.has_ended:
+                self._waiting.appendleft(item)
+            self._changed.notify_all()
