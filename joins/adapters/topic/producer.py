@@ -49,13 +49,21 @@ class TopicProducer:
             bodies = encode_bodies(keys, values, {}, partitions.to_numpy(), body_bytes)
             self._producer.send([compressed(bodies, _COMPRESSION)])
         except SinkError as exc:
-            raise SourceUnavailableError(exc.message, hint=exc.hint, detail=exc.detail) from exc
+            raise self._refused(exc) from exc
 
     def message_bytes(self) -> int:
         try:
             return self._producer.message_bytes() or MOST_MESSAGE_BYTES
         except SinkError as exc:
-            raise SourceUnavailableError(exc.message, hint=exc.hint, detail=exc.detail) from exc
+            raise self._refused(exc) from exc
+
+    def _refused(self, error: SinkError) -> SourceUnavailableError:
+        return SourceUnavailableError(
+            f'Kafka at "{self._kafka.bootstrap_servers}" did not take records of topic '
+            f'"{self._kafka.topic}"',
+            hint="Start the brokers, or repair what the detail names; we try again by ourselves.",
+            detail=error.detail,
+        )
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         producer = ChangelogProducer(self._kafka, self._partitions, self._source)

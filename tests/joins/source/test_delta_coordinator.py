@@ -53,7 +53,7 @@ def test_what_is_in_the_way_is_a_stall_and_the_next_one_takes_its_place(tmp_path
         write_deltalake(path, pa.table({"id": ["x"]}))
         wait_until(stalled(stalls, '"id" is string, declared BIGINT'), what="another type")
         write_deltalake(path, pa.table({"id": [1, 2]}), mode="overwrite", schema_mode="overwrite")
-        wait_until(stalled(stalls, "rows cannot be sent"), what="no broker")
+        wait_until(stalled(stalls, "did not take records"), what="no broker")
         assert (tmp_path / "source.json").exists()
     assert not descendants(psutil.Process(), "joins.adapters.delta.feed")
 
@@ -77,7 +77,7 @@ def test_what_was_kept_is_shown_before_the_process_speaks(tmp_path: Path) -> Non
     path = tmp_path / "product"
     write_deltalake(path, pa.table({"id": [1, 2]}))
     with running(path, tmp_path) as (_, stalls):
-        wait_until(stalled(stalls, "rows cannot be sent"), what="no broker")
+        wait_until(stalled(stalls, "did not take records"), what="no broker")
     with running(path, tmp_path) as (coordinator, _):
         wait_until(lambda: coordinator.view() is not None, what="the view")
         view = coordinator.view()
