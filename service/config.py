@@ -222,7 +222,7 @@ class Settings(BaseSettings):
         -1,
         "retention.ms of topics that Sluice creates, -1 for no limit; a job that has not read them "
         "by then has to be submitted again.",
-        "-1, or 3600000 to 9223372036854775807",
+        "-1 to 9223372036854775807",
         ge=-1,
         le=2**63 - 1,
     )
