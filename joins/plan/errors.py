@@ -75,8 +75,10 @@ class ForeignRecordError(SourceError, fault="foreign-record"):
 
     choices: ClassVar[tuple[str, ...]] = ("skip",)
 
-    def __init__(self, message: str, *, hint: str, place: tuple[int, int] = (-1, -1)) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self, message: str, *, hint: str, detail: str = "", place: tuple[int, int] = (-1, -1)
+    ) -> None:
+        super().__init__(message, hint=hint, detail=detail)
         self.place = place  # its partition and offset
 
 
