@@ -87,7 +87,8 @@ def jobs_here(
         warehouse_dir=data_dir / "warehouse",
         kafka_bootstrap_servers=bootstrap,
         changelog_partitions=1,
-        **{"resident_tasks": 2, **values},  # as many as the session has slots for
+        resident_tasks=0,  # jobs of one session would take its slots from one another
+        **values,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(service.wiring.job, "start_session", lambda *_, **__: spark.newSession())
