@@ -24,7 +24,7 @@ def spark(
         jars=spark_jars,
         scratch_directory=tmp_path_factory.mktemp("spark"),
         master="local[2,4]",
-        residents=2,
+        residents=4,  # of two pools: one of all tests of the pool, one of the test itself
         driver_memory="1g",
         java_home=java.home,
         class_archive=class_archive,
