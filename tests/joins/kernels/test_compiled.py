@@ -79,17 +79,16 @@ def test_a_node_that_has_nothing_compiles_all_that_workers_call(tmp_path, proces
     assert "joins.kernels.records.encode" in run(program, variables(tmp_path, HOME=tmp_path))
 
 
-OF_SENDERS = """
+OF_A_SENDER = """
 import sys
-import joins.adapters.delta.feed
 import joins.adapters.mysql.binlog
 print("numba" in sys.modules)
 """
 
 
-def test_a_process_that_only_sends_loads_no_compiler(tmp_path, processes):
+def test_the_process_that_reads_a_binlog_loads_no_compiler(tmp_path, processes):
     program = tmp_path / "program.py"
-    program.write_text(OF_SENDERS)
+    program.write_text(OF_A_SENDER)
     assert run(program, variables(tmp_path, HOME=tmp_path)) == "False"
 
 
