@@ -419,7 +419,7 @@ def decimal_of(kind: pa.DataType) -> Callable[[str], Decimal | None]:
         if number is None or (number and number.adjusted() >= kind.precision - kind.scale):
             return None
         rounded = number.quantize(unit, ROUND_HALF_UP, _CONTEXT)
-        return rounded if abs(rounded) < bound else None
+        return rounded if rounded.copy_abs() < bound else None  # abs() rounds to 28 digits
 
     return read
 

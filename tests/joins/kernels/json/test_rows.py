@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.kernels.json.each import decimal_of
 from joins.kernels.json.rows import parse
 from tests.support.laws import examples
 
@@ -132,6 +133,11 @@ TYPED = {
         Decimal("-999.99"),
     ),
     "decimal_with_exponent": (pa.decimal128(5, 2), b"1.5e1", Decimal("15.00")),
+    "decimal_of_an_exponent_with_as_many_digits_as_it_may_have": (
+        pa.decimal128(38, 10),
+        b"99999999999999999999999999995e-1",
+        Decimal("9999999999999999999999999999.5"),
+    ),
     "decimal_of_a_tiny_number": (pa.decimal128(38, 38), b"15e-37", Decimal("15e-37")),
     "decimal_beside_a_tiny_number": (
         pa.struct([("m", pa.decimal128(5, 2))]),
@@ -452,3 +458,15 @@ def test_names_of_all_kinds_are_found_beside_a_bad_line(names):
     result = parsed(values, schema)
     assert [bad.row for bad in result.bad] == [1]
     assert result.batch.to_pylist() == [row, dict.fromkeys(names)]
+
+
+@given(st.integers(1, 38), st.data())
+def test_every_decimal_of_its_type_is_read_and_the_next_one_is_not(precision, data):
+    scale = data.draw(st.integers(0, precision))
+    read = decimal_of(pa.decimal128(precision, scale))
+    digits = data.draw(st.one_of(st.just("9" * precision), st.integers(0, 10**precision - 1)))
+    for sign in (1, -1):
+        number = sign * int(digits)
+        exact = Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
+        assert read(f"{number}e-{scale}") == exact
+        assert read(f"{sign * 10**precision}e-{scale}") is None
