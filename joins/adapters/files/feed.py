@@ -63,9 +63,11 @@ class FileFeedSession:
     def copy(self, producer: RecordSink) -> bool:
         """Send the remaining rows; False if the protocol stopped it. Raises as `run`."""
         self._tell("streaming")
+        file_of_dead = self._config.state_file.with_suffix(SUFFIX)
+        dead = DeadRows(file_of_dead, self.state.generation, producer.message_bytes())
         for file in self.state.files[self.state.files_done :]:
             self._newest_ms = self.state.newest_ms
-            rows = self._send(producer, file)
+            rows = self._send(producer, file, dead)
             if self._protocol.stopped.is_set():
                 return False
             state = replace(self.state, files_done=self.state.files_done + 1)
@@ -88,10 +90,9 @@ class FileFeedSession:
         write_state(self._config.state_file, state)
         return state
 
-    def _send(self, producer: RecordSink, file: FileStamp) -> int:
+    def _send(self, producer: RecordSink, file: FileStamp, dead: DeadRows) -> int:
         assert self._files is not None, "they were listed"
-        rows, file_of_dead = 0, self._config.state_file.with_suffix(SUFFIX)
-        dead = DeadRows(file_of_dead, self.state.generation, producer.message_bytes())
+        rows = 0
         try:
             declared = declared_fields(self._config.fields)
             for batch in self._files.rows(file.path):
