@@ -86,7 +86,8 @@ class PlanPreview:
         """
         total, reason = _RowCounts(), None
         until = time.monotonic() + within_s
-        committed = (p for p in self._history.pins_below(None) if self._is_committed(p))
+        pins = self._history.pins_below(None)
+        committed = (pin for pin in pins if self._history.is_committed(pin.batch))
         for pin in islice(committed, batches):
             if time.monotonic() >= until:
                 reason = f"{within_s:g} s were over before the other batches were joined again"
@@ -103,9 +104,6 @@ class PlanPreview:
         old = {column.name for column in self._history.places.kernel.output}
         new_columns = [c.name for c in self._other.kernel.output if c.name not in old]
         return total.as_json(new_columns, reason)
-
-    def _is_committed(self, pin: Pin) -> bool:
-        return self._history.is_committed(pin.batch)
 
     def _add(self, total: _RowCounts, pin: Pin) -> None:
         plan = self._plans.of(pin.plan)

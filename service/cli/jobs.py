@@ -194,12 +194,8 @@ def update_job(
     """
     sql = read_script(script)
     with open_client(server) as client:
-        remote = client.job(job)
-        with working("comparing the script with the job's plan"):
-            seen = batches if preview or not yes else 0
-            shown = remote.update(sql, preview=True, batches=seen)
-        apply = partial(remote.update, sql, of_plan=shown.plan)
-        _change(shown, output, apply, preview=preview, yes=yes)
+        ask = partial(client.job(job).update, sql)
+        _change(ask, output, batches=batches, preview=preview, yes=yes)
 
 
 @app.command("rollback")
@@ -216,23 +212,22 @@ def roll_back_job(
 ) -> None:
     """Change a job back to an older plan of it, which gets a new number."""
     with open_client(server) as client:
-        remote = client.job(job)
-        with working("comparing the plans"):
-            seen = batches if preview or not yes else 0
-            shown = remote.roll_back(to, preview=True, batches=seen)
-        apply = partial(remote.roll_back, to, of_plan=shown.plan)
-        _change(shown, output, apply, preview=preview, yes=yes)
+        ask = partial(client.job(job).roll_back, to)
+        _change(ask, output, batches=batches, preview=preview, yes=yes)
 
 
 def _change(
-    shown: "UpdateView",
+    ask: Callable[..., "UpdateView"],
     output: OutputFormat,
-    apply: Callable[[], "UpdateView"],
     *,
+    batches: int,
     preview: bool,
     yes: bool,
 ) -> None:
     """Show the changes and, unless for a preview, apply them after consent."""
+    with working("comparing the plans"):
+        # Rows are compared for who decides; --yes has decided.
+        shown = ask(preview=True, batches=batches if preview or not yes else 0)
     if output is OutputFormat.TABLE:
         _show_changes(shown)
     if not shown.accepted:
@@ -242,7 +237,7 @@ def _change(
     applies = not preview and bool(shown.changes)
     if applies and not yes and not typer.confirm("Change the job?", default=False, err=True):
         raise typer.Exit(ExitCode.FAILED)
-    done = apply() if applies else shown
+    done = ask(of_plan=shown.plan) if applies else shown
     if output is OutputFormat.JSON:
         show_json(done)
     elif applies:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.http.access import OPERATOR, VIEWER
+from service.api.routes.inspection import inspect
 from service.api.services import IdempotencyKey, Injected, JobId, Services
 from service.api.views import submission_warning
 from service.errors import JobConflictError, JobNotFoundError, SubmissionError
@@ -294,11 +295,8 @@ def _previewed(
     if draft.refused or not draft.changes_rows or not batches:
         return []
     question = {"plan": dump(draft.plan).decode(), "batches": batches, "within_s": _PREVIEW_S}
-    job_dir = services.layout(job_id).job_dir
     try:
-        answer = services.inspector.ask(
-            job_dir, ["preview"], timeout_s=2 * _PREVIEW_S, question=question
-        )
+        answer = inspect(services, job_id, ["preview"], timeout_s=2 * _PREVIEW_S, question=question)
     except SluiceError as exc:  # the update itself is possible all the same
         sinks = [insert.sink_table for insert in draft.plan.inserts]
         return [RowsPreview(sink_table=sink, reason=exc.message) for sink in sinks]
