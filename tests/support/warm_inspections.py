@@ -42,7 +42,7 @@ def serve(descriptor: int) -> None:
     from service.jobs.inspect import __main__ as program
     from service.jobs.inspect import tables  # noqa: F401 (the program loads it late)
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a fork
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks are not waited for
     listening = socket.socket(fileno=descriptor)
     while True:
         connection, _ = listening.accept()
