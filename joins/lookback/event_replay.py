@@ -7,6 +7,7 @@ dimensions, watermarks and versions of the state. The job's state is only read.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,11 @@ from joins.worker.event_task import (
     EventTask,
     act,
     event_task,
+    retry,
     scan,
     steps,
 )
+from joins.worker.late_rows import released_rows
 from joins.worker.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, pinned_context
 from joins.worker.staging import BatchReport, merge_reports
 from joins.worker.window_task import LATE, WindowClock
@@ -216,9 +219,22 @@ class _Here:
     def act(self, plan: StagePlan) -> BatchReport:
         return _merged_report(act(_items(plan), task=self.task, pin=self.pin))
 
+    def retry(self, plan: StagePlan) -> BatchReport:
+        return _merged_report(retry(_items(plan), task=self.task, pin=self.pin))
+
+    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
+        return self._answered(chain(self._released(released), self.records()))
+
+    def _released(self, files: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        for file in sorted(files, key=lambda each: int(each["partition"])):
+            yield from released_rows(self.task.places.scratch, [file["path"]])
+
     def last(self, plan: StagePlan) -> BatchReport:
+        return self._answered(_items(plan))
+
+    def _answered(self, batches: Iterator[pa.RecordBatch]) -> BatchReport:
         counts = TaskCounts()
-        self.answers.extend(self.task.answers(_items(plan), self.pin, counts))
+        self.answers.extend(self.task.answers(batches, self.pin, counts))
         files = {name: (file,) for name, file in counts.files.items()}
         return BatchReport(files, counts.values, ())
 
