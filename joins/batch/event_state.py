@@ -229,11 +229,12 @@ class EventView:
 
     def as_json(self) -> dict[str, Any]:
         state, windowed = self.state, self.spec.window is not None
+        by_clock = state.processing_time or self.spec.late_wait_ms is not None
         stream = self.spec.inputs[0]
         emit = "on-event" if self.spec.on_event else "on-periodic"
         return {
-            "watermark_ms": shown_ms(state.watermark),
-            "use_processing_time": state.processing_time,
+            "watermark_ms": None if self.spec.waited else shown_ms(state.watermark),
+            "use_processing_time": by_clock,
             "window_watermark_ms": shown_ms(state.window_watermark) if windowed else None,
             "emit": emit if stream.has_watermarks else None,
             "inputs": [self._input_json(each.name) for each in self.spec.inputs],
@@ -253,6 +254,18 @@ class EventView:
                 "windows": len(self.window_files),
             },
             "waits_for": self.waits_for(),
+            "late_rows": self._late_rows(),
+        }
+
+    def _late_rows(self) -> dict[str, Any] | None:
+        if self.spec.late_wait_ms is None:
+            return None
+        sums = self.state.late_rows or dict.fromkeys(LATE_SUMS, 0)
+        return {
+            "wait_ms": self.spec.late_wait_ms,
+            "tables": list(self.spec.waited),
+            "matched": sums["late_matched"],
+            "expired": sums["late_expired"],
         }
 
     def _where(self, view: ChannelView) -> dict[str, Any]:
