@@ -30,6 +30,7 @@ NAMES = (
     "job-update",
     JOURNEYS,
     "kill-storm",
+    "late-rows",
     "laws",
     "oracle-check",
     "poison",
