@@ -108,6 +108,7 @@ def check_changes(job: JobHere) -> None:
 
 
 def check_too_early(job: JobHere) -> None:
+    """The failure that FLIP-326 shows (acceptance B04), beside the rows of a join that waits."""
     assert rows_of(job, "example_compared", "id", "joined_too_early", "name") == [
         (1, NULL, "Ada"),
         (2, NULL, "Grace"),

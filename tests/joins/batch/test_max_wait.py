@@ -1,4 +1,4 @@
-"""A quiet partition follows the pinned clock, exactly as the reference defines it."""
+"""A quiet partition follows the pinned clock, as the reference defines it (acceptance E22)."""
 
 import json
 
