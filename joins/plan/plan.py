@@ -90,6 +90,10 @@ class WatermarkSpec:
     # `on-event`); otherwise from the next batch on
     on_event: bool = False
     idle_timeout_ms: int | None = None  # a partition without records for longer is idle; None never
+    # a partition of a stream without records for longer follows the clock, this and `bound_ms`
+    # behind it; None never
+    max_wait_ms: int | None = None
+    bound_ms: int = 0  # what `expression` subtracts from `rowtime`; only set beside `max_wait_ms`
     # a row whose rowtime is further ahead of the batch's clock is a dead letter
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
     # a partition changes to processing time once it has been read up to its end at submission

@@ -225,6 +225,7 @@ class GeneratorView(Document):
         None, "When a batch saw its newest records, or its beginning."
     )
     idle_timeout_ms: int | None = default(None, "Null: it never becomes idle.")
+    max_wait_ms: int | None = default(None, "Null: it never follows the clock.")
 
 
 class WaitsForView(Document):
