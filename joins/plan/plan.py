@@ -534,6 +534,8 @@ class Dimension:
     # limit
     max_staleness_ms: int | None = None
     verify: VerifySchedule | None = None  # None if it is compared with its source by hand only
+    # how long a record without a match in the table waits for it; None if it does not wait
+    late_wait_ms: int | None = None
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:
@@ -840,8 +842,22 @@ class JoinPlan:
         return (first, *(_of_one(first, insert) for insert in self.more_inserts))
 
     @property
+    def late_joins(self) -> tuple[DimensionJoin, ...]:
+        """The joins for whose match a record waits."""
+        waited = {each.name for each in self.dimensions if each.late_wait_ms is not None}
+        return tuple(join for join in self.joins if join.dimension in waited)
+
+    @property
+    def late_wait_ms(self) -> int | None:
+        """How long records wait for a match; None without `late_joins`."""
+        joined = {join.dimension for join in self.late_joins}
+        bounds = (each.late_wait_ms for each in self.dimensions if each.name in joined)
+        return max((bound for bound in bounds if bound is not None), default=None)
+
+    @property
     def needs_event_batches(self) -> bool:
-        return self.window is not None or any(join.time is not None for join in self.joins)
+        in_time = any(join.time is not None for join in self.joins)
+        return in_time or self.window is not None or bool(self.late_joins)
 
 
 def shared_table_plan(dimension: Dimension, sql: str) -> JoinPlan:

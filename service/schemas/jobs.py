@@ -240,6 +240,15 @@ class WaitsForView(Document):
     text: str
 
 
+class LateRowsView(Document):
+    """Records of a job with `join.late-rows.wait` that lack a match; `waiting_rows` counts them."""
+
+    wait_ms: int = Field(description="How long a record waits, by the clock of its batches.")
+    tables: list[str] = Field(description="The tables whose rows they wait for.")
+    matched: int = Field(description="Records that waited and left with a match.")
+    expired: int = Field(description="Records that waited to the end and left without one.")
+
+
 class EventTimeView(Document):
     """Watermarks of a job in event time, and what waits for them."""
 
@@ -260,6 +269,9 @@ class EventTimeView(Document):
     fired_rows: int = default(0, "Rows that came out of windows.")
     state_files: dict[str, int] = {}
     waits_for: WaitsForView | None = None
+    late_rows: LateRowsView | None = default(
+        None, "Of a job with `join.late-rows.wait`; null for others."
+    )
 
 
 class JobProgress(Document):
