@@ -68,8 +68,8 @@ class PositionView(Document):
 class SnapshotView(Document):
     """How far the copy of a table is."""
 
-    rows_done: int
-    rows_total: int | None
+    rows_done: int = Field(description="Committed rows; of a topic of plain rows its records.")
+    rows_total: int | None = Field(description="Null while it is unknown.")
     rows_total_is_estimate: bool
     chunks_done: int
     chunks_total: int | None
