@@ -434,6 +434,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         discarded_dead_letters=settled.discarded,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
+        latency_ms=progress.pace.latency_ms,
         batch_stages_ms=dict(committed.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )

@@ -185,6 +185,9 @@ class ProbeView(Document):
     batch: int | None = None
     records_per_s: RecordRate = None
     batch_ms: BatchTime = None
+    latency_ms: int | None = default(
+        None, "From a record's arrival to the commit of its row, at most; of the newest batch."
+    )
     batch_stages_ms: dict[str, int] = default(
         {}, "How long index, join and commit of the newest batch took."
     )
