@@ -474,7 +474,7 @@ class TopicSource:
         return self.bounded_mode is not BoundedMode.UNBOUNDED
 
     def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        times = {each.name for each in (*self.metadata, *self.computed)}
+        times = {each.name for each in self.metadata} | {each.name for each in self.computed}
         return tuple(item for item in declared_fields(fields) if item.name not in times)
 
 

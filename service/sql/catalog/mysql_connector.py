@@ -364,7 +364,10 @@ _JDBC_OPTIONS = (
         "scan.parallelism",
         "connection.max-retry-timeout",
         "compatible-mode",
+        "filter.handling.policy",
     ),
+    *ignored("a dimension is the whole table, as for a lookup in Flink", "scan.partition.*"),
+    *ignored("the table is read and never written", "sink.*"),
 )
 
 

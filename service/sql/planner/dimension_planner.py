@@ -27,6 +27,7 @@ from service.sql.catalog.catalog import (
     relation_of,
 )
 from service.sql.catalog.connector import Home
+from service.sql.catalog.connectors import swapped
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.kafka_tables import RESET
 from service.sql.catalog.option import TableRole
@@ -330,6 +331,13 @@ def check_probe(script: Script, table: Table, at: int) -> None:
             f'"{table.name}" is a shared table, which cannot be a probe',
             hint=f"{OUTSIDE} "
             "The first table is the stream: kafka or datagen; join the shared table.",
+        )
+    if table.endpoints.stream is None and table.connector.home in (Home.FILES, Home.DELTA):
+        raise script.error(
+            at,
+            f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
+            hint="The first table is the stream: let Kafka Connect bring its rows to 'kafka'.",
+            edit=swapped(script, table.node),
         )
     if table.endpoints.stream is None:
         raise script.error(
