@@ -466,6 +466,8 @@ class TopicSource:
     changelog_partitions: int | None = None  # as many as the topic has; None before they are known
     # columns with times of records, in neither key nor value
     metadata: tuple[MetadataField, ...] = ()
+    # the time of versions, if it is computed; over the row's other columns
+    computed: tuple[ComputedField, ...] = ()
     # Kafka's UUID of the topic that `end_offsets` and the history's start belong to; "" before
     topic_id: str = ""
     history: TopicHistory | None = None
@@ -476,7 +478,7 @@ class TopicSource:
         return self.bounded_mode is not BoundedMode.UNBOUNDED
 
     def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        times = {each.name for each in self.metadata}
+        times = {each.name for each in self.metadata} | {each.name for each in self.computed}
         return tuple(item for item in declared_fields(fields) if item.name not in times)
 
 
