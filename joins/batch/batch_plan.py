@@ -130,7 +130,9 @@ class BatchPlanner:
                 raise fault
             known = _Known(now_s, topics, {})
         if sum(max(0, end - behind.get(p, end)) for p, end in known.ends.items()) < limit:
+            asked_ms = time.time_ns() // 1_000_000
             ends = cut(self._cluster.end_offsets(known.topics), bounds)
+            self._hooks.staleness.looked_up(asked_ms, ends)
             known = replace(known, ends=ends)
         self._known = known
         return known.ends
