@@ -115,6 +115,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             },
         ),
         Panel("Dead letters", "cps", {"{{name}}": _rate("sluice_job_dead_letters_total")}),
+        Panel("Open dead letters", "short", {"{{name}}": _gauge("sluice_job_open_dead_letters")}),
         Panel("Batches", "cps", {"{{name}}": f"deriv(sluice_job_batch{_OF_JOBS}[{_RATE}])"}),
     ),
     "Tables": (
@@ -360,10 +361,10 @@ ALERTS = (
     ),
     Alert(
         "SluiceDeadLetters",
-        "increase(sluice_job_dead_letters_total[15m]) > 0",
+        "sluice_job_open_dead_letters > 0",
         "0m",
         "warning",
-        "Job {{ $labels.name }} has records without rows: sluice dlq ls says why.",
+        "Job {{ $labels.name }} has {{ $value }} open dead letters: sluice dlq ls says why.",
         "dead-letters",
     ),
     Alert(

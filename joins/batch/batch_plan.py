@@ -113,6 +113,10 @@ class BatchPlanner:
             start, spread(start, there, limit), proofs, self._cluster.offsets_at
         )
         plan = self._planned((start, end), versions, state)
+        if self._parts is not None and self._parts.spec.inputs[0].max_wait_ms is not None:
+            assert plan.event is not None, "as the plans of such a job have it"
+            unread = [p for p, last in sorted(there.items()) if last > end[p]]
+            plan = replace(plan, event=replace(plan.event, unread=unread))
         return replace(plan, proofs=proofs, stale_released=released)
 
     def _ends(self, behind: Mapping[int, int], limit: int) -> Mapping[int, int]:
@@ -126,7 +130,9 @@ class BatchPlanner:
                 raise fault
             known = _Known(now_s, topics, {})
         if sum(max(0, end - behind.get(p, end)) for p, end in known.ends.items()) < limit:
+            asked_ms = time.time_ns() // 1_000_000
             ends = cut(self._cluster.end_offsets(known.topics), bounds)
+            self._hooks.staleness.looked_up(asked_ms, ends)
             known = replace(known, ends=ends)
         self._known = known
         return known.ends

@@ -75,7 +75,12 @@ class EventSpec:
 def _input(name: str, watermark: WatermarkSpec | None) -> EventInput:
     if watermark is None:
         return EventInput(name, has_watermarks=False)
-    return EventInput(name, idle_timeout_ms=watermark.idle_timeout_ms)
+    return EventInput(
+        name,
+        idle_timeout_ms=watermark.idle_timeout_ms,
+        max_wait_ms=watermark.max_wait_ms,
+        bound_ms=watermark.bound_ms,
+    )
 
 
 LATE_SUMS = ("late_matched", "late_expired")
@@ -208,6 +213,7 @@ def batch_input(
         steps=steps,
         backlog_read=backlog.get("read", ()),
         backlog_read_before=backlog.get("read_before", ()),
+        unread=() if event.unread is ABSENT else event.unread,
     )
 
 
@@ -354,6 +360,7 @@ def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
         "aligned": view.state.aligned,
         "active_at_ms": view.active_at_ms,
         "idle_timeout_ms": view.input.idle_timeout_ms,
+        "max_wait_ms": view.input.max_wait_ms,
     }
 
 

@@ -34,6 +34,7 @@ class EventPin:
     at_end: Sequence[int] = ABSENT  # partitions of a bounded stream that are read to their end
     # partitions behind the job's backlog, by `read` and `read_before`
     backlog: Mapping[str, Sequence[int]] = ABSENT
+    unread: Sequence[int] = ABSENT  # partitions with records behind the batch, if time needs them
     # versioned dimension → partition → its watermark, and when it was heard
     dimensions: Mapping[str, Mapping[str, Any]] = ABSENT
     state_versions: Mapping[str, int] = ABSENT  # state table → its version before the batch

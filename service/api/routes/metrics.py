@@ -64,7 +64,8 @@ JOB_METRICS = (
     _MetricFamily("job_joined_records", "Joined rows.", counts=True),
     _MetricFamily("job_num_matched_probe_records", "Records with a match.", counts=True),
     _MetricFamily("job_num_unmatched_probe_records", "Records without a match.", counts=True),
-    _MetricFamily("job_dead_letters", "Dead letters.", counts=True),
+    _MetricFamily("job_dead_letters", "Dead letters, settled ones too.", counts=True),
+    _MetricFamily("job_open_dead_letters", "Dead letters that need a replay or a discard."),
 )
 EVENT_TIME_METRICS = (
     _MetricFamily("job_watermark_lag_seconds", "Clock minus combined watermark."),
@@ -176,6 +177,7 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
     values["job_stalled_parts"] = len(detail.stalls) if is_live else None
     values["job_current_phase"] = None if detail.phase is None else detail.phase == "JOIN"
     if probe is not None:
+        open_letters = probe.open_dead_letters
         values |= {
             "job_held_records": probe.held_records,
             "job_held_bytes": probe.held_bytes,
@@ -185,6 +187,7 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
             "job_num_matched_probe_records": probe.matched,
             "job_num_unmatched_probe_records": probe.unmatched,
             "job_dead_letters": probe.dead_letters,
+            "job_open_dead_letters": probe.dead_letters if open_letters is None else open_letters,
         }
     return values
 

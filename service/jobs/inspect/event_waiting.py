@@ -92,7 +92,10 @@ def _released(time: Document) -> Condition:
         since, limit_ms = channel["active_at_ms"], channel["idle_timeout_ms"]
         quiet = "" if since is None else f", quiet since {shown_time(since)}"
         evidence += f"; the partition is not idle{quiet}"
-        hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
+        if wait_ms := channel.get("max_wait_ms"):
+            hint = f"It follows the clock {wait_ms / 1000:g} s after its newest record."
+        else:
+            hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
     return Condition(name, cause["channel"], False, evidence, hint)
 
 

@@ -9,6 +9,7 @@ from joins.plan.plan import (
     COORDINATES,
     Field,
     MetadataField,
+    MysqlCdcSource,
     SharedSource,
     TopicSource,
     VerifySchedule,
@@ -35,7 +36,13 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
-from service.sql.grammar.expression_nodes import FunctionCall, Name
+from service.sql.grammar.expression_nodes import (
+    CastNode,
+    FunctionCall,
+    Literal,
+    LiteralKind,
+    Name,
+)
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
@@ -120,16 +127,17 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
     endpoints = connector.endpoints(values, fields, key)
+    columns = tuple(_constant_or_same(script, column, endpoints) for column in node.columns)
     metadata = tuple(
         _metadata(script, column, connector, endpoints)
-        for column in node.columns
+        for column in columns
         if isinstance(column, MetadataColumn)
     )
     table = Table(
         node.name.text,
         node,
         node.name.at,
-        node.columns,
+        columns,
         fields,
         metadata,
         key,
@@ -245,6 +253,25 @@ def _check_partitions(
         )
 
 
+def _constant_or_same(script: Script, column: ColumnNode, endpoints: Endpoints) -> ColumnNode:
+    """The names of the one table that mysql-cdc reads, as in Flink CDC, are constants."""
+    source = endpoints.dimension
+    if not isinstance(column, MetadataColumn) or not isinstance(source, MysqlCdcSource):
+        return column
+    names = {"database_name": source.database, "table_name": source.table}
+    if column.key not in names:
+        return column
+    node, at = column.type, column.name.at
+    if node.type.name is not TypeName.STRING:
+        raise script.error(
+            node.at,
+            f'metadata "{column.key}" is STRING, not {type_text(node.type)}',
+            hint="Declare it as STRING.",
+        )
+    text = Literal(LiteralKind.STRING, names[column.key], at)
+    return ComputedColumn(column.name, CastNode(text, node, safe=False, at=at, depth=2), at, at)
+
+
 def _metadata(
     script: Script, column: MetadataColumn, connector: Connector, endpoints: Endpoints
 ) -> MetadataField:
@@ -254,7 +281,7 @@ def _metadata(
             f'metadata column "{column.name.text}" needs a Kafka record, and the table has none',
             hint="Declare a TIMESTAMP(3) column that the application writes with each change."
             if column.key == "op_ts"
-            else "Remove the column.",
+            else "Remove the column; mysql-cdc has 'database_name' and 'table_name'.",
         )
     types = METADATA.get(column.key)
     if types is None:

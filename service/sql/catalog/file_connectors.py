@@ -6,7 +6,7 @@ from joins.plan.plan import DeltaSink, DeltaTableSource, Field, FileFormat, File
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.format_options import OPTIONS_OF_FORMATS
-from service.sql.catalog.option import Option, OptionType, TableRole, only_of
+from service.sql.catalog.option import Option, OptionType, TableRole, ignored, only_of
 from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.stores import (
     PATH,
@@ -120,6 +120,19 @@ _FILESYSTEM = (
     ),
     STALENESS_OPTION,
     LATE_ROWS_OPTION,
+    *ignored(
+        "files are read, and never written",
+        "sink.*",
+        "auto-compaction",
+        "compaction.file-size",
+        "compaction.parallelism",
+    ),
+    *ignored(
+        "columns in the names of directories are not read",
+        "partition.default-name",
+        "partition.time-extractor.*",
+    ),
+    *ignored("one process reads the files", "scan.parallelism", "source.report-statistics"),
 )
 
 
