@@ -114,7 +114,7 @@ def test_many_small_files_are_merged(job):
 
 def test_a_record_waits_until_all_tables_have_a_match(tmp_path):
     (first,) = WAITING_PLAN.joins
-    friend = Call("+", (Column("c", "user_id", BIGINT), Constant(10, BIGINT)), BIGINT)
+    friend = Call("+", (Column("c", "user_id", BIGINT), Constant("10", BIGINT)), BIGINT)
     second = replace(first, alias="v", keys=(KeyPair(friend, "id"),))
     job = LateJob(tmp_path, replace(WAITING_PLAN, joins=(first, second)))
     job.run({0: [click(1)]}, T)
