@@ -159,6 +159,8 @@ def _watermark(watermark: WatermarkSpec) -> str:
         parts.append("on-event")
     if watermark.idle_timeout_ms is not None:
         parts.append(f"idle after {watermark.idle_timeout_ms} ms")
+    if watermark.max_wait_ms is not None:
+        parts.append(f"by the clock after {watermark.max_wait_ms} ms")
     if watermark.after_backlog:
         parts.append("processing time behind its backlog")
     if watermark.max_future_ms != DEFAULT_MAX_FUTURE_MS:

@@ -24,6 +24,7 @@ from service.sql.catalog.option_values import InlineSecret, InlineSecrets
 from service.sql.catalog.watermarks import (
     TableWatermark,
     declared_watermark,
+    late_wait,
     max_staleness,
     verify_schedule,
 )
@@ -86,6 +87,7 @@ class Table:
         notes: warnings about its options.
         shared: where a shared table of the catalog is stored; None otherwise.
         max_staleness_ms: how old the table may be as a dimension; None without a limit.
+        late_wait_ms: how long a record waits for a row of the table; None if it does not.
         verify: how often its copy is compared with its source by itself.
     """
 
@@ -105,6 +107,7 @@ class Table:
     notes: tuple[str, ...] = ()
     max_staleness_ms: int | None = None
     verify: VerifySchedule | None = None
+    late_wait_ms: int | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
@@ -144,6 +147,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         values.without_effect(),
         max_staleness_ms=max_staleness(values),
         verify=verify_schedule(values),
+        late_wait_ms=late_wait(values),
     )
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)

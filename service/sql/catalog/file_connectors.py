@@ -16,7 +16,12 @@ from service.sql.catalog.stores import (
     TABLE_PATH_FORM,
     store_options,
 )
-from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION, VERIFY_OPTIONS
+from service.sql.catalog.watermarks import (
+    IDLE_OPTION,
+    LATE_ROWS_OPTION,
+    STALENESS_OPTION,
+    VERIFY_OPTIONS,
+)
 
 _DELTA = (
     Option(
@@ -56,6 +61,7 @@ _DELTA = (
     ),
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     *VERIFY_OPTIONS,
     Option(
         "sink.writer",
@@ -113,6 +119,7 @@ _FILESYSTEM = (
         TableRole.DIMENSION,
     ),
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     *ignored(
         "files are read, and never written",
         "sink.*",

@@ -9,7 +9,12 @@ from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
 from service.sql.catalog.option_values import OptionValues, literal
-from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION, VERIFY_OPTIONS
+from service.sql.catalog.watermarks import (
+    IDLE_OPTION,
+    LATE_ROWS_OPTION,
+    STALENESS_OPTION,
+    VERIFY_OPTIONS,
+)
 from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.script import Edit, Script
 
@@ -241,6 +246,7 @@ _OPTIONS = (
     IDLE_OPTION,
     *_OF_FLINK_CDC,
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     *VERIFY_OPTIONS,
 )
 

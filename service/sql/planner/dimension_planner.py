@@ -64,6 +64,7 @@ def plan_dimension(
         table.primary_key,
         max_staleness_ms=table.max_staleness_ms,
         verify=table.verify,
+        late_wait_ms=table.late_wait_ms,
     )
     if not table.primary_key:
         key = tuple(field.name for field in COORDINATES)
