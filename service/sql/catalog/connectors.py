@@ -10,7 +10,13 @@ from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
-from service.sql.catalog.mysql_connector import JDBC, MYSQL_CDC, MYSQL_URLS, OTHER_DATABASE
+from service.sql.catalog.mysql_connector import (
+    JDBC,
+    MYSQL,
+    MYSQL_CDC,
+    MYSQL_URLS,
+    OTHER_DATABASE,
+)
 from service.sql.catalog.option import Option, TableRole
 from service.sql.catalog.option_values import (
     OptionValues,
@@ -142,6 +148,7 @@ CONNECTORS: dict[str, Connector] = {
     connector.name: connector
     for connector in (
         MYSQL_CDC,
+        MYSQL,
         JDBC,
         KAFKA,
         UPSERT_KAFKA,
