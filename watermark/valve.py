@@ -26,6 +26,8 @@ class CombinedWatermarkStatus:
     Source: FLIP-326, "IndexedCombinedWatermarkStatus".
     """
 
+    # reads better long: what Flink's class has, and what a checkpoint needs.
+
     def __init__(self, inputs: Sequence[str]) -> None:
         self._combination = Combination(inputs, laggards_hold_back=True)
 

@@ -130,7 +130,9 @@ class BatchPlanner:
                 raise fault
             known = _Known(now_s, topics, {})
         if sum(max(0, end - behind.get(p, end)) for p, end in known.ends.items()) < limit:
+            asked_ms = time.time_ns() // 1_000_000
             ends = cut(self._cluster.end_offsets(known.topics), bounds)
+            self._hooks.staleness.looked_up(asked_ms, ends)
             known = replace(known, ends=ends)
         self._known = known
         return known.ends
@@ -312,10 +314,17 @@ class _EventTime:
     def is_due(self, plan: BatchPlan, state: EventState) -> bool:
         """True if rows or windows become due by `plan`, or the stream's time ends by it."""
         move, times = self._planner.moved(plan, state), self._next_times(state)
-        if _is_due(move, times, state):
+        if _is_due(move, times, state) or self._has_new_rows(plan, state):
             return True
         self._show(plan.start, state, move, times)
         return False
+
+    def _has_new_rows(self, plan: BatchPlan, state: EventState) -> bool:
+        """True if late rows may match what they have not been looked up in."""
+        spec = self._parts.spec
+        if spec.late_wait_ms is None or not state.waiting:
+            return False
+        return not state.tried(spec.waited_versions(plan.versions))
 
     def moved(self, number: int, start: Mapping[int, int], state: EventState) -> None:
         self._parts.trim(state.release_ms)

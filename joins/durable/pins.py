@@ -38,6 +38,9 @@ class EventPin:
     # versioned dimension → partition → its watermark, and when it was heard
     dimensions: Mapping[str, Mapping[str, Any]] = ABSENT
     state_versions: Mapping[str, int] = ABSENT  # state table → its version before the batch
+    late_rows: Mapping[str, Any] | None = (
+        None  # sums and versions of late rows, if the job has them
+    )
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventPin":
@@ -45,6 +48,8 @@ class EventPin:
 
     def as_json(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__slots__}
+        if self.late_rows is None:
+            del values["late_rows"]
         return {name: value for name, value in values.items() if value is not ABSENT}
 
 

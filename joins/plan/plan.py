@@ -466,6 +466,8 @@ class TopicSource:
     changelog_partitions: int | None = None  # as many as the topic has; None before they are known
     # columns with times of records, in neither key nor value
     metadata: tuple[MetadataField, ...] = ()
+    # the time of versions, if it is computed; over the row's other columns
+    computed: tuple[ComputedField, ...] = ()
     # Kafka's UUID of the topic that `end_offsets` and the history's start belong to; "" before
     topic_id: str = ""
     history: TopicHistory | None = None
@@ -476,7 +478,7 @@ class TopicSource:
         return self.bounded_mode is not BoundedMode.UNBOUNDED
 
     def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        times = {each.name for each in self.metadata}
+        times = {each.name for each in self.metadata} | {each.name for each in self.computed}
         return tuple(item for item in declared_fields(fields) if item.name not in times)
 
 
@@ -534,6 +536,8 @@ class Dimension:
     # limit
     max_staleness_ms: int | None = None
     verify: VerifySchedule | None = None  # None if it is compared with its source by hand only
+    # how long a record without a match in the table waits for it; None if it does not wait
+    late_wait_ms: int | None = None
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:
@@ -840,8 +844,22 @@ class JoinPlan:
         return (first, *(_of_one(first, insert) for insert in self.more_inserts))
 
     @property
+    def late_joins(self) -> tuple[DimensionJoin, ...]:
+        """The joins for whose match a record waits."""
+        waited = {each.name for each in self.dimensions if each.late_wait_ms is not None}
+        return tuple(join for join in self.joins if join.dimension in waited)
+
+    @property
+    def late_wait_ms(self) -> int | None:
+        """How long records wait for a match; None without `late_joins`."""
+        joined = {join.dimension for join in self.late_joins}
+        bounds = (each.late_wait_ms for each in self.dimensions if each.name in joined)
+        return max((bound for bound in bounds if bound is not None), default=None)
+
+    @property
     def needs_event_batches(self) -> bool:
-        return self.window is not None or any(join.time is not None for join in self.joins)
+        in_time = any(join.time is not None for join in self.joins)
+        return in_time or self.window is not None or bool(self.late_joins)
 
 
 def shared_table_plan(dimension: Dimension, sql: str) -> JoinPlan:

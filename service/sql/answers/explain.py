@@ -330,10 +330,11 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 def _columns(dimension: Dimension) -> Iterator[str]:
     source = dimension.source
     times = source.metadata if isinstance(source, TopicSource) else ()
-    keys = {each.name: each.key for each in times}
+    origins = {each.name: f" METADATA {each.key}" for each in times}
+    for item in source.computed if isinstance(source, TopicSource) else ():
+        origins[item.name] = f" AS {expression_text(item.expression)}"
     for field in dimension.declared_fields:
-        key = keys.get(field.name)
-        yield _field(field) + ("" if key is None else f" METADATA {key}")
+        yield _field(field) + origins.get(field.name, "")
 
 
 def _dimension_source(source: DimensionSource) -> str:

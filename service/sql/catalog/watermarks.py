@@ -61,6 +61,17 @@ STALENESS_OPTION = Option(
     form="1 ms to 1 d, such as 5 s",
     roles=frozenset((TableRole.DIMENSION,)),
 )
+LATE_ROWS_WAIT = "join.late-rows.wait"
+LATE_ROWS_OPTION = Option(
+    LATE_ROWS_WAIT,
+    "Of a dimension: how long a record without a match waits for the table's row; then it goes out "
+    "with NULL, or as a late record where INNER JOIN drops it. When missing it does not wait.",
+    OptionType.DURATION,
+    lowest=1,
+    highest=86_400_000,
+    form="1 ms to 1 d, such as 5 min",
+    roles=frozenset((TableRole.DIMENSION,)),
+)
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -105,6 +116,11 @@ def verify_schedule(values: OptionValues) -> VerifySchedule | None:
 def max_staleness(values: OptionValues) -> int | None:
     """Milliseconds of the option, None without it."""
     return values.milliseconds(MAX_STALENESS) if values.is_set(MAX_STALENESS) else None
+
+
+def late_wait(values: OptionValues) -> int | None:
+    """Milliseconds of the option, None without it."""
+    return values.milliseconds(LATE_ROWS_WAIT) if values.is_set(LATE_ROWS_WAIT) else None
 
 
 WATERMARK_OPTIONS = (
