@@ -326,6 +326,45 @@ def test_a_script_survives_a_reload_and_an_example_replaces_only_what_is_empty(p
     browser.wait(lambda: "INSERT INTO shown" in (browser.run(value) or ""), "it is kept")
 
 
+def test_an_example_of_the_control_plane_is_opened_by_its_address(plane, browser):
+    example = f"SET 'pipeline.name'='runs here';\n{script()}"
+    plane.settings.examples_dir.mkdir(exist_ok=True)
+    (plane.settings.examples_dir / "first.sql").write_text(example)
+    browser.open(plane.url)
+    browser.run("sessionStorage.clear()")
+    browser.open(f"{plane.url}/#/new/first")
+    value = "return document.querySelector('#script-text')?.value"
+    browser.wait(lambda: browser.run(value) == example, "the example is written")
+    assert [each.text for each in browser.all("[data-action=example]")] == [
+        "first",
+        "a stream alone",
+    ]
+
+
+def test_a_change_of_a_job_is_previewed_before_it_is_made(plane, shaken):
+    browser = shaken
+    sql = script()
+    job_id = plane.submit(sql, "changes")
+    plane.tell(job_id, **joining(1))
+    browser.open(job_url(plane, job_id))
+    browser.until("Data flow", "main")
+    browser.find("#tab-script").click()
+    browser.find("#script a.button").click()
+    browser.until("Change job changes", "main")
+    value = "return document.querySelector('#script-text')?.value"
+    browser.wait(lambda: browser.run(value) == sql, "the script of the job")
+    browser.find("[data-action=preview-update]").click()
+    browser.until("Nothing changes: the job has plan 1", "#changes")
+    assert not browser.all("[data-action=apply-update]")
+    browser.run(WRITE, sql.replace("c.user_id, u.name", "c.user_id, UPPER(u.name)"))
+    browser.wait(lambda: not browser.text("#changes"), "what was said was of another script")
+    browser.find("[data-action=preview-update]").click()
+    browser.until("accepted", "#changes")
+    browser.find("[data-action=apply-update]").click()
+    browser.until("Changed: plan 2", "#changes")
+    assert "UPPER(u.name)" in plane.client.job(job_id)["sql"]
+
+
 PLACES = {
     "first": ("SELEC x", 1, 1, "SELEC"),
     "later_line": ("a\nbb ccc", 2, 4, "ccc"),
