@@ -235,6 +235,44 @@ def test_the_list_says_what_passes_what_waits_and_where_it_goes(plane, browser, 
     )
 
 
+def test_jobs_that_share_a_topic_or_a_table_are_one_picture(plane, browser):
+    def job(name, reads, writes, **more):
+        ends = {"sinks": [{"connector": "kafka", "place": topic} for topic in writes]}
+        inputs = [{"connector": kind, "place": place} for kind, place in reads]
+        return {"id": name, "name": name, "state": "JOINING", **ends, "inputs": inputs, **more}
+
+    jobs = [
+        job("enrich", [("kafka", "clicks"), ("shared", "users-job")], ["enriched"]),
+        job("count", [("kafka", "enriched"), ("mysql-cdc", "db/shop.items")], ["counts"]),
+        job("users-job", [("mysql-cdc", "db/shop.users")], [], shared_table="users"),
+        job("items-again", [("mysql-cdc", "db/shop.items"), ("kafka", "other")], []),
+        job("alone", [("kafka", "lonely")], ["nowhere"]),
+        job("circle", [("kafka", "counts")], ["clicks"]),
+    ]
+    browser.open(plane.url)
+    body = "const g = m.graphOf(a[0]); return [g.nodes, g.edges.map((e) => `${e.from} ${e.to}`)]"
+    nodes, edges = browser.call("jobs_graph.js", body, jobs)
+    titles = {node["title"] for node in nodes}
+    assert titles == {
+        *("enrich", "count", "users-job", "items-again", "circle"),
+        *("enriched", "counts", "clicks", "db/shop.items"),
+    }
+    assert sorted(edges) == sorted(
+        [
+            *("users-job enrich", "enrich topic enriched", "topic enriched count"),
+            *("count topic counts", "topic counts circle", "circle topic clicks"),
+            *(
+                "topic clicks enrich",
+                "table db/shop.items count",
+                "table db/shop.items items-again",
+            ),
+        ]
+    )
+    places = [(node["column"], node["row"]) for node in nodes]
+    assert len(set(places)) == len(places)
+    assert browser.call("jobs_graph.js", "return m.graphOf(a[0]).nodes", jobs[4:5]) == []
+
+
 @pytest.mark.parametrize("width", [PHONE, 1280])
 def test_no_view_is_wider_than_its_screen(plane, browser, joining_job, width):
     job_id = plane.submit(script(), "strange names")
