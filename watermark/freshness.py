@@ -12,7 +12,7 @@ True
 (1000, Watermark(timestamp_ms=1000, use_processing_time=True))
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -83,9 +83,11 @@ class Freshness:
     are raised to those before. For commits that only grow, `at` never goes back either.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _MOST_PROOFS) -> None:
+        self._most = most
         self._proofs: list[Proof] = []
         self._answer: Proof | None = None
+        self._of_channels: dict[int, tuple[int, int]] = {}  # channel → T that was given, its end
 
     def __len__(self) -> int:
         return len(self._proofs)
@@ -101,7 +103,7 @@ class Freshness:
             if ends == known:
                 self._proofs.pop()  # the newer one proves more of the same versions
         self._proofs.append(proof)
-        if len(self._proofs) > _MOST_PROOFS:  # fewer proofs only make T older
+        if len(self._proofs) > self._most:  # fewer proofs only make T older
             self._proofs = [*self._proofs[:-1:2], self._proofs[-1]]
 
     def at(self, committed: Mapping[int, int]) -> Proof | None:
@@ -123,10 +125,14 @@ class Freshness:
 
     def channel(self, channel: int, committed: int) -> Watermark | None:
         """`(T, true)` of one channel; the table's T is the minimum over its channels."""
-        for proof in reversed(self._proofs):
-            if committed >= proof.ends.get(channel, 0):
-                return Watermark(proof.time_ms, use_processing_time=True)
-        return None
+        ends = [proof.ends.get(channel, 0) for proof in self._proofs]
+        count = bisect_right(ends, committed)
+        known = self._of_channels.get(channel)
+        if count and (known is None or self._proofs[count - 1].time_ms > known[0]):
+            self._of_channels[channel] = self._proofs[count - 1].time_ms, ends[count - 1]
+        elif known is None or committed < known[1]:
+            return Watermark(self._proofs[count - 1].time_ms, True) if count else None
+        return Watermark(self._of_channels[channel][0], use_processing_time=True)
 
     def forget_before(self, committed: Mapping[int, int]) -> None:
         """Drop what neither a version with these commits nor a later one needs."""
@@ -135,6 +141,8 @@ class Freshness:
     def void_after(self, committed: Mapping[int, int]) -> None:
         """Drop what these commits do not have: it is lost, and later commits do not prove it."""
         del self._proofs[self._count(committed) :]
+        kept = self._of_channels.items()
+        self._of_channels = {c: at for c, at in kept if at[1] <= committed.get(c, 0)}
 
     def _count(self, committed: Mapping[int, int]) -> int:
         return bisect_left(self._proofs, True, key=lambda proof: not proof.is_in(committed))
@@ -142,26 +150,78 @@ class Freshness:
 
 @checked
 class PassedOnTimes:
-    """Times that a connector passes on, each good once what was sent before it has arrived."""
+    """Times that a connector passes on, each good once what was sent before it has arrived.
 
-    def __init__(self) -> None:
+    Its clock may be ahead of this machine's. By how much at least, a time shows that is heard
+    before it has come; that much is taken off every time.
+    """
+
+    def __init__(self, most: int = _MOST_PROOFS) -> None:
+        self._most = most
         self._settling: list[tuple[int, int]] = []  # (settles at, time)
         self._newest_ms: int | None = None
+        self.ahead_ms = 0
+        """The least that the connector's clock is ahead of this machine's."""
 
-    def hear(self, time_ms: int, settles_at_ms: int) -> None:
+    def hear(self, time_ms: int, settles_at_ms: int, now_ms: int) -> None:
         """All changes before `time_ms` are in the topic from `settles_at_ms` on."""
+        self.ahead_ms = max(self.ahead_ms, time_ms - now_ms)
         newest_ms = -1 if self._newest_ms is None else self._newest_ms
         known = any(at_ms <= settles_at_ms and ms >= time_ms for at_ms, ms in self._settling)
         if time_ms > newest_ms and not known:
             self._settling.append((settles_at_ms, time_ms))
+        if len(self._settling) > self._most:  # fewer times only make T older
+            self._settling = [*self._settling[:-1:2], self._settling[-1]]
 
     def at(self, now_ms: int) -> int | None:
-        """The newest time that has settled, never after now; None before the first."""
+        """The newest time that has settled, by this machine's clock; None before the first."""
         settled = [time_ms for at_ms, time_ms in self._settling if at_ms <= now_ms]
         self._settling = [each for each in self._settling if each[0] > now_ms]
         if settled:
             self._newest_ms = max(*settled, -1 if self._newest_ms is None else self._newest_ms)
-        return None if self._newest_ms is None else min(self._newest_ms, now_ms)
+        return None if self._newest_ms is None else self._newest_ms - self.ahead_ms
+
+
+@checked
+class Arrivals:
+    """End offsets of a stream by the time of their look-up: when records came, by one clock.
+
+    A record behind the ends of a look-up came after it, whatever the clocks of its producer and
+    its broker say. Times are those before the look-ups.
+
+    >>> stream = Arrivals()
+    >>> stream.add(1_000, {0: 10})
+    >>> stream.add(2_000, {0: 25})
+    >>> stream.before(1_500)
+    {0: 10}
+    """
+
+    def __init__(self, most: int = _MOST_PROOFS) -> None:
+        self._most = most
+        self._seen: list[tuple[int, Mapping[int, int]]] = []
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def add(self, time_ms: int, ends: Mapping[int, int]) -> None:
+        if self._seen and (time_ms <= self._seen[-1][0] or ends == self._seen[-1][1]):
+            return  # a clock that went back, or nothing new since the earlier look-up
+        self._seen.append((time_ms, dict(ends)))
+        if len(self._seen) > self._most:  # without some of them fewer records are surely old
+            self._seen = [*self._seen[:-1:2], self._seen[-1]]
+
+    def before(self, time_ms: int) -> Mapping[int, int] | None:
+        """The ends of the newest look-up until `time_ms`; else of the first one, None without.
+
+        Records behind the first look-up came after it, so after `time_ms`, too.
+        """
+        count = bisect_right(self._seen, time_ms, key=lambda seen: seen[0])
+        return self._seen[max(0, count - 1)][1] if self._seen else None
+
+    def forget_before(self, time_ms: int) -> None:
+        """Drop what no question about `time_ms` or later needs."""
+        count = bisect_right(self._seen, time_ms, key=lambda seen: seen[0])
+        del self._seen[: max(0, count - 1)]
 
 
 def joinable_until(bounds_ms: Mapping[str, int], times_ms: Mapping[str, int | None]) -> int:

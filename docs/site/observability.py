@@ -227,6 +227,14 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         Panel("Bytes that wait", "bytes", {"{{name}}": _gauge("sluice_job_waiting_bytes")}),
         Panel("Rows out of windows", "rowsps", {"{{name}}": _rate("sluice_job_fired_rows_total")}),
         Panel("Late records", "cps", {"{{name}}": _rate("sluice_job_late_records_total")}),
+        Panel(
+            "Records that waited for a row",
+            "cps",
+            {
+                "{{name}}, matched": _rate("sluice_job_late_rows_matched_total"),
+                "{{name}}, at the bound": _rate("sluice_job_late_rows_expired_total"),
+            },
+        ),
     ),
     "Control plane": (
         Panel("Which control plane leads", "bool", {"{{instance}}": "sluice_control_plane_leads"}),

@@ -16,7 +16,7 @@ from typing import Any
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Request, append_missing, reason_of, record_of
 from joins.plan.errors import NothingToAcknowledgeError, RequestError, StaleTableError
-from watermark.freshness import GateState, Proof, gate_state, joinable_until, until
+from watermark.freshness import Arrivals, GateState, Proof, gate_state, joinable_until, until
 
 MOST_RELEASED_S = 86_400
 _UNREACHABLE_AFTER = 5
@@ -77,6 +77,7 @@ class StalenessGate:
         self._release: Mapping[str, Any] = read_json(file) or {} if bounds_ms else {}
         self._since_ms: int | None = None
         self._moments: list[int] = []  # ends of short holds
+        self._arrivals = Arrivals()
         self.holding: Holding | None = None
         """What is held; None while all records pass."""
 
@@ -89,6 +90,11 @@ class StalenessGate:
         """True if it holds for moments again and again: the sources answer, but not soon enough."""
         return len(self._moments) > _UNREACHABLE_AFTER
 
+    def looked_up(self, time_ms: int, ends: Offsets) -> None:
+        """The stream's ends, which were looked up at `time_ms` or later."""
+        if self.bounds_ms:
+            self._arrivals.add(time_ms, ends)
+
     def cut(
         self,
         start: Offsets,
@@ -98,13 +104,16 @@ class StalenessGate:
     ) -> tuple[Offsets, bool]:
         """`end` cut at the first record that is too new, and whether an operator's release counted.
 
-        All records before `end` are written. `first_at` gives the first offsets of a time or later.
+        All records before `end` are written. `first_at` gives the first offsets of a time or later,
+        by the records' own times. Their clock may be behind, so records that came after the limit
+        by this machine's clock are too new whatever their times say.
         """
         if not self.bounds_ms:
             return end, False
         now_ms = time.time_ns() // 1_000_000
         times_ms = {name: proof.time_ms for name, proof in proofs.items()}
         limit_ms = joinable_until(self.bounds_ms, times_ms)
+        self._arrivals.forget_before(limit_ms)
         state = gate_state(limit_ms, now_ms, self.released_until_ms)
         if state is not GateState.HOLDING:
             self._note(state, times_ms, now_ms, is_held=state is GateState.RELEASED)
@@ -113,8 +122,10 @@ class StalenessGate:
             self._note(state, times_ms, now_ms, is_held=False)
             return end, False
         first: Offsets = {} if limit_ms < 0 else first_at(limit_ms + 1)
+        arrived = self._arrivals.before(limit_ms)
+        came = end if arrived is None else arrived
         cut = {
-            p: max(start.get(p, 0), min(last, first.get(p, start.get(p, 0))))
+            p: max(start.get(p, 0), min(last, first.get(p, start.get(p, 0)), came.get(p, 0)))
             for p, last in end.items()
         }
         self._note(state, times_ms, now_ms, is_held=any(cut[p] < end[p] for p in end))

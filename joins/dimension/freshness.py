@@ -12,6 +12,8 @@ from joins.kernels.changelog.envelope import now_ms
 from watermark.freshness import Freshness, Proof, ProofKind
 from watermark.model import Watermark
 
+_MOST_ANSWERS = 1_024
+
 
 class TableFreshness:
     """The proofs of one table; thread-safe."""
@@ -29,7 +31,8 @@ class TableFreshness:
     def answered(self, answer: Proof, topic: int) -> None:
         """The source's answer, after changelog topic `topic` has everything up to its position."""
         with self._lock:
-            self._answers = (*self._answers, (topic, answer))
+            if len(self._answers) < _MOST_ANSWERS:  # a later one comes after the next look
+                self._answers = (*self._answers, (topic, answer))
             self._said_ms = max(answer.time_ms, self._said_ms or answer.time_ms)
         self.answered_at_ms = now_ms()
 

@@ -11,6 +11,7 @@ from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomicall
 from joins.kernels.changelog.envelope import Limited
 
 _NEWEST = 1_000
+_LISTED_BYTES = 16 << 10  # of a key; longer ones are counted only
 SUFFIX = ".dead.json"
 RESERVED_BYTES = 64 << 10
 """Room in a message for the header of its batch, and for what a producer adds."""
@@ -19,9 +20,10 @@ RESERVED_BYTES = 64 << 10
 class DeadRows:
     """The rows that one writer has left out in one generation of a copy; durable, for one thread.
 
-    A key counts once, however often its row was left out, and no longer once a change of it fits.
-    The newest keys are listed. `copied` is the file of another writer of the same generation whose
-    rows this writer's changes replace, too.
+    A key counts once, however often its row was left out, and no longer once a change of it fits;
+    keys of more than 16 KiB are not listed and count each time. The newest keys are listed.
+    `copied` is the file of another writer of the same generation whose rows this writer's changes
+    replace, too.
     """
 
     def __init__(
@@ -44,9 +46,9 @@ class DeadRows:
     def take(self, limited: Limited) -> pa.RecordBatch:
         """The records to send, once it is durable which rows they lack."""
         # A change that fits may replace a row that was left out.
-        if limited.dead or self._rows or self._keys_of_copy():
+        if limited.dead or limited.long_keys or self._rows or self._keys_of_copy():
             self.update(limited.written())
-        return limited.records
+        return limited.sent()
 
     def update(self, written: Iterable[tuple[str, int | None]]) -> None:
         """Take keys in the order of their changes, with the bytes of a row that was left out."""
@@ -56,7 +58,9 @@ class DeadRows:
             if key in of_copy:
                 self._replaced.add(key)
             self._rows.pop(key, None)
-            if size_bytes is not None:
+            if size_bytes is not None and len(key) > _LISTED_BYTES:
+                self._unlisted += 1
+            elif size_bytes is not None:
                 self._rows[key] = size_bytes
         for key in list(self._rows)[:-_NEWEST]:
             del self._rows[key]

@@ -228,6 +228,7 @@ class GeneratorView(Document):
         None, "When a batch saw its newest records, or its beginning."
     )
     idle_timeout_ms: int | None = default(None, "Null: it never becomes idle.")
+    max_wait_ms: int | None = default(None, "Null: it never follows the clock.")
 
 
 class WaitsForView(Document):
@@ -240,6 +241,15 @@ class WaitsForView(Document):
     watermark_ms: int | None = None
     behind_ms: int | None = default(None, "Behind the stream, or what waits.")
     text: str
+
+
+class LateRowsView(Document):
+    """Records of a job with `join.late-rows.wait` that lack a match; `waiting_rows` counts them."""
+
+    wait_ms: int = Field(description="How long a record waits, by the clock of its batches.")
+    tables: list[str] = Field(description="The tables whose rows they wait for.")
+    matched: int = Field(description="Records that waited and left with a match.")
+    expired: int = Field(description="Records that waited to the end and left without one.")
 
 
 class EventTimeView(Document):
@@ -262,6 +272,9 @@ class EventTimeView(Document):
     fired_rows: int = default(0, "Rows that came out of windows.")
     state_files: dict[str, int] = {}
     waits_for: WaitsForView | None = None
+    late_rows: LateRowsView | None = default(
+        None, "Of a job with `join.late-rows.wait`; null for others."
+    )
 
 
 class JobProgress(Document):

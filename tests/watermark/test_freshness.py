@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from watermark.freshness import (
+    Arrivals,
     Freshness,
     GateState,
     PassedOnTimes,
@@ -170,6 +171,50 @@ def test_a_pair_that_was_used_stays_true_when_pairs_are_thinned_out():
     assert table.at({0: 3}).time_ms == 3
 
 
+@given(STEPS, st.integers(2, 6))
+def test_laws_of_channels_that_keep_few_pairs(steps, most):
+    """As of a table: T of a channel neither goes back nor is beyond what it has committed."""
+    table, now_ms, written, committed = Freshness(most), 0, 0, 0
+    written_at, last_ms = [], -1
+    for kind, passes_ms, _, _ in steps:
+        now_ms += passes_ms
+        if kind == "write":
+            written, now_ms = written + 1, now_ms + 1
+            written_at.append(now_ms - 1)
+        elif kind == "ask":
+            table.add(Proof(now_ms, {}, {0: written}))
+        elif kind == "commit":
+            committed = written
+        else:
+            committed = max(committed, written - 1)
+        shown = table.channel(0, committed)
+        time_ms = -1 if shown is None else shown.timestamp_ms
+        assert time_ms >= last_ms, "T went back"
+        assert all(at_ms >= time_ms for at_ms in written_at[committed:]), "T is beyond a commit"
+        assert len(table) <= most
+        last_ms = time_ms
+
+
+def test_the_time_of_a_channel_stays_when_its_pair_is_thinned_out():
+    table = fed((2, 2), (3, 3))
+    assert table.channel(0, 3) == Watermark(3, True)
+
+    for time_ms in range(4, 20_001):
+        table.add(Proof(time_ms, {}, {0: time_ms}))
+
+    assert table.channel(0, 3) == Watermark(3, True)
+    assert table.channel(0, 1) is None, "what it has not committed is not proven by it"
+
+
+def test_a_channel_proves_nothing_of_what_was_lost():
+    table = fed((10, 5), (20, 9))
+    assert table.channel(0, 9) == Watermark(20, True)
+
+    table.void_after({0: 7})
+
+    assert table.channel(0, 1_000) == Watermark(10, True)
+
+
 def test_news_are_each_told_once_and_their_time_grows():
     table = Freshness()
     assert table.news({0: 9}) is None
@@ -197,7 +242,8 @@ PASSED_ON = {
     "a_time_counts_once_it_has_settled": ([(10, 50)], 50, 10),
     "before_it_does_not": ([(10, 50)], 49, None),
     "the_newest_settled_one_counts": ([(10, 50), (20, 60), (30, 70)], 65, 20),
-    "a_time_ahead_of_the_clock_counts_as_now": ([(900, 50)], 100, 100),
+    "a_time_ahead_of_the_clock_counts_as_when_it_was_heard": ([(900, 50)], 100, 50),
+    "what_a_clock_was_ahead_is_taken_off_later_times_too": ([(900, 50), (910, 60)], 100, 50),
     "a_time_that_goes_back_is_ignored": ([(20, 50), (10, 60)], 100, 20),
     "an_older_time_that_settles_first_counts_until_then": ([(20, 200), (10, 50)], 100, 10),
 }
@@ -208,19 +254,58 @@ def test_times_that_a_connector_passes_on(case):
     heard, now_ms, expected = PASSED_ON[case]
     times = PassedOnTimes()
     for each in heard:
-        times.hear(*each)
+        times.hear(*each, now_ms=50)
 
     assert times.at(now_ms) == expected
 
 
 def test_a_time_that_has_settled_stays():
     times = PassedOnTimes()
-    times.hear(10, 50)
+    times.hear(10, 50, 50)
     assert times.at(50) == 10
 
-    times.hear(20, 500)
+    times.hear(20, 500, 50)
 
     assert (times.at(100), times.at(500)) == (10, 20)
+
+
+@given(
+    st.integers(-50, 50),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=20),
+)
+def test_a_time_is_never_beyond_what_was_heard_whatever_the_connectors_clock(ahead_ms, steps):
+    """Each change is heard some time after it was made; the connector then falls silent."""
+    times, now_ms, heard_ms = PassedOnTimes(most=4), 100, 0
+    for passes_ms, late_ms in steps:
+        now_ms += passes_ms
+        heard_ms = now_ms
+        times.hear(now_ms - late_ms + ahead_ms, now_ms, now_ms)
+    silent = [times.at(now_ms + after_ms) for after_ms in (0, 1, 1_000_000)]
+
+    assert all(time_ms <= heard_ms for time_ms in silent)
+    assert len(set(silent)) == 1, "T advances by evidence only"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=40),
+    st.integers(0, 60),
+    st.integers(2, 6),
+)
+def test_no_record_that_came_after_a_time_is_before_its_ends(steps, limit_ms, most):
+    stream, now_ms, came_at = Arrivals(most), 0, []
+    for passes_ms, records in steps:
+        now_ms += passes_ms
+        stream.add(now_ms, {0: len(came_at)})  # a look-up takes a while: records come meanwhile
+        came_at += [now_ms + 1] * records
+        now_ms += 1
+        assert len(stream) <= most
+    before = stream.before(limit_ms)
+    if before is None:
+        assert not steps
+        return
+    assert all(at_ms <= limit_ms for at_ms in came_at[: before[0]])
+    stream.forget_before(limit_ms)
+    assert stream.before(limit_ms) == before, "what is forgotten is not needed"
 
 
 def test_a_proof_survives_json():

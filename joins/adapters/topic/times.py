@@ -123,14 +123,14 @@ class TopicTimes:
             self._connect_at_s = time.monotonic() + _CONNECT_S
             committed = self._connect.committed_ms()
             if committed is not None:
-                self._passed_on.hear(committed, 0)
+                self._passed_on.hear(committed, 0, now_ms())
         settled_ms = now_ms() + self._evidence.settle_ms
         if self._changed_ms is not None:
             is_ordered = self._config.partitions == 1
-            self._passed_on.hear(self._changed_ms, 0 if is_ordered else settled_ms)
+            self._passed_on.hear(self._changed_ms, 0 if is_ordered else settled_ms, now_ms())
         beat = None if self._heartbeats is None else self._heartbeats.newest_ms()
         if beat is not None:
-            self._passed_on.hear(beat, settled_ms)
+            self._passed_on.hear(beat, settled_ms, now_ms())
 
     def changed(self, source_ms: int | None) -> None:
         """A change of this time is read."""

@@ -179,16 +179,28 @@ def encode_records(
     return _records(_keys(changes, primary_key), join_text([*pieces, ending]), partitions)
 
 
+_LONG_KEY = 3  # parts of the limit
+
+
 @dataclass(frozen=True, slots=True)
 class Limited:
     """Records whose values fit a limit; `dead` has key and bytes of each row that did not fit.
 
-    `places` are the records that delete such rows; `snapshot_limited` has none.
+    `places` are the records that delete such rows; `snapshot_limited` has none. No record of a key
+    in `long_keys` is ever sent, not even one that deletes it.
     """
 
     records: pa.RecordBatch
     dead: tuple[tuple[bytes, int], ...]
     places: tuple[int, ...] = ()
+    long_keys: tuple[int, ...] = ()
+
+    def sent(self) -> pa.RecordBatch:
+        if not self.long_keys:
+            return self.records
+        kept = np.ones(self.records.num_rows, np.bool_)
+        kept[list(self.long_keys)] = False
+        return self.records.filter(pa.array(kept))
 
     def written(self) -> Iterator[tuple[str, int | None]]:
         """Key of each record, in order, with the bytes of a row that was left out."""
@@ -203,22 +215,25 @@ def encode_limited(
     """`encode_records`, with values of at most `most_bytes`.
 
     `before` is shortened first: readers need only its key and its times. A new row that is still
-    too large is omitted, and the row that its key had before is deleted.
+    too large is omitted, and the row that its key had before is deleted. A deletion has its key
+    twice, so no record of a key above a third of the limit is sent: such a key never has a row.
     """
     records = encode_records(changes, primary_key, partitions=partitions)
-    large = _larger(records, most_bytes)
-    if not large.any():
+    large, long = _larger(records, most_bytes), _have_long_keys(records, most_bytes)
+    if not (large | long).any():
         return Limited(records, ())
     before = None if changes.before is None else _shortened(changes.before, large, primary_key)
     changes = replace(changes, before=before)
     records = encode_records(changes, primary_key, partitions=partitions)
-    dead = _larger(records, most_bytes)
-    if changes.after is None or not dead.any():  # a key that does not fit stops the source
-        return Limited(records, ())
+    is_row = mask_of(pc.not_equal(changes.ops, "d"))
+    dead = (_larger(records, most_bytes) | long) & is_row
     sizes = _sizes(records).tolist()
     keys = records.column("key").to_pylist()
     places = tuple(np.flatnonzero(dead).tolist())
     left_out = tuple((keys[row], sizes[row]) for row in places)
+    long_keys = tuple(np.flatnonzero(long).tolist())
+    if changes.after is None or not dead.any():
+        return Limited(records, (), (), long_keys)
     mask, after = pa.array(dead), _shortened(changes.after, dead, primary_key)
     columns = [
         pc.if_else(mask, new, new if before is None else before.column(name))
@@ -232,7 +247,8 @@ def encode_limited(
         before=pa.RecordBatch.from_arrays(columns, schema=after.schema),
         after=after,
     )
-    return Limited(encode_records(gone, primary_key, partitions=partitions), left_out, places)
+    records = encode_records(gone, primary_key, partitions=partitions)
+    return Limited(records, left_out, places, long_keys)
 
 
 def encode_copy(
@@ -246,7 +262,7 @@ def encode_copy(
 ) -> Limited:
     """`encode_snapshot`; a row that is too large deletes what an earlier one of its key was."""
     records = encode_snapshot(rows, primary_key, low, generation=generation, partitions=partitions)
-    if not _larger(records, most_bytes).any():
+    if not (_larger(records, most_bytes) | _have_long_keys(records, most_bytes)).any():
         return Limited(records, ())
     constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, now_ms())
     source = [
@@ -268,7 +284,7 @@ def encode_copy(
 
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
     """Records of a copy in which a key occurs once."""
-    large = _larger(records, most_bytes)
+    large = _larger(records, most_bytes) | _have_long_keys(records, most_bytes)
     if not large.any():
         return Limited(records, ())
     left_out = records.filter(pa.array(large))
@@ -278,6 +294,11 @@ def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
 
 def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
     return np.asarray(_sizes(records) > most_bytes)
+
+
+def _have_long_keys(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
+    sizes = pc.binary_length(records.column("key")).cast(pa.int64())
+    return np.asarray(pc.greater(sizes, most_bytes // _LONG_KEY), dtype=np.bool_)
 
 
 def _sizes(records: pa.RecordBatch) -> npt.NDArray[np.int64]:

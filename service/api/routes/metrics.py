@@ -74,6 +74,12 @@ EVENT_TIME_METRICS = (
     _MetricFamily("job_window_rows", "State rows of open windows."),
     _MetricFamily("job_fired_rows", "Rows fired by windows.", counts=True),
     _MetricFamily("job_late_records", "Late records, written to the side output.", counts=True),
+    _MetricFamily(
+        "job_late_rows_matched", "Records that waited for a row and left with it.", counts=True
+    ),
+    _MetricFamily(
+        "job_late_rows_expired", "Records that waited to the bound, without a row.", counts=True
+    ),
 )
 CHANNEL_METRICS = (
     _MetricFamily("channel_watermark_seconds", "The generator's watermark, since 1970."),
@@ -215,6 +221,7 @@ def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
 
 def _event_time_values(event_time: EventTimeView, now_ms: int) -> dict[str, Number]:
     behind_ms = None if event_time.use_processing_time else _behind(event_time.watermark_ms, now_ms)
+    late = event_time.late_rows
     return {
         "job_watermark_lag_seconds": _seconds(behind_ms),
         "job_waiting_rows": event_time.waiting_rows,
@@ -222,6 +229,8 @@ def _event_time_values(event_time: EventTimeView, now_ms: int) -> dict[str, Numb
         "job_window_rows": event_time.window_rows,
         "job_fired_rows": event_time.fired_rows,
         "job_late_records": event_time.late_records,
+        "job_late_rows_matched": None if late is None else late.matched,
+        "job_late_rows_expired": None if late is None else late.expired,
     }
 
 

@@ -116,6 +116,33 @@ def test_a_partition_that_was_not_there_waits(gate):
     assert ends[7] == 0
 
 
+class LateClock(Records):
+    """Records of a producer or broker whose clock is an hour behind: none looks too new."""
+
+    def first_at(self, time_ms):
+        return super().first_at(time_ms + HOUR_MS)
+
+
+def test_records_that_came_too_late_wait_whatever_their_times_say(gate):
+    records, now = LateClock(), now_ms()
+    for age_ms, end in ((60_000, 40), (47_000, 53), (45_500, 54), (44_000, 56), (0, 100)):
+        gate.looked_up(now - age_ms, {0: end, 1: end})
+
+    ends, _ = cut(gate, records, age_ms=50_000)
+
+    assert ends == {0: 54, 1: 54}, "T + 5 s is 45 s ago"
+    assert gate.holding.state is GateState.HOLDING
+    assert cut(gate, records, age_ms=1_000) == ({0: 100, 1: 100}, False)
+
+
+def test_after_a_start_records_that_were_there_before_it_count_by_their_times(gate):
+    gate.looked_up(now_ms() - 1_000, {0: 90, 1: 90})
+
+    assert cut(gate, LateClock(), age_ms=50_000) == ({0: 90, 1: 90}, False)
+    ends, _ = cut(gate, Records(), age_ms=50_000)
+    assert all(54 <= end <= 56 for end in ends.values())
+
+
 def test_an_operator_releases_for_an_interval_and_the_pin_says_so(gate, tmp_path):
     records = Records()
     cut(gate, records, age_ms=50_000)

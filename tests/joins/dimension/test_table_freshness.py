@@ -35,6 +35,20 @@ def test_an_answer_that_comes_after_the_look_waits_for_the_next_one():
     assert freshness.at({0: 7}, has_ended=False).time_ms == 20
 
 
+def test_answers_stay_few_while_a_build_side_stands_still():
+    freshness = TableFreshness()
+    for time_ms in range(1, 5_001):
+        answered(freshness, time_ms)
+    assert freshness.waiting() < 5_000
+
+    freshness.placed(freshness.waiting(), 0, {0: 7}, {})
+    answered(freshness, 6_000)
+    freshness.placed(freshness.waiting(), 0, {0: 8}, {})
+
+    assert freshness.at({0: 7}, has_ended=False).time_ms < 5_000
+    assert freshness.at({0: 8}, has_ended=False).time_ms == 6_000
+
+
 def test_what_a_lost_topic_had_is_never_proven():
     """The new topic's offsets are higher, but its records are not those of the lost one."""
     freshness = TableFreshness()

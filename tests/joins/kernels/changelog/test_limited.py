@@ -10,6 +10,7 @@ from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
     Envelopes,
+    encode_copy,
     encode_limited,
     encode_records,
     encode_snapshot,
@@ -84,6 +85,56 @@ def test_a_copy_has_every_row_or_tells_its_key(rows):
     values = limited.records.column("value").to_pylist()
     assert values == [v for v in usual.column("value").to_pylist() if len(v) <= MOST]
     assert len(limited.dead) + len(values) == len(rows)
+
+
+def test_a_copy_leaves_out_rows_with_a_long_key():
+    rows = keyed([("a", "x"), ("b" * (LONG + 1), "x"), ("c" * LONG, "x")])
+    low = BinlogPosition(0, 1, 4)
+    usual = encode_snapshot(rows, ("id",), low, generation=1, partitions=1)
+    kept = [
+        json.loads(key)["id"][0] for key in snapshot_limited(usual, MOST).records["key"].to_pylist()
+    ]
+    copied = encode_copy(rows, ("id",), low, generation=1, partitions=1, most_bytes=MOST)
+    assert kept == ["a", "c"]
+    assert [json.loads(key)["id"][0] for key in copied.sent()["key"].to_pylist()] == ["a", "c"]
+    assert len(copied.dead) == 1
+
+
+LONG = MOST // 3 - len('{"id":""}')  # a key of so many letters is still sent
+KEYS = st.sampled_from(["a", "b" * LONG, "c" * (LONG + 1), "d" * 5_000])
+OPS = st.lists(st.tuples(st.sampled_from("rcud"), KEYS, TEXTS), min_size=1, max_size=8)
+
+
+def keyed(rows):
+    columns = zip(*(row or (None, None) for row in rows), strict=True)
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=["id", "text"])
+
+
+@settings(max_examples=examples(200))
+@given(OPS)
+def test_of_a_key_that_no_deletion_can_hold_no_record_is_sent(changes):
+    every = envelopes([("c", (0, None, 0), (0, None, 0))] * len(changes))
+    before = [(key, text) if op in "ud" else None for op, key, text in changes]
+    after = [(key, text) if op != "d" else None for op, key, text in changes]
+    every = Envelopes(
+        ops=pa.array([op for op, _, _ in changes], pa.string()),
+        source=every.source,
+        before=keyed(before) if any(before) else None,
+        after=keyed(after) if any(after) else None,
+    )
+    limited = encode_limited(every, ("id",), partitions=1, most_bytes=MOST)
+
+    sent = limited.sent()
+    pairs = zip(*(sent.column(name).to_pylist() for name in ("key", "value")), strict=True)
+    assert all(len(key) + len(value) <= MOST for key, value in pairs)
+    kept = [key for _, key, _ in changes if len(key) <= LONG]
+    assert [json.loads(key)["id"] for key in sent.column("key").to_pylist()] == kept
+    left_out = [json.loads(key)["id"] for key, _ in limited.dead]
+    assert [k for k in left_out if len(k) > LONG] == [
+        key for op, key, _ in changes if len(key) > LONG and op != "d"
+    ]
+    assert len([*limited.written()]) == len(changes)
 
 
 @settings(max_examples=examples(200))
