@@ -489,6 +489,8 @@ def test_dead_letters_are_joined_again_or_discarded_by_the_runner(tmp_path, shak
         browser.until("Yes, join them", "main")
         browser.find("[data-action=replay-yes]").click()
         browser.until("0 records joined again: 0 rows added", "main")
+        may_discard = "return document.querySelector('[data-form=discard] button')?.disabled"
+        browser.wait(lambda: browser.run(may_discard) is False, "the list is read again")
         browser.find("#discard-reason-0").send_keys("test data of the load test", Keys.ENTER)
         browser.until("7 records discarded.", "main")
 
