@@ -424,10 +424,6 @@ class Settings(BaseSettings):
         return self.data_dir / "jobs"
 
     @property
-    def examples_dir(self) -> Path:
-        return self.data_dir / "examples"
-
-    @property
     def host_dir(self) -> Path:
         node = f"-{socket.gethostname()}" if store_is_shared(self) else ""  # a shared directory
         return self.data_dir / f"host{node}"

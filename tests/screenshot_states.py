@@ -96,7 +96,7 @@ class Gallery:
         self._until(job, "JOINING")
         up.database.stop()
         at = f"{up.database.host}:{up.database.port}"
-        self.take("waiting-for-database", job, "Stalled", at, "the database")
+        self.take("waiting-for-database", job, "Stalled", at, "Start the server")
         up.database.start()
         self._until(job, "JOINING")
         job.pause()

@@ -441,13 +441,8 @@ class RemoteJob:
     ) -> DeadLettersDiscarded:
         """Discard dead letters, by default all pending ones; raises as `replay_dead_letters`.
 
-        Args:
-            reason: recorded with the letters.
-            records: `partition`, `offset` and, if needed, `topic` and `batch` of each.
-            matching: with no `records`, only letters whose reason contains this text.
-            by: who decides, recorded with the letters.
-            idempotency_key: repeating a request with the same key has no further effect.
-            timeout_s: maximum wait for the runner's answer.
+        `records` have `partition`, `offset` and, if needed, `topic` and `batch`; without them,
+        `matching` is a part of the reasons of those that are meant.
         """
         every = {"all": True} if matching is None else {"all": True, "matching": matching}
         chosen = every if records is None else {"records": list(records)}

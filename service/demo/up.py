@@ -247,10 +247,11 @@ def everything(
 
 def _offer(settings: Settings, scripts: Sequence[Path]) -> None:
     """Make the page's editor offer `scripts` as they are now."""
-    settings.examples_dir.mkdir(mode=0o700, exist_ok=True)
+    directory = settings.data_dir / "examples"
+    directory.mkdir(mode=0o700, exist_ok=True)
     for script in scripts:
         text = script.read_text(encoding="utf-8")
-        (settings.examples_dir / script.name).write_text(text, encoding="utf-8")
+        (directory / script.name).write_text(text, encoding="utf-8")
 
 
 def _write_script(directory: Path, database: MariaDb) -> Path:

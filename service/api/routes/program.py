@@ -95,7 +95,7 @@ async def show_version(services: Injected) -> VersionView:
 @router.get("/v1/examples", summary="List scripts that run here", dependencies=[VIEWER])
 def list_examples(services: Injected) -> ExampleList:
     """Scripts with the addresses of this installation; `sluice up` provides some."""
-    files = sorted(services.settings.examples_dir.glob("*.sql"))
+    files = sorted((services.settings.data_dir / "examples").glob("*.sql"))
     return ExampleList(
         items=[ExampleView(name=each.stem, sql=each.read_text(encoding="utf-8")) for each in files]
     )

@@ -366,8 +366,8 @@ def test_a_script_survives_a_reload_and_an_example_replaces_only_what_is_empty(p
 
 def test_an_example_of_the_control_plane_is_opened_by_its_address(plane, browser):
     example = f"SET 'pipeline.name'='runs here';\n{script()}"
-    plane.settings.examples_dir.mkdir(exist_ok=True)
-    (plane.settings.examples_dir / "first.sql").write_text(example)
+    (plane.settings.data_dir / "examples").mkdir(exist_ok=True)
+    ((plane.settings.data_dir / "examples") / "first.sql").write_text(example)
     browser.open(plane.url)
     browser.run("sessionStorage.clear()")
     browser.open(f"{plane.url}/#/new/first")
