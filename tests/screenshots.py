@@ -18,6 +18,7 @@ from service.config import Settings
 from service.demo.shop import provide
 from service.demo.up import Up, everything
 from service.logs import configure_logs
+from tests.screenshot_states import take_states
 from tests.support.browser import Browser, open_browser
 from tests.support.terminal import picture, shown
 from tests.support.wait import wait_until
@@ -123,7 +124,8 @@ def main() -> None:
         browser.until("/s", "main table")
         take(browser, "jobs", height=360)
         take_commands(browser, up, client, script)
-        job.stop()
+        job.delete()
+        take_states(browser, up, client, script)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ class DeadLetterReplay:
     def _choice(self, request: Request, number: int) -> LetterReplay:
         discarded = _reason_of(request.body)
         if request.body.get("all") is True:
-            letters, remaining = self._pending()
+            letters, remaining = self._pending(_matching_of(request.body))
             return LetterReplay(
                 number, request.id, request.by, letters, remaining=remaining, discarded=discarded
             )
@@ -183,11 +183,11 @@ class DeadLetterReplay:
                     hint="Ask again when the batch is committed.",
                 )
 
-    def _pending(self) -> tuple[tuple[ChosenLetter, ...], int]:
+    def _pending(self, matching: str) -> tuple[tuple[ChosenLetter, ...], int]:
         chosen: list[ChosenLetter] = []
         remaining = 0
         is_finished = cache(self._is_finished)
-        for letter in self._parts.letters.letters(pending=True):
+        for letter in self._parts.letters.letters(pending=True, matching=matching):
             if not is_finished(letter.batch):
                 continue
             if len(chosen) < MOST_LETTERS:
@@ -333,6 +333,17 @@ def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             hint="Name the dead letters by partition and offset, or ask for all of them.",
         )
     return list(records)
+
+
+def _matching_of(body: Mapping[str, Any]) -> str:
+    """Part of the reasons of the letters that are meant; empty for all letters."""
+    matching = body.get("matching")
+    if matching is not None and not isinstance(matching, str):
+        raise RequestError(
+            f'"matching" of the request is {matching!r}, expected a part of the reason',
+            hint="Give a text that the reasons of the letters contain.",
+        )
+    return matching or ""
 
 
 def _reason_of(body: Mapping[str, Any]) -> str | None:

@@ -160,27 +160,35 @@ class DeadLetters:
         self.topics = topics
 
     def page(
-        self, *, after: Coordinates | None = None, limit: int = 100, pending: bool = False
+        self,
+        *,
+        after: Coordinates | None = None,
+        limit: int = 100,
+        pending: bool = False,
+        matching: str = "",
     ) -> LetterPage:
-        """The first `limit` letters after `after`; with `pending` only those without rows yet."""
+        """The first `limit` letters after `after`; with `pending` only those without rows yet.
+
+        `matching` is part of the reason.
+        """
         page_letters: list[DeadLetter] = []
-        for letter in self.letters(after=after, pending=pending):
+        for letter in self.letters(after=after, pending=pending, matching=matching):
             if len(page_letters) == limit:
                 return LetterPage(tuple(page_letters), page_letters[-1].coordinates)
             page_letters.append(letter)
         return LetterPage(tuple(page_letters), None)
 
     def letters(
-        self, *, after: Coordinates | None = None, pending: bool = False
+        self, *, after: Coordinates | None = None, pending: bool = False, matching: str = ""
     ) -> Iterator[DeadLetter]:
-        """All letters after `after`, one batch in memory at a time."""
+        """The letters after `after` that `page` selects from, one batch in memory at a time."""
         replayed, topics = self._replays.replayed(), self.topics()
         for batch, files in self._batches().items():
             if after is not None and batch < after[0]:
                 continue
             for letter in _letters_of(batch, _tables(files, topics), replayed):
                 behind = after is None or letter.coordinates > after
-                if behind and (letter.is_pending or not pending):
+                if behind and (letter.is_pending or not pending) and matching in letter.reason:
                     yield letter
 
     def of_batches(

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Request
 
 from joins.durable.stored import keep_stored
-from service.api.views import job_detail, listed_job, sinks_of, with_verifications
+from service.api.views import PlannedEnds, ends_of, job_detail, listed_job, with_verifications
 from service.config import Settings
 from service.jobs.inspect.facts import full_disks
 from service.jobs.inspect.inspector import Inspector
@@ -26,7 +26,7 @@ from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.jobs.update.updates import Updates
-from service.schemas.jobs import JobDetail, ListedJob, SinkView
+from service.schemas.jobs import JobDetail, ListedJob
 
 _SHOWN_ACKNOWLEDGEMENTS = 20
 _MOST_KNOWN = 10_000
@@ -35,22 +35,28 @@ _MINUTES = 30
 _RATE = "records_per_s"
 
 
-class PlannedSinks:
-    """Caches the sinks of jobs: plans never change, and lists are read without plans."""
+class KnownEnds:
+    """Caches what jobs read and write: lists are read without plans.
+
+    An update changes a plan; its job is forgotten then.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, list[SinkView]] = {}
+        self._known: dict[str, PlannedEnds] = {}
 
-    def of(self, store: JobStore, job_ids: Sequence[str]) -> Mapping[str, list[SinkView]]:
-        """Sinks by job id; empty for a removed job."""
+    def of(self, store: JobStore, job_ids: Sequence[str]) -> Mapping[str, PlannedEnds]:
+        """By job id; empty for a removed job."""
         known = self._known
         if missing := [job_id for job_id in job_ids if job_id not in known]:
             if len(known) + len(missing) > _MOST_KNOWN:
                 known = {}
             parts = (missing[at : at + _PLANS] for at in range(0, len(missing), _PLANS))
             plans = (each for part in parts for each in store.plans(part).items())
-            self._known = known = {**known, **{job_id: sinks_of(plan) for job_id, plan in plans}}
-        return {job_id: known.get(job_id, []) for job_id in job_ids}
+            self._known = known = {**known, **{job_id: ends_of(plan) for job_id, plan in plans}}
+        return {job_id: known.get(job_id, PlannedEnds()) for job_id in job_ids}
+
+    def forget(self, job_id: str) -> None:
+        self._known = {known: ends for known, ends in self._known.items() if known != job_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,7 @@ class Services:
     tables: CatalogTables
     inspector: Inspector = field(default_factory=Inspector)
     leadership: Leadership = field(default_factory=lambda: Leadership(leads=True))
-    sinks: PlannedSinks = field(default_factory=PlannedSinks)
+    ends: KnownEnds = field(default_factory=KnownEnds)
 
     def detail(self, job: Job) -> JobDetail:
         runner, full = self.supervisor.runner_of(job.id), full_disks(self.settings)
@@ -77,15 +83,15 @@ class Services:
 
     def listed(self, jobs: Sequence[Job], *, recent: bool = False) -> list[ListedJob]:
         """The jobs as list entries, optionally with their `recent` rates."""
-        sinks = self.sinks.of(self.store, [job.id for job in jobs])
-        return [self._listed(job, sinks[job.id], recent=recent) for job in jobs]
+        ends = self.ends.of(self.store, [job.id for job in jobs])
+        return [self._listed(job, ends[job.id], recent=recent) for job in jobs]
 
-    def _listed(self, job: Job, sinks: Sequence[SinkView], *, recent: bool) -> ListedJob:
+    def _listed(self, job: Job, ends: PlannedEnds, *, recent: bool) -> ListedJob:
         runner = self.supervisor.runner_of(job.id)
         if not self.has_directories:
-            return listed_job(job, None, runner, sinks)
+            return listed_job(job, None, runner, ends)
         layout = self.layout(job.id)
-        listed = listed_job(job, read_status(layout.job_dir), runner, sinks)
+        listed = listed_job(job, read_status(layout.job_dir), runner, ends)
         return listed.model_copy(update={"recent": recent_rates(layout)}) if recent else listed
 
     @property

@@ -1,7 +1,7 @@
 """Builds wire models from a stored job, its runner and the runner's report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
@@ -15,6 +15,7 @@ from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
 from service.schemas.inspection import StallView, WarningView
 from service.schemas.jobs import (
     ErrorView,
+    InputView,
     JobDetail,
     JobProgress,
     JobSummary,
@@ -33,10 +34,17 @@ _WARNING_HINTS = {
 }
 
 
-def listed_job(
-    job: Job, status: Status | None, runner: RunnerView, sinks: Sequence[SinkView]
-) -> ListedJob:
-    return ListedJob(**_glance(job_detail(job, status, runner)), sinks=list(sinks))
+@dataclass(frozen=True, slots=True)
+class PlannedEnds:
+    """What a stored plan reads and writes."""
+
+    sinks: Sequence[SinkView] = ()
+    inputs: Sequence[InputView] = ()
+
+
+def listed_job(job: Job, status: Status | None, runner: RunnerView, ends: PlannedEnds) -> ListedJob:
+    glance = _glance(job_detail(job, status, runner))
+    return ListedJob(**glance, sinks=list(ends.sinks), inputs=list(ends.inputs))
 
 
 def _glance(detail: JobDetail) -> dict[str, Any]:
@@ -161,6 +169,37 @@ def sinks_of(plan: bytes) -> list[SinkView]:
         return [_sink(number, insert) for number, insert in enumerate(inserts, start=1)]
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
+
+
+def ends_of(plan: bytes) -> PlannedEnds:
+    return PlannedEnds(sinks_of(plan), _inputs_of(plan))
+
+
+def _inputs_of(plan: bytes) -> list[InputView]:
+    """Empty if the plan is damaged, which the runner reports."""
+    try:
+        stored = orjson.loads(plan)
+        inserts = [stored, *stored.get("more_inserts", ())]
+        probes = [each["probe"] for each in inserts if each.get("probe")]
+        streams = [view for probe in probes for view in _streams(probe)]
+        tables = [_table(each) for insert in inserts for each in insert.get("dimensions", ())]
+        return list({(each.connector, each.place): each for each in [*streams, *tables]}.values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _streams(probe: Mapping[str, Any]) -> list[InputView]:
+    source = probe["source"]
+    topics = [source.get("kafka", {}).get("topic"), *source.get("more_topics", ())]
+    return [InputView(table=probe["table"], connector="kafka", place=topic) for topic in topics]
+
+
+def _table(dimension: Mapping[str, Any]) -> InputView:
+    source = dimension["source"]
+    place = source.get("path") or source.get("job_id") or source.get("kafka", {}).get("topic")
+    if source["kind"] == "mysql-cdc":
+        place = f"{source['hostname']}:{source['port']}/{source['database']}.{source['table']}"
+    return InputView(table=dimension["name"], connector=source["kind"], place=place)
 
 
 def _sink(number: int, insert: Mapping[str, Any]) -> SinkView:

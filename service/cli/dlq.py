@@ -3,6 +3,7 @@
 import base64
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +46,9 @@ Place = Annotated[
     ),
 ]
 Batch = Annotated[int | None, typer.Option(help="Batch, if an offset has several letters.", min=0)]
+Matching = Annotated[
+    str | None, typer.Option(help="Only pending letters whose reason contains this text.")
+]
 
 
 @app.command("ls")
@@ -55,13 +59,18 @@ def list_letters(
     pending: Annotated[
         bool, typer.Option("--pending", help="Only letters not yet replayed.")
     ] = False,
+    matching: Annotated[
+        str | None, typer.Option(help="Only letters whose reason contains this text.")
+    ] = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """List dead letters with their reasons."""
     with open_client(server) as client:
         tell(
-            client.job(job).dead_letters(pending=pending).page(limit, cursor), output, _show_letters
+            client.job(job).dead_letters(pending=pending, matching=matching).page(limit, cursor),
+            output,
+            _show_letters,
         )
 
 
@@ -148,6 +157,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All pending letters.")] = False,
+    matching: Matching = None,
     value_file: Annotated[
         Path | None, typer.Option(help="File with the corrected value of the record.")
     ] = None,
@@ -158,7 +168,8 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Join dead letters again with the pin of their batch; exits with 1 if some are still bad."""
-    selection = _selection(places or [], value_file, batch, everything=everything)
+    chosen = {"all": everything, "matching": matching}
+    selection = _selection(places or [], value_file, batch, chosen)
     with open_client(server) as client:
         outcome = client.job(job).replay_dead_letters(
             selection, idempotency_key=key, timeout_s=timeout
@@ -177,6 +188,7 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All pending letters.")] = False,
+    matching: Matching = None,
     batch: Batch = None,
     timeout: Timeout = 600.0,
     key: Key = None,
@@ -184,11 +196,13 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Discard dead letters. They stay listed with the reason; replays skip them."""
-    selection = _selection(places or [], None, batch, everything=everything)
+    chosen = {"all": everything, "matching": matching}
+    selection = _selection(places or [], None, batch, chosen)
     with open_client(server) as client:
         outcome = client.job(job).discard_dead_letters(
             reason,
             selection.get("records"),
+            matching=matching,
             by=operator(),
             idempotency_key=key,
             timeout_s=timeout,
@@ -197,19 +211,23 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
 
 
 def _selection(
-    places: list[str], value_file: Path | None, batch: int | None, *, everything: bool
+    places: list[str], value_file: Path | None, batch: int | None, chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
+    """The body of a request; `chosen` has "all", and "matching", which means all such letters."""
+    everything = chosen["all"] or chosen["matching"] is not None
     if everything == bool(places):
+        name = "--all" if chosen["matching"] is None else "--matching"
         raise SubmissionError(
-            "no record given" if not places else "--all cannot be combined with records",
-            hint="Name records as partition/offset, or give --all.",
+            "no record given" if not places else f"{name} cannot be combined with records",
+            hint="Name records as partition/offset, or give --matching or --all.",
         )
     if value_file is not None and len(places) != 1:
         raise SubmissionError(
             "--value-file requires exactly one record", hint="Replay the records one by one."
         )
     if everything:
-        return {"all": True, "by": operator()}
+        text = chosen["matching"]
+        return {"all": True, "by": operator()} | ({} if text is None else {"matching": text})
     more: dict[str, Any] = {} if batch is None else {"batch": batch}
     if value_file is not None:
         more["value_base64"] = base64.b64encode(_bytes_of(value_file)).decode()

@@ -1,9 +1,11 @@
 """`sluice up`: all servers for a first try on one machine, and the next commands."""
 
+import os
 import shlex
 import shutil
 import signal
 import sys
+import webbrowser
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from enum import StrEnum
@@ -40,6 +42,9 @@ def up(
         Further | None,
         typer.Option("--with", help="Also run PostgreSQL, with Debezium writing to Kafka."),
     ] = None,
+    opens: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in a browser of this desktop.")
+    ] = True,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Run Kafka, MariaDB and a control plane for a first try. Interrupt it to stop everything."""
@@ -59,6 +64,8 @@ def up(
             running = stack.enter_context(everything(directory, port, binaries, debezium))
         places = _places(running, directory)
         show_json(places) if output is OutputFormat.JSON else _tell(places, settings.port)
+        if opens and has_display(os.environ) and sys.stdout.isatty():
+            webbrowser.open(places["page"])
         try:
             running.wait(say)
         except KeyboardInterrupt:
@@ -66,8 +73,15 @@ def up(
     say(f"stopped; data is in {directory}, and running jobs continue at the next sluice up")
 
 
+def has_display(variables: Mapping[str, str]) -> bool:
+    """True if a browser would have a window; a browser in the terminal would hide the output."""
+    named = any(variables.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return sys.platform == "darwin" or named
+
+
 def _places(running: "Up", directory: Path) -> dict[str, str]:
     return {
+        "page": f"{running.url}/#/new/{_FIRST}",
         "control_plane": running.url,
         "kafka": running.kafka.bootstrap_servers,
         "mariadb": f"{running.database.host}:{running.database.port}",
@@ -81,7 +95,7 @@ def _places(running: "Up", directory: Path) -> dict[str, str]:
 def _tell(places: dict[str, str], usual_port: int) -> None:
     show(facts_table((name.replace("_", " "), value) for name, value in places.items()))
     say("")
-    say("The servers run until you interrupt this command. In another terminal:")
+    say("The page has an example that runs: select Submit there. Or in another terminal:")
     with open_client(places["control_plane"]) as client:
         jobs = list(client.jobs())
     for job in jobs:

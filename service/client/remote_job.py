@@ -398,10 +398,15 @@ class RemoteJob:
         """Transitions after number `after`, then live events."""
         return EventStream(self._transport, self.id, after)
 
-    def dead_letters(self, *, pending: bool = False) -> Pages[DeadLetterPage, DeadLetterView]:
-        """Dead letters, with `pending` only those not yet replayed."""
-        path = f"{self._path}/dead-letters"
-        return Pages(self._transport, DeadLetterPage, path, 500, pending=pending)
+    def dead_letters(
+        self, *, pending: bool = False, matching: str | None = None
+    ) -> Pages[DeadLetterPage, DeadLetterView]:
+        """Dead letters, with `pending` only those not yet replayed; `matching` is of the reason."""
+        path, more = (
+            f"{self._path}/dead-letters",
+            {} if matching is None else {"matching": matching},
+        )
+        return Pages(self._transport, DeadLetterPage, path, 500, pending=pending, **more)
 
     def dead_letter(self, place: str, **query: int | str) -> DeadLetterView:
         """One dead letter at `partition/offset`, with the query parameters of the address."""
@@ -429,20 +434,18 @@ class RemoteJob:
         reason: str,
         records: Sequence[Mapping[str, Any]] | None = None,
         *,
+        matching: str | None = None,
         by: str = "unknown",
         idempotency_key: str | None = None,
         timeout_s: float = 600.0,
     ) -> DeadLettersDiscarded:
         """Discard dead letters, by default all pending ones; raises as `replay_dead_letters`.
 
-        Args:
-            reason: recorded with the letters.
-            records: `partition`, `offset` and, if needed, `topic` and `batch` of each.
-            by: who decides, recorded with the letters.
-            idempotency_key: repeating a request with the same key has no further effect.
-            timeout_s: maximum wait for the runner's answer.
+        `records` have `partition`, `offset` and, if needed, `topic` and `batch`; without them,
+        `matching` is a part of the reasons of those that are meant.
         """
-        chosen = {"all": True} if records is None else {"records": list(records)}
+        every = {"all": True} if matching is None else {"all": True, "matching": matching}
+        chosen = every if records is None else {"records": list(records)}
         path, body = f"{self._path}/dead-letters:discard", {**chosen, "reason": reason, "by": by}
         return self._of_runner(DeadLettersDiscarded, path, body, idempotency_key, timeout_s)
 

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -241,7 +241,17 @@ def everything(
         )
         with ControlPlane(settings) as plane:
             script = _write_script(directory, database)
+            _offer(settings, [script] if captured is None else [script, captured.script])
             yield Up(plane.url, kafka, database, directory, script, client_file, captured)
+
+
+def _offer(settings: Settings, scripts: Sequence[Path]) -> None:
+    """Make the page's editor offer `scripts` as they are now."""
+    directory = settings.data_dir / "examples"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    for script in scripts:
+        text = script.read_text(encoding="utf-8")
+        (directory / script.name).write_text(text, encoding="utf-8")
 
 
 def _write_script(directory: Path, database: MariaDb) -> Path:

@@ -121,7 +121,7 @@ function value(of) {
 
 /** Dead letters by their reasons; `letters` is a `DeadLetters`. */
 export function lettersView(letters) {
-  const { job, groups, hasMore, busy, error, isAsked, replayed, discarded } = letters;
+  const { job, groups, busy, error, replayed, discarded } = letters;
   const all = (groups ?? []).reduce((sum, [, each]) => sum + each.length, 0);
   return [
     back(job),
@@ -131,9 +131,15 @@ export function lettersView(letters) {
     replayed && h("p", { class: "fault note", role: "status", "data-key": "replayed" }, outcome(replayed)),
     !groups && !error && h("p", { class: "empty" }, "Looking …"),
     discarded && h("p", { class: "fault note", role: "status", "data-key": "discarded" }, discardOutcome(discarded)),
-    groups && !all && h("p", { class: "empty", "data-key": "none" }, "No dead letter is open."),
-    all > 0 && replayOrder(all, hasMore, isAsked, busy),
-    (groups ?? []).map(([reason, each], at) => group(reason, each, { at, busy })),
+    groups && !all && h("p", { class: "empty", "data-key": "none" }, letters.matching ? "No open dead letter has such a reason." : "No dead letter is open."),
+    (all > 0 || letters.matching) && h(
+      "form",
+      { class: "filter", "data-form": "letters", "data-key": "filter" },
+      field("matching", "Reason contains", letters.matching, { type: "search", maxlength: "500", placeholder: "all reasons" }),
+      h("button", { type: "submit", disabled: busy }, busy ? "Looking …" : "Filter"),
+    ),
+    all > 0 && replayOrder(all, letters),
+    (groups ?? []).map(([reason, each], at) => group(reason, each, { at, busy, job })),
   ];
 }
 
@@ -147,15 +153,16 @@ function discardOutcome({ status, records, remaining }) {
   return `${many(records, "record")} discarded${remaining ? `, ${count(remaining)} left for another discard` : ""}.`;
 }
 
-function replayOrder(all, hasMore, isAsked, busy) {
+function replayOrder(all, { hasMore, isAsked, busy, matching }) {
+  const which = matching ? "these" : "all";
   const told = `${hasMore ? "The first " : ""}${many(all, "record")}`;
   if (!isAsked) {
-    return h("div", { class: "buttons", "data-key": "order" }, h("span", {}, told), h("button", { type: "button", "data-action": "replay-ask", disabled: busy }, "Join all again"));
+    return h("div", { class: "buttons", "data-key": "order" }, h("span", {}, told), h("button", { type: "button", "data-action": "replay-ask", disabled: busy }, `Join ${which} again`));
   }
   return h(
     "div",
     { class: "fault note", "data-key": "order" },
-    h("p", { class: "fault-title" }, "Join all dead letters again?"),
+    h("p", { class: "fault-title" }, matching ? ["Join all dead letters again whose reason contains “", said(matching), "”?"] : "Join all dead letters again?"),
     h("p", {}, "What can be joined by now gets its rows, once; what cannot stays a dead letter."),
     h(
       "div",
@@ -166,14 +173,28 @@ function replayOrder(all, hasMore, isAsked, busy) {
   );
 }
 
-function group(reason, letters, { at, busy }) {
-  const row = (letter) => h(
+/** A form for another value of a letter; a value that is not shown whole is corrected by the command. */
+function correction(letter, at, number, { job, busy }) {
+  const place = plain(letter.place ?? `${letter.partition}/${letter.offset}`);
+  const form = h(
+    "form",
+    { class: "decision", "data-form": "correct", "data-group": at, "data-letter": number },
+    h("textarea", { name: "value", rows: "4", "aria-label": `Value of ${place}`, spellcheck: "false" }, letter.value),
+    h("button", { type: "submit", disabled: busy }, "Join with this value"),
+  );
+  const command = h("code", {}, `sluice dlq replay ${job} ${place} --value-file FILE`);
+  const isWhole = letter.value !== null && !letter.truncated;
+  return h("details", { "data-key": `correct-${place}` }, h("summary", {}, "Correct"), isWhole ? form : command);
+}
+
+function group(reason, letters, { at, busy, job }) {
+  const row = (letter, number) => h(
     "tr",
     {},
     cell("Place", h("code", {}, plain(letter.place ?? `${letter.partition}/${letter.offset}`))),
     cell("Batch", count(letter.batch)),
     cell("Written", time(letter.timestamp_ms)),
-    cell("Value", letter.value === null ? h("span", { class: "quiet" }, "no text") : h("code", {}, plain(letter.value)), letter.truncated && " …"),
+    cell("Value", letter.value === null ? h("span", { class: "quiet" }, "no text") : h("code", {}, plain(letter.value)), letter.truncated && " …", correction(letter, at, number, { job, busy })),
   );
   return panel(
     `reason-${at}`,

@@ -103,6 +103,7 @@ export class DeadLetters extends Asker {
   isAsked = false;
   replayed = null;
   discarded = null;
+  matching = ""; // part of the reasons that are shown
 
   constructor(job, told) {
     super(told);
@@ -121,11 +122,27 @@ export class DeadLetters extends Asker {
     this.told.changed();
   }
 
-  /** Join all that were not replayed again, as `sluice dlq replay --all` does. */
+  /** Show only letters whose reason contains `matching`. */
+  filter({ matching }) {
+    Object.assign(this, { matching, isAsked: false, replayed: null, discarded: null });
+    return this.do(() => this.#list());
+  }
+
+  /** Join all that are shown again, as `sluice dlq replay --matching` or `--all` does. */
   replay() {
     this.isAsked = false;
+    const chosen = this.matching ? { all: true, matching: this.matching } : { all: true };
+    return this.#replay(chosen);
+  }
+
+  /** Join one letter again with another value. */
+  correct({ topic, partition, offset, batch }, value) {
+    return this.#replay({ records: [{ topic: topic ?? null, partition, offset, batch, value }] });
+  }
+
+  #replay(chosen) {
     return this.do(async () => {
-      this.replayed = await post(`${this.path}:replay`, { all: true, by: "status page" });
+      this.replayed = await post(`${this.path}:replay`, { ...chosen, by: "status page" });
       await this.#list();
     });
   }
@@ -141,7 +158,9 @@ export class DeadLetters extends Asker {
   }
 
   async #list() {
-    const page = await get(`${this.path}?limit=${LETTERS}&pending=true`);
+    const query = new URLSearchParams({ limit: String(LETTERS), pending: "true" });
+    if (this.matching) query.set("matching", this.matching);
+    const page = await get(`${this.path}?${query}`);
     const groups = new Map();
     for (const letter of page.items) {
       if (!groups.has(letter.reason)) groups.set(letter.reason, []);

@@ -1,35 +1,36 @@
 // The view in which a script is written, checked, tried and submitted.
 
-import { EXAMPLES, rangeOf } from "./editor_data.js";
+import { rangeOf } from "./editor_data.js";
 import { h } from "./dom.js";
 import { many, plain } from "./format.js";
 import { fault, panel, said, shape, state, table } from "./parts.js";
+import { updateView } from "./update.js";
 
 const AROUND = 1; // lines beside the one that is refused
 
 /** The editor as nodes; the text is the text area's own and never written over while it is used. */
 export function editorView(editor) {
   return [
-    h("p", { class: "back", "data-key": "back" }, h("a", { href: "#/" }, "← All jobs")),
-    h("h1", { tabindex: "-1", "data-key": "title" }, "New job"),
+    h("p", { class: "back", "data-key": "back" }, editor.id ? h("a", { href: `#/jobs/${editor.id}` }, "← The job") : h("a", { href: "#/" }, "← All jobs")),
+    h("h1", { tabindex: "-1", "data-key": "title" }, editor.id ? ["Change job ", said(editor.job?.name ?? "")] : "New job"),
     form(editor),
     h("div", { "data-key": "says", "aria-live": "polite", class: "answers" }, answers(editor)),
   ];
 }
 
 function form(editor) {
-  const { busy, isPreview, script } = editor;
+  const { busy, isPreview, script, id } = editor;
   const isEmpty = !script.trim();
   const button = (action, label, more = {}) =>
     h("button", { type: "button", "data-action": action, disabled: Boolean(busy) || isEmpty, ...more }, label);
   return h(
     "form",
     { class: "panel editor", "data-form": "editor", "data-key": "editor" },
-    h(
+    !id && h(
       "div",
-      { class: "buttons" },
+      { class: "buttons", "data-key": "examples" },
       h("span", { class: "quiet" }, "Begin with:"),
-      Object.keys(EXAMPLES).map((name) =>
+      Object.keys(editor.examples).map((name) =>
         h("button", { type: "button", "data-action": "example", "data-name": name }, name),
       ),
     ),
@@ -41,7 +42,7 @@ function form(editor) {
       { class: "buttons" },
       button("check", "Check"),
       button("migrate", "Migrate"),
-      isPreview ? button("preview", "Show rows") : button("submit-script", "Submit"),
+      id ? button("preview-update", "Preview the change") : isPreview ? button("preview", "Show rows") : button("submit-script", "Submit"),
       busy && isPreview && h("button", { type: "button", "data-action": "cancel-preview" }, "Enough"),
       busy && h("span", { class: "quiet" }, shape("…"), said(busy)),
     ),
@@ -50,7 +51,7 @@ function form(editor) {
       { class: "quiet" },
       "Passwords belong into secrets: ",
       h("code", {}, "'password' = '${secret:name}'"),
-      ". A script that ends with a bare SELECT shows rows and is then removed.",
+      id ? ". A preview joins past batches again and changes nothing." : ". A script that ends with a bare SELECT shows rows and is then removed.",
     ),
   );
 }
@@ -66,8 +67,8 @@ function completing({ completion }) {
   );
 }
 
-function answers({ problem, plan, validation, migration, rows, submitted, script, warnings }) {
-  const advice = [...(warnings ?? []), ...(validation ?? plan ?? {}).warnings ?? []];
+function answers({ problem, plan, validation, migration, rows, submitted, script, warnings, update, busy }) {
+  const advice = [...(warnings ?? []), ...(validation ?? plan ?? {}).warnings ?? [], ...(update?.warnings ?? []).map((message) => ({ message }))];
   return [
     problem && refused(problem, script),
     problem && (problem.findings ?? []).filter((each) => each.line !== problem.line || each.column !== problem.column).map((each) => finding(each)),
@@ -89,6 +90,7 @@ function answers({ problem, plan, validation, migration, rows, submitted, script
     ),
     validation && h("p", { class: "fault note" }, h("strong", {}, shape("✓"), "It can be submitted"), " as ", said(validation.name), ": all that it names is there."),
     advice.map((each) => fault("note", "Warning", each)),
+    update && updateView(update, busy),
     plan && panel("plan", "What it will do", h("ol", { class: "plan" }, plan.lines.map((line) => h("li", {}, said(line))))),
     rows && panel("rows", `Rows (${many(rows.length, "row")})`, rows.length ? preview(rows) : h("p", { class: "quiet" }, "None yet.")),
   ];

@@ -7,13 +7,14 @@ const KEPT = "sluice.script"; // of this tab, so that a reload loses nothing
 const POLL_MS = 700;
 const LEARN_MS = 600; // without a key
 const MOST_ROWS = 200;
+const UNREACHABLE = { detail: "the control plane does not answer", hint: "Check that it runs, and try again." };
 const ENDED = ["FINISHED", "FAILED", "STOPPED"];
 const ROW = /^([+-][A-Z])(\{[^]*\})$/; // of the job of a preview
 const PREVIEW = /(?:^|;)\s*(?:SELECT|WITH)\b[^;]*;?\s*$/i;
 
-/** Scripts to begin with; the first runs on `sluice up` as it is. */
+/** Scripts to begin with where the control plane has none: the first runs as it is. */
 export const EXAMPLES = {
-  "a stream alone (runs on sluice up)": `-- Five clicks a second of a generator, half of them into the log of the job.
+  "a stream alone": `-- Five clicks a second of a generator, half of them into the log of the job.
 CREATE TABLE clicks (user_id BIGINT, item STRING) WITH (
   'connector' = 'datagen', 'rows-per-second' = '5',
   'fields.user_id.min' = '1', 'fields.user_id.max' = '100'
@@ -22,7 +23,7 @@ CREATE TABLE shown (user_id BIGINT, item STRING) WITH ('connector' = 'print');
 INSERT INTO shown SELECT user_id, UPPER(item) FROM clicks WHERE user_id < 50;
 `,
   "clicks joined with a table": `-- Five clicks a second of a generator, joined with the table shop.user_info.
--- On sluice up: write the port that it has printed for mariadb.
+-- Write host, port, user and secret of your MySQL or MariaDB.
 SET 'pipeline.name' = 'first';
 CREATE TABLE user_info (
   user_id BIGINT, gender STRING, name STRING, PRIMARY KEY (user_id) NOT ENFORCED
@@ -44,9 +45,9 @@ LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_
 `,
 };
 
-/** One script; `told.changed()` is called after each change. */
+/** One script, of a new job or of the job `id`; `told.changed()` is called after each change. */
 export class Editor {
-  script = sessionStorage.getItem(KEPT) ?? "";
+  script = "";
   busy = null; // what is being done, in words
   problem = null;
   plan = null;
@@ -55,6 +56,10 @@ export class Editor {
   rows = null;
   warnings = [];
   submitted = null;
+  update = null; // what an update changes
+  job = null; // that is changed
+  examples = EXAMPLES;
+  #example; // name of the one that the address names
   completion = null; // what completes the word before the caret
   #told;
   #run = 0;
@@ -62,13 +67,51 @@ export class Editor {
   #learning = null;
   #caret = null;
 
-  constructor(told) {
+  constructor(told, { id = null, example = null } = {}) {
     this.#told = told;
+    this.id = id;
+    this.#example = example;
+    this.script = sessionStorage.getItem(this.#kept) ?? "";
   }
 
   start() {
     this.#told.live();
+    if (this.id && !this.job) this.#load();
+    if (!this.id) this.#askExamples();
     this.#learnSoon();
+  }
+
+  /** Scripts that run on this control plane; the one that the address names is written at once. */
+  async #askExamples() {
+    try {
+      const { items } = await get("/v1/examples");
+      const here = Object.fromEntries(items.map(({ name, sql }) => [name, sql]));
+      if (items.length) this.examples = { ...here, "a stream alone": EXAMPLES["a stream alone"] };
+      if (here[this.#example] && this.isExample(this.script)) this.write(here[this.#example]);
+    } catch {
+      return; // those of the page stay
+    }
+    this.#told.changed();
+  }
+
+  /** Whether nothing is lost if another text takes the place of `text`. */
+  isExample(text) {
+    return !text.trim() || Object.values({ ...EXAMPLES, ...this.examples }).includes(text);
+  }
+
+  get #kept() {
+    return this.id ? `${KEPT}.${this.id}` : KEPT;
+  }
+
+  async #load() {
+    try {
+      this.job = await get(`/v1/jobs/${this.id}`);
+      if (!this.script) this.script = this.job.sql;
+    } catch (error) {
+      this.problem = error.problem ?? UNREACHABLE;
+      this.#told.failed(error);
+    }
+    this.#told.changed();
   }
 
   stop() {
@@ -85,8 +128,8 @@ export class Editor {
     this.script = text;
     this.#complete();
     this.#learnSoon();
-    sessionStorage.setItem(KEPT, text);
-    Object.assign(this, { problem: null, plan: null, validation: null, migration: null, submitted: null });
+    sessionStorage.setItem(this.#kept, text);
+    Object.assign(this, { problem: null, plan: null, validation: null, migration: null, submitted: null, update: null });
     this.#told.changed();
   }
 
@@ -147,6 +190,26 @@ export class Editor {
     });
   }
 
+  /** Compare the plans, and the rows of past batches under both; nothing is changed. */
+  previewUpdate() {
+    return this.#do("joining past batches under both plans", async () => {
+      this.update = await this.#change({ preview: true });
+    });
+  }
+
+  /** Give the job the plan that the preview has shown. */
+  applyUpdate() {
+    const { plan } = this.update;
+    return this.#do("changing the job", async () => {
+      this.update = await this.#change({ of_plan: plan });
+      sessionStorage.removeItem(this.#kept);
+    });
+  }
+
+  #change(more) {
+    return post(`/v1/jobs/${this.id}:update`, { sql: this.script, ...more });
+  }
+
   /** Run the job of a bare SELECT, show its rows as they come, and remove it; as `sluice sql` does. */
   preview() {
     return this.#do("starting a preview", async (run) => {
@@ -184,12 +247,12 @@ export class Editor {
   async #do(busy, work) {
     if (this.busy) return;
     const run = (this.#run += 1);
-    Object.assign(this, { busy, problem: null, plan: null, validation: null, migration: null, rows: null, submitted: null, warnings: [] });
+    Object.assign(this, { busy, problem: null, plan: null, validation: null, migration: null, rows: null, submitted: null, update: null, warnings: [] });
     this.#told.changed();
     try {
       await work(run);
     } catch (error) {
-      this.problem = error.problem ?? { detail: "the control plane does not answer", hint: "Look whether it runs, and try again." };
+      this.problem = error.problem ?? UNREACHABLE;
       this.#told.failed(error);
     }
     this.busy = null;

@@ -25,7 +25,7 @@ export function flow(watch) {
     svg(
       "svg",
       {
-        class: isNarrow ? "flow narrow" : "flow",
+        class: ["flow", isNarrow && "narrow", lanes === 1 && "alone"].filter(Boolean).join(" "),
         viewBox: `-2 -2 ${width + 4} ${height + 4}`,
         role: "group",
         "aria-label": "From the sources to the output; each part leads to its numbers",

@@ -142,8 +142,8 @@ function brokenPlaces(job) {
 }
 
 /** Whether the numbers of the moment are those of a runner that reports. */
-function isLive({ report }) {
-  return report?.is_live !== false;
+function isLive({ report, state }) {
+  return report?.is_live !== false && !["CREATED", "STARTING"].includes(state);
 }
 
 function lag(probe, isOpen) {

@@ -334,5 +334,5 @@ function log({ log: text, logError }) {
 }
 
 function script({ sql, job }) {
-  return panel("script", "Script", facts([["job", h("code", {}, plain(job.id))]]), sql && h("pre", { tabindex: "0" }, plain(sql)));
+  return panel("script", "Script", facts([["job", h("code", {}, plain(job.id))]]), h("p", {}, h("a", { class: "button", href: `#/jobs/${job.id}/edit` }, "Change it")), sql && h("pre", { tabindex: "0" }, plain(sql)));
 }

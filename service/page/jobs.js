@@ -3,6 +3,7 @@
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
 import { count, duration, many, openLetters, plain } from "./format.js";
+import { jobsGraph } from "./jobs_graph.js";
 import { rate } from "./numbers.js";
 import { TONES, refusal, said, state, wordOf } from "./parts.js";
 
@@ -65,6 +66,7 @@ function filled(list) {
       h("tbody", {}, chosen(list).map((job) => row(job, list.nowMs))),
     ),
     list.hasMore && h("button", { type: "button", "data-action": "more" }, "Show older jobs"),
+    jobsGraph(list.jobs),
   );
 }
 

@@ -6,7 +6,7 @@ import { DeadLetters, TableBrowser } from "./browse_data.js";
 import { instantAt } from "./chart.js";
 import { h, show } from "./dom.js";
 import { editorView } from "./editor.js";
-import { EXAMPLES, Editor, rangeOf } from "./editor_data.js";
+import { Editor, rangeOf } from "./editor_data.js";
 import { clock, duration, isInUtc, plain, showUtc } from "./format.js";
 import { jobView, tabOf } from "./job.js";
 import { JobWatch } from "./job_data.js";
@@ -17,6 +17,8 @@ import { refusal, said, wordOf } from "./parts.js";
 const IDS = ["content", "notice", "connection", "spoken", "foot"];
 const [content, notice, connection, spoken, foot] = IDS.map((id) => document.getElementById(id));
 const JOB = /^#\/jobs\/([0-9a-f-]{36})$/;
+const EDIT = /^#\/jobs\/([0-9a-f-]{36})\/edit$/;
+const NEW = /^#\/new(?:\/([^/]+))?$/;
 const LETTERS = /^#\/jobs\/([0-9a-f-]{36})\/dead-letters$/;
 const TABLE = /^#\/jobs\/([0-9a-f-]{36})\/tables\/([^/]+)$/;
 const WANTED = "This control plane asks for a token.";
@@ -65,11 +67,12 @@ const told = {
 function route() {
   shown?.source?.stop();
   Object.assign(link, { isLive: false, isEnded: false, staleSinceMs: null, error: null });
-  const [job, letters, table] = [JOB, LETTERS, TABLE].map((form) => form.exec(location.hash));
+  const [job, edit, letters, table, fresh] = [JOB, EDIT, LETTERS, TABLE, NEW].map((form) => form.exec(location.hash));
   if (job) shown = { kind: "job", source: new JobWatch(job[1], told) };
+  else if (edit) shown = { kind: "editor", source: new Editor(told, { id: edit[1] }) };
   else if (letters) shown = { kind: "letters", source: new DeadLetters(letters[1], told) };
   else if (table) shown = { kind: "table", source: new TableBrowser(table[1], decoded(table[2]), told) };
-  else if (location.hash === "#/new") shown = { kind: "editor", source: new Editor(told) };
+  else if (fresh) shown = { kind: "editor", source: new Editor(told, { example: fresh[1] && decoded(fresh[1]) }) };
   else if (["", "#", "#/"].includes(location.hash)) shown = { kind: "jobs", source: new JobList(told) };
   else shown = { kind: "unknown", source: null };
   if (!link.unauthorised) shown.source?.start();
@@ -218,7 +221,7 @@ function footer() {
 
 function title() {
   const job = shown.kind === "job" ? shown.source.job : null;
-  if (shown.kind === "editor") return "New job · Sluice";
+  if (shown.kind === "editor") return `${shown.source.id ? "Change a job" : "New job"} · Sluice`;
   if (shown.kind === "letters") return "Dead letters · Sluice";
   if (shown.kind === "table") return `Table ${plain(shown.source.name)} · Sluice`;
   return job ? `${wordOf(job)} · ${plain(job.name)} · Sluice` : "Jobs · Sluice";
@@ -276,12 +279,14 @@ const ACTIONS = {
   "submit-script": () => shown.source.submit(),
   "submit-append": () => shown.source.submit(true),
   preview: () => shown.source.preview(),
+  "preview-update": () => shown.source.previewUpdate(),
+  "apply-update": () => shown.source.applyUpdate(),
   "cancel-preview": () => shown.source.cancel(),
   example({ name }) {
     const area = document.getElementById("script-text");
-    const isOurs = !area.value.trim() || Object.values(EXAMPLES).includes(area.value);
-    if (!isOurs && !confirm("Replace what is written by this example?")) return;
-    area.value = EXAMPLES[name];
+    const { source } = shown;
+    if (!source.isExample(area.value) && !confirm("Replace what is written by this example?")) return;
+    area.value = source.examples[name];
     shown.source.write(area.value);
   },
   complete({ name }) {
@@ -322,6 +327,11 @@ const FORMS = {
   discard(form) {
     const reason = new FormData(form).get("reason").trim();
     if (reason) shown.source.discard(Number(form.dataset.group), reason);
+  },
+  letters: (form) => shown.source.filter(trimmed(form)),
+  correct(form) {
+    const letter = shown.source.groups[Number(form.dataset.group)][1][Number(form.dataset.letter)];
+    shown.source.correct(letter, new FormData(form).get("value"));
   },
   filter() {},
   editor() {},

@@ -60,3 +60,16 @@ class VersionView(Document):
     kafka_bootstrap_servers: str | None = default(
         None, "Brokers of its own topics; null where those of a stream have them."
     )
+
+
+class ExampleView(Document):
+    """A script that runs with what this control plane has."""
+
+    name: str
+    sql: str
+
+
+class ExampleList(Document):
+    """Scripts that run here, by name."""
+
+    items: list[ExampleView]

@@ -183,11 +183,23 @@ class Correction(LetterName):
     value_base64: str | None = default(None, "The same, for what is no text.")
 
 
+MOST_MATCHED = 500  # characters
+Matching = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=MOST_MATCHED,
+        description="With `all`: only letters whose reason contains this text.",
+    ),
+]
+
+
 class ReplayDeadLetters(Body):
     """Which dead letters are to be joined again; either `records` or `all`."""
 
     records: Annotated[list[Correction] | None, Field(min_length=1, max_length=10_000)] = None
     all: bool = False
+    matching: Matching = None
     by: By = "unknown"
 
 
@@ -196,6 +208,7 @@ class DiscardDeadLetters(Body):
 
     records: Annotated[list[LetterName] | None, Field(min_length=1, max_length=10_000)] = None
     all: bool = False
+    matching: Matching = None
     reason: Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"\S")]
     by: By = "unknown"
 

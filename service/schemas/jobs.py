@@ -386,6 +386,16 @@ class SinkView(Document):
     place: str | None = Field(description="Path of a Delta table, topic of Kafka.")
 
 
+class InputView(Document):
+    """What a job reads: its stream, or a table."""
+
+    table: str = Field(description="As in the script.")
+    connector: str
+    place: str | None = Field(
+        description="Topic, path, table of a database, or the job that keeps a shared table."
+    )
+
+
 class JobDetail(JobProgress, JobSummary):
     """Everything about one job; `dimensions` and `probe` are as its runner last reported them."""
 
@@ -417,6 +427,7 @@ class ListedJob(JobSummary):
     """A job in a list, with what tells at a glance how it does; null where unknown."""
 
     sinks: list[SinkView] = default([], "One for each INSERT, in the order of the script.")
+    inputs: list[InputView] = default([], "Streams and tables, each once.")
     topic: str | None = default(None, "Of the stream; of several the first.")
     records_per_s: RecordRate = None
     batch_ms: BatchTime = None

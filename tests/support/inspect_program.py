@@ -54,6 +54,7 @@ def parse():
     listing.add_argument("--cursor")
     listing.add_argument("--limit", type=int)
     listing.add_argument("--pending", action="store_true")
+    listing.add_argument("--matching", default="")
     show = letters.add_parser("show")
     show.add_argument("--topic")
     for name in ("partition", "offset", "batch"):
@@ -160,7 +161,8 @@ def dead_letters(found):
         place = {"partition": found.partition, **({"topic": found.topic} if found.topic else {})}
         return {**letter(found.offset), **place}
     first = 0 if found.cursor is None else int(found.cursor.rpartition(".")[2]) + 1
-    items = [letter(at) for at in range(first, 7)][: found.limit]
+    letters = [letter(at) for at in range(first, 7)]
+    items = [each for each in letters if found.matching in each["reason"]][: found.limit]
     last = items[-1]["offset"] if items else 6
     return {"items": items, "next_cursor": f"4.0.{last}" if last < 6 else None}
 

@@ -16,6 +16,7 @@ from service.errors import SubmissionError
 from service.jobs.store.plan_codec import load
 from service.jobs.store.runner_files import REPLAY_DEAD_LETTERS, Asked, not_replayable
 from service.schemas.inspection import (
+    MOST_MATCHED,
     Correction,
     DeadLetterPage,
     DeadLetterReplayed,
@@ -52,11 +53,15 @@ def list_dead_letters(
     cursor: Annotated[str | None, Query(pattern=r"^\d{1,19}\.\d{1,10}\.\d{1,19}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
     pending: Annotated[bool, Query(description="Only letters not yet replayed.")] = False,
+    matching: Annotated[
+        str | None, Query(min_length=1, max_length=MOST_MATCHED, description="Part of the reason.")
+    ] = None,
 ) -> DeadLetterPage:
     """Dead letters with reason and the start of the value, page by page."""
     arguments = [f"--limit={limit}", f"--value-bytes={_LISTED_VALUE_BYTES}"]
     arguments += [] if cursor is None else [f"--cursor={cursor}"]
     arguments += ["--pending"] if pending else []
+    arguments += [] if matching is None else [f"--matching={matching}"]
     page = inspect(services, job_id, ["dead-letters", "list", *arguments])
     return DeadLetterPage.model_validate(page)
 
@@ -125,7 +130,11 @@ def _selection(body: ReplayDeadLetters | DiscardDeadLetters) -> dict[str, Any]:
             hint='Give a list of records, or "all": true.',
         )
     if body.records is None:
-        return {"all": True}
+        return {"all": True} if body.matching is None else {"all": True, "matching": body.matching}
+    if body.matching is not None:
+        raise SubmissionError(
+            '"matching" cannot be combined with "records"', hint='Give it with "all": true.'
+        )
     return {"records": [_record(each) for each in body.records]}
 
 

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from service.api.http.access import PUBLIC, VIEWER
 from service.api.services import Injected
 from service.errors import StoreError
-from service.schemas.document import Health, VersionView
+from service.schemas.document import ExampleList, ExampleView, Health, VersionView
 from service.version import program_version
 
 _PATIENCE_S = 5.0
@@ -89,6 +89,15 @@ async def show_version(services: Injected) -> VersionView:
         role=services.leadership.role.value,
         leader_url=services.leadership.leader_url or None,
         kafka_bootstrap_servers=services.settings.kafka_bootstrap_servers,
+    )
+
+
+@router.get("/v1/examples", summary="List scripts that run here", dependencies=[VIEWER])
+def list_examples(services: Injected) -> ExampleList:
+    """Scripts with the addresses of this installation; `sluice up` provides some."""
+    files = sorted((services.settings.data_dir / "examples").glob("*.sql"))
+    return ExampleList(
+        items=[ExampleView(name=each.stem, sql=each.read_text(encoding="utf-8")) for each in files]
     )
 
 

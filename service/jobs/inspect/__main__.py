@@ -158,7 +158,12 @@ def _letter_json(
 
 def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
     letters = _letters(job_dir)
-    page = letters.page(after=arguments.cursor, limit=arguments.limit, pending=arguments.pending)
+    page = letters.page(
+        after=arguments.cursor,
+        limit=arguments.limit,
+        pending=arguments.pending,
+        matching=arguments.matching,
+    )
     after = page.next_after
     is_first = arguments.cursor is None
     return {
@@ -241,6 +246,7 @@ def _parser() -> argparse.ArgumentParser:
         cursor={"type": _cursor},
         limit={"type": int, "default": 100},
         pending=flag,
+        matching={"default": ""},
         value_bytes={"type": int, "default": 1024},
     )
     show = letters.add_parser("show")

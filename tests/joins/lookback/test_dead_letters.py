@@ -249,6 +249,26 @@ def test_all_means_those_that_have_no_rows_yet(job):
     assert job.rows() == sorted([*GOOD_ROWS, CORRECTED_ROWS[0]])
 
 
+def test_letters_are_chosen_by_a_part_of_their_reason(job):
+    found = job.letters.page(matching="the value is null").letters
+    assert places(found)
+    assert all("the value is null" in letter.reason for letter in found)
+    assert job.letters.page(matching="no such reason").letters == ()
+    replay, some = job.replay(), {"all": True, "matching": "the value is null"}
+    result = replay.handle(request({**some, "discard": "test data"}))
+    assert (result["records"], result["remaining"]) == (len(found), 0)
+    left = job.letters.page(pending=True).letters
+    assert left
+    assert not any("the value is null" in letter.reason for letter in left)
+    assert replay.handle(request(some, "r2"))["records"] == 0
+
+
+@pytest.mark.parametrize("matching", [7, ["x"]])
+def test_a_filter_that_is_no_text_is_refused(job, matching):
+    with pytest.raises(RequestError, match="expected a part of the reason"):
+        job.replay().handle(request({"all": True, "matching": matching}))
+
+
 def test_one_replay_has_a_limit_and_tells_what_remains(job, monkeypatch):
     monkeypatch.setattr(dead_letter_replay, "MOST_LETTERS", 3)
     result = job.replay().handle(request({"all": True}))

@@ -76,6 +76,10 @@ def test_dead_letters_come_in_pages(http, job_of):
     second = http.get(path, params={"limit": 4, "cursor": first["next_cursor"]}).json()
     assert [letter["offset"] for letter in second["items"]] == [4, 5, 6]
     assert second["next_cursor"] is None
+    reason = first["items"][0]["reason"]
+    for matching, count in ((reason[1:5], 7), ("--limit=1", 0)):
+        found = http.get(path, params={"matching": matching}).json()["items"]
+        assert len(found) == count
     assert http.get(f"{path}/0/7").json()["value"] == HOSTILE
 
 
@@ -91,8 +95,9 @@ def test_dead_letters_are_replayed_by_the_runner(http, job_of):
     assert done.status_code == 200
     assert done.json()["rows"] == 2
     assert [bad["offset"] for bad in done.json()["still_bad"]] == [9]
-    everything = http.post(f"/v1/jobs/{job_id}/dead-letters:replay", json={"all": True})
-    assert everything.status_code == 200
+    for some in ({"all": True}, {"all": True, "matching": "field"}):
+        everything = http.post(f"/v1/jobs/{job_id}/dead-letters:replay", json=some)
+        assert everything.status_code == 200
 
 
 def test_dead_letters_of_a_job_that_has_finished_are_replayed_and_it_stays_finished(plane, http):
@@ -139,6 +144,10 @@ WRONG_REPLAYS = {
     "nothing_named": ({}, "is required"),
     "both_named": ({"all": True, "records": [{"partition": 0, "offset": 1}]}, "is required"),
     "no_records": ({"records": []}, "records"),
+    "records_and_a_filter": (
+        {"records": [{"partition": 0, "offset": 1}], "matching": "x"},
+        "cannot be combined",
+    ),
     "two_values": (
         {"records": [{"partition": 0, "offset": 1, "value": "a", "value_base64": "YQ=="}]},
         "two values",

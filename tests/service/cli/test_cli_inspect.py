@@ -125,6 +125,8 @@ def test_letters_are_replayed_as_they_are_or_corrected(sluice, tmp_path):
     piped = sluice("dlq", "replay", "good", "0/7", "--value-file", "-", stdin=b"\xff")
     assert piped.returncode == 0
     assert sluice("dlq", "replay", "good", "--all").returncode == 0
+    assert sluice("dlq", "replay", "good", "--matching", "null").returncode == 0
+    assert "0/6" not in sluice("dlq", "ls", "good", "--matching", "no such reason").text
 
 
 def test_letters_that_are_still_bad_are_shown(sluice):
@@ -171,6 +173,10 @@ WRONG = {
     "all_and_one": (
         ["dlq", "replay", "good", "0/1", "--all"],
         "--all cannot be combined with records",
+    ),
+    "filter_and_one": (
+        ["dlq", "discard", "good", "0/1", "--matching", "x", "--reason", "r"],
+        "--matching cannot be combined with records",
     ),
     "value_for_two": (
         ["dlq", "replay", "good", "0/1", "0/2", "--value-file", "x"],

@@ -12,7 +12,7 @@ import psutil
 import pymysql
 import pytest
 
-from service.cli.up import next_commands
+from service.cli.up import has_display, next_commands
 from service.demo.up import USERS
 from tests.support.control_plane import ROOT
 from tests.support.documents import Documents
@@ -69,6 +69,10 @@ def is_joining(client, job_id):
 def test_up_has_all_for_a_first_hour_and_its_jobs_outlive_the_database_and_up_itself(tmp_path):
     with up(tmp_path) as (found, client, children):
         script = Path(found["script"]).read_text()
+        assert next(iter(found)) == "page"
+        assert found["page"] == f"{found['control_plane']}/#/new/first"
+        examples = client.get("/v1/examples")["items"]
+        assert examples == [{"name": "first", "sql": script}]
         assert client.validate(script)["warnings"] == []
         job_id = client.submit(script)["id"]
         is_joining(client, job_id)
@@ -96,3 +100,17 @@ def users(found):
             return cursor.fetchone()[0]
     except pymysql.MySQLError:
         return None
+
+
+@pytest.mark.parametrize(
+    ("variables", "has_window"),
+    [
+        ({}, False),
+        ({"DISPLAY": ""}, False),
+        ({"DISPLAY": ":0"}, True),
+        ({"WAYLAND_DISPLAY": "w"}, True),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has a display")
+def test_the_page_is_opened_only_where_a_browser_has_a_window(variables, has_window):
+    assert has_display(variables) is has_window

@@ -235,6 +235,44 @@ def test_the_list_says_what_passes_what_waits_and_where_it_goes(plane, browser, 
     )
 
 
+def test_jobs_that_share_a_topic_or_a_table_are_one_picture(plane, browser):
+    def job(name, reads, writes, **more):
+        ends = {"sinks": [{"connector": "kafka", "place": topic} for topic in writes]}
+        inputs = [{"connector": kind, "place": place} for kind, place in reads]
+        return {"id": name, "name": name, "state": "JOINING", **ends, "inputs": inputs, **more}
+
+    jobs = [
+        job("enrich", [("kafka", "clicks"), ("shared", "users-job")], ["enriched"]),
+        job("count", [("kafka", "enriched"), ("mysql-cdc", "db/shop.items")], ["counts"]),
+        job("users-job", [("mysql-cdc", "db/shop.users")], [], shared_table="users"),
+        job("items-again", [("mysql-cdc", "db/shop.items"), ("kafka", "other")], []),
+        job("alone", [("kafka", "lonely")], ["nowhere"]),
+        job("circle", [("kafka", "counts")], ["clicks"]),
+    ]
+    browser.open(plane.url)
+    body = "const g = m.graphOf(a[0]); return [g.nodes, g.edges.map((e) => `${e.from} ${e.to}`)]"
+    nodes, edges = browser.call("jobs_graph.js", body, jobs)
+    titles = {node["title"] for node in nodes}
+    assert titles == {
+        *("enrich", "count", "users-job", "items-again", "circle"),
+        *("enriched", "counts", "clicks", "db/shop.items"),
+    }
+    assert sorted(edges) == sorted(
+        [
+            *("users-job enrich", "enrich topic enriched", "topic enriched count"),
+            *("count topic counts", "topic counts circle", "circle topic clicks"),
+            *(
+                "topic clicks enrich",
+                "table db/shop.items count",
+                "table db/shop.items items-again",
+            ),
+        ]
+    )
+    places = [(node["column"], node["row"]) for node in nodes]
+    assert len(set(places)) == len(places)
+    assert browser.call("jobs_graph.js", "return m.graphOf(a[0]).nodes", jobs[4:5]) == []
+
+
 @pytest.mark.parametrize("width", [PHONE, 1280])
 def test_no_view_is_wider_than_its_screen(plane, browser, joining_job, width):
     job_id = plane.submit(script(), "strange names")
@@ -326,6 +364,45 @@ def test_a_script_survives_a_reload_and_an_example_replaces_only_what_is_empty(p
     browser.wait(lambda: "INSERT INTO shown" in (browser.run(value) or ""), "it is kept")
 
 
+def test_an_example_of_the_control_plane_is_opened_by_its_address(plane, browser):
+    example = f"SET 'pipeline.name'='runs here';\n{script()}"
+    (plane.settings.data_dir / "examples").mkdir(exist_ok=True)
+    ((plane.settings.data_dir / "examples") / "first.sql").write_text(example)
+    browser.open(plane.url)
+    browser.run("sessionStorage.clear()")
+    browser.open(f"{plane.url}/#/new/first")
+    value = "return document.querySelector('#script-text')?.value"
+    browser.wait(lambda: browser.run(value) == example, "the example is written")
+    assert [each.text for each in browser.all("[data-action=example]")] == [
+        "first",
+        "a stream alone",
+    ]
+
+
+def test_a_change_of_a_job_is_previewed_before_it_is_made(plane, shaken):
+    browser = shaken
+    sql = script()
+    job_id = plane.submit(sql, "changes")
+    plane.tell(job_id, **joining(1))
+    browser.open(job_url(plane, job_id))
+    browser.until("Data flow", "main")
+    browser.find("#tab-script").click()
+    browser.find("#script a.button").click()
+    browser.until("Change job changes", "main")
+    value = "return document.querySelector('#script-text')?.value"
+    browser.wait(lambda: browser.run(value) == sql, "the script of the job")
+    browser.find("[data-action=preview-update]").click()
+    browser.until("Nothing changes: the job has plan 1", "#changes")
+    assert not browser.all("[data-action=apply-update]")
+    browser.run(WRITE, sql.replace("c.user_id, u.name", "c.user_id, UPPER(u.name)"))
+    browser.wait(lambda: not browser.text("#changes"), "what was said was of another script")
+    browser.find("[data-action=preview-update]").click()
+    browser.until("accepted", "#changes")
+    browser.find("[data-action=apply-update]").click()
+    browser.until("Changed: plan 2", "#changes")
+    assert "UPPER(u.name)" in plane.client.job(job_id)["sql"]
+
+
 PLACES = {
     "first": ("SELEC x", 1, 1, "SELEC"),
     "later_line": ("a\nbb ccc", 2, 4, "ccc"),
@@ -412,6 +489,8 @@ def test_dead_letters_are_joined_again_or_discarded_by_the_runner(tmp_path, shak
         browser.until("Yes, join them", "main")
         browser.find("[data-action=replay-yes]").click()
         browser.until("0 records joined again: 0 rows added", "main")
+        may_discard = "return document.querySelector('[data-form=discard] button')?.disabled"
+        browser.wait(lambda: browser.run(may_discard) is False, "the list is read again")
         browser.find("#discard-reason-0").send_keys("test data of the load test", Keys.ENTER)
         browser.until("7 records discarded.", "main")
 

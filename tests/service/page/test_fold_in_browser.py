@@ -6,6 +6,7 @@ import pytest
 
 from service.jobs.store.job import JobError, JobState
 from tests.support.control_plane import script
+from tests.support.page_fold import SCREENS, above_the_fold
 from tests.support.page_jobs import copying, joining
 from tests.support.page_plane import job_url, remember
 from tests.support.wait import wait_until
@@ -100,33 +101,26 @@ def ids(plane):
             ),
             deadline_s=240,
         )
-    return {**found, "failed": plane.at_rest("failed", JobState.FAILED, FAILED)}
+    stopped = plane.at_rest("stopped", JobState.STOPPED)
+    return {**found, "failed": plane.at_rest("failed", JobState.FAILED, FAILED), "stopped": stopped}
 
 
 CASES = {name: case[1:] for name, case in STATES.items()}
+CASES["stopped"] = ("Stopped", "stopped by request", "sluice jobs resume")
 CASES["failed"] = ("Failed", '"shop.users" has no column', "Add the column.")
-_ABOVE = """
-  const inside = (node) => {
-    const { top, bottom } = node.getBoundingClientRect();
-    return top >= 0 && bottom <= window.innerHeight;
-  };
-  const text = (selector) => [...document.querySelectorAll(selector)].filter(inside)
-    .map((node) => node.innerText).join(" ");
-  return [text(".title .state"), text("#why .sentence"), text("#why > .hint")];
-"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+@pytest.mark.parametrize(("width", "height"), SCREENS)
 @pytest.mark.parametrize("name", CASES)
 def test_state_cause_object_and_remedy_are_above_the_fold(plane, browser, ids, name, width, height):
     word, cause, remedy = CASES[name]
     browser.screen(width, height)
     browser.open(job_url(plane, ids[name]))
     browser.until(cause, "#why")
-    state, sentence, hint = browser.run(_ABOVE)
-    assert state.endswith(word)
-    assert cause in sentence
-    assert (hint == "") if remedy is None else (remedy in hint)
+    fold = above_the_fold(browser)
+    assert fold.state.endswith(word)
+    assert cause in fold.cause
+    assert (fold.remedy == "") if remedy is None else (remedy in fold.remedy)
     text = browser.text("main")
     assert text.count(remedy or "\0") <= 1
     assert text.count("Hurry.") == text.count("removes records") // 2  # each hint once
