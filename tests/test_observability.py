@@ -137,7 +137,8 @@ FINE = [
     *(ANSWERS, info("JOINING"), of_job("runner_up", "1x60"), of_job("stalled_parts", "0x60")),
     *(of_job("status_age_seconds", "1x60"), of_job("restarts_total", "1x60")),
     *(of_job("current_phase", "1x60"), of_job("lag_records", "100000+0x60")),
-    *(of_job("dead_letters_total", "7x60"), of_job("watermark_lag_seconds", "5000x60")),
+    *(of_job("dead_letters_total", "7x60"), of_job("open_dead_letters", "0x60")),
+    of_job("watermark_lag_seconds", "5000x60"),
     *(of_table("snapshot_rows_done", "10x60"), of_table("lag_records", "0x60")),
     *(of_table("binlog_delay_seconds", "600x60"), of_table("holds", "0x60")),
     of_table("differences", "0x60"),
@@ -193,7 +194,7 @@ CASES = {
     "records_have_waited_for_a_moment": ([ANSWERS, of_table("holds", "0x57 1x3")], []),
     "a_copy_differs": ([ANSWERS, of_table("differences", "0x50 2x10")], ["SluiceCopyDiffers"]),
     "new_dead_letters": (
-        [ANSWERS, of_job("dead_letters_total", "0x50 1x10")],
+        [ANSWERS, of_job("open_dead_letters", "0x50 1x10")],
         ["SluiceDeadLetters"],
     ),
     "a_watermark_stands": (

@@ -1,15 +1,18 @@
 """Decides when a table in a foreign topic is complete: marks, notifications, counts, offsets, time.
 
-A connector copies a table and then streams its changes into a topic of several partitions. The
-reader of the topic reports records to `ForeignSnapshot`, in the order of their times, and asks
-whether the table is complete. It is complete when
+Not we but a connector copies the table, and then streams its changes, into a topic of several
+partitions. The reader of the topic reports records to `ForeignSnapshot`, in the order of their
+times, and asks whether the table is complete. It is complete when
 
 1. there is evidence that the connector has read all of it (`Evidence`),
 2. nothing of that can still be on its way into the topic (`Quiet`), and
-3. everything up to the ends that the partitions had *after* that is applied.
+3. all records up to the end offsets, read *after* 1 and 2 held, are applied.
 
-A later snapshot begins a new generation: its rows, and everything after its beginning. Rows that it
-does not have are deleted only once it is complete.
+A later snapshot begins a new generation, which has its rows and all changes since its beginning.
+Rows that it does not have are deleted only once it is complete.
+
+There are three clocks: source times are the database's, times of notifications the connector's, and
+all other times those of Kafka's records.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +32,7 @@ from watermark.foreign_journal import (
 from watermark.foreign_records import Mark, NewSnapshot, Notice, NoticeKind, RecordRun, SnapshotRuns
 from watermark.model import Evidence, Quiet
 
-_CLOCKS_MS = 500  # a connector restarts more slowly than its clock differs from its brokers'
+_CLOCKS_MS = 500  # most that clocks of connector and brokers differ; a restart takes longer
 _WITHOUT_ROWS = (
     Evidence.SNAPSHOT_SKIPPED,
     Evidence.TABLE_TRUNCATED,
@@ -39,7 +42,7 @@ _WITHOUT_ROWS = (
 
 
 class Missing(StrEnum):
-    """What a table waits for; waiting does not help from `ABORTED` to `TRUNCATED`."""
+    """What a table waits for; `needs_override` where only an operator or a new snapshot helps."""
 
     EVIDENCE = "evidence"
     ROWS = "rows"
@@ -78,7 +81,7 @@ class SnapshotRules:
     opens_when_skipped: bool = False
     # a later snapshot is a new generation; else its rows are ordinary changes
     replaces: bool = True
-    counts: bool = True  # rows can be told apart by their keys
+    counts: bool = True  # rows have keys, by which they are counted
     # where a topic of no connector is complete; None for a connector's
     ends: tuple[tuple[int, int], ...] | None = None
     has_end: bool = False  # the table has no record after the `ends`
@@ -138,6 +141,7 @@ class ForeignSnapshot:
         return None
 
     def passed(self, at_ms: int) -> None:
+        """Take the newest time of records without a mark, such as those that were skipped."""
         self._note(newest_other_ms=greatest(self._facts.newest_other_ms, at_ms))
 
     def _note(self, **facts: Any) -> None:  # noqa: ANN401
@@ -149,6 +153,7 @@ class ForeignSnapshot:
         return replace(self._new(run.first_ms), is_empty=True)
 
     def _began_ms(self, run: RecordRun) -> int:
+        """When the snapshot of `run` began: where a row of its position was first seen, if any."""
         at_ms = self._facts.positions.get(run.position, 0) if run.position else 0
         rows = self._facts.rows
         is_own = at_ms > (rows.oldest_ms if rows else 0)  # not of the previous snapshot
@@ -192,11 +197,9 @@ class ForeignSnapshot:
         taken = (rows_ms, changes[1], facts.newest_other_ms)
         before = (facts.last_ms, *changes, facts.empty_ms)
         least = -1 if facts.rows is None else at_ms - 1
-        return NewSnapshot(
-            at_ms,
-            max((at for at in before if at is not None and at < at_ms), default=least),
-            any(at is not None and at >= at_ms for at in taken),
-        )
+        rows_after_ms = max((at for at in before if at is not None and at < at_ms), default=least)
+        is_taken = any(at is not None and at >= at_ms for at in taken)
+        return NewSnapshot(at_ms, rows_after_ms, must_read_again=is_taken)
 
     def begin_generation(self, new: NewSnapshot) -> None:
         self.journal = self.journal.superseded(new)
@@ -204,8 +207,8 @@ class ForeignSnapshot:
     def is_older(self, mark: Mark, at_ms: int, position: int = 0) -> bool:
         """True if a late record belongs to an earlier snapshot; then it is not taken.
 
-        A row that was read at the position of the row that began this snapshot does not: its
-        partition was slower.
+        A row with the position of the row that began this snapshot is not older; its partition was
+        only slower.
         """
         journal = self.journal
         if mark is Mark.STREAMED:
@@ -230,6 +233,7 @@ class ForeignSnapshot:
         return self._announced()
 
     def forget_notices(self) -> None:
+        """Forget notifications that were matched before the connector's name was known."""
         self._runs = SnapshotRuns()
         self.journal = replace(self.journal, notices=frozenset())
 
@@ -241,6 +245,7 @@ class ForeignSnapshot:
         began = self._runs.began_at_ms(self._runs.run_at(scan.at_ms))
         behind = facts.changes
         if behind is not None and scan.at_ms > behind.oldest_ms + _CLOCKS_MS:
+            # the scan came after changes; a STARTED before them is of the snapshot before
             return self._new(scan.at_ms if began is None or began <= behind.oldest_ms else began)
         if began is None:
             return None
@@ -251,6 +256,7 @@ class ForeignSnapshot:
         return self._new(began) if is_later else None
 
     def counted(self, rows: int) -> None:
+        """Take the number of distinct keys among the rows of this snapshot."""
         self._note(counted=rows)
 
     def committed(self, source_ms: int) -> None:
@@ -284,7 +290,7 @@ class ForeignSnapshot:
         if isinstance(evidence, Waiting):
             self.journal = self.journal.after(CopyEvent.DOUBT)
             return evidence
-        self.journal = self.journal.after(CopyEvent.PROOF, at_ms=now_ms)
+        self.journal = self.journal.after(CopyEvent.PROOF, at_ms=now_ms)  # the first one counts
         quiet = self._quiet(evidence, now_ms)
         if isinstance(quiet, Waiting):
             self.journal = self.journal.after(CopyEvent.UNREST)
@@ -325,7 +331,7 @@ class ForeignSnapshot:
         if facts.sources is not None and notice.at_ms < facts.sources.newest_ms:
             return None
         if facts.changes is not None and notice.at_ms > facts.changes.oldest_ms + _CLOCKS_MS:
-            return None  # of a later snapshot: changes come after the notifications of their own
+            return None  # of a later snapshot: changes come after the notifications of theirs
         return notice
 
     def _evidence(self) -> Evidence | Waiting:
@@ -412,7 +418,8 @@ class ForeignSnapshot:
     def _has_ended(self) -> bool:
         """True if each partition has a record that only comes after all rows of the snapshot.
 
-        The changes may come after a later snapshot of which compaction has left no row.
+        In a compacted topic the first change may belong to a later snapshot of which no row is
+        left: then it proves nothing about this one.
         """
         facts = self._facts
         is_hidden = self._rules.is_compacted and facts.rows is not None

@@ -1,4 +1,4 @@
-"""The valve: the channels of one input become one watermark and one status."""
+"""Combined progress: of the channels of one input (the valve), and of an operator's inputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class CombinedWatermarkStatus:
     Source: FLIP-326, "IndexedCombinedWatermarkStatus".
     """
 
-    # reads better long: what Flink's class of this name has, and what a checkpoint needs.
+    # reads better long: what Flink's class has, and what a checkpoint needs.
 
     def __init__(self, inputs: Sequence[str]) -> None:
         self._combination = Combination(inputs, laggards_hold_back=True)
@@ -62,7 +62,8 @@ class CombinedWatermarkStatus:
 
         Raises:
             WatermarkRegressionError: the input went back, or left processing time.
-            FutureWatermarkError: `(T, true)` with T, or an earlier promise, after `now_ms`.
+            FutureWatermarkError: `(T, true)` while T, or the input's watermark before, is after
+                `now_ms`.
         """
         return self._combination.input_watermark(name, watermark, now_ms)
 
@@ -83,7 +84,7 @@ class CombinedWatermarkStatus:
         return self._combination.emit()
 
     def add_input(self, name: str) -> None:
-        """Add an active input at the start of time; it holds the watermark until it catches up."""
+        """Add an active input with the lowest watermark, which holds the output until it moves."""
         self._combination.add(name)
 
     def remove_input(self, name: str) -> None:
@@ -105,8 +106,8 @@ class ChannelState:
     channel: str
     status: WatermarkStatus  # ACTIVE also for a channel that said IDLE but is in processing time
     watermark: Watermark  # the newest that was not discarded
-    # it counts for the valve's output: active and not behind it, in event time before the valve has
-    # switched, in processing time after
+    # it counts for the valve's output: it is in processing time, or active in event time and not
+    # behind the output, as long as the valve has not switched to processing time
     aligned: bool
 
 
@@ -115,14 +116,15 @@ class StatusWatermarkValve:
     """Combines the channels of one input, by the rule of `watermark.combine`.
 
     A channel that returns from idleness behind the last output is unaligned: it neither holds back
-    nor advances the output until it has caught up. A false watermark on an idle channel is
-    discarded. When the last channel goes idle, the valve emits the maximum, then IDLE. A valve
-    without channels never emits. Unknown channels raise UnknownChannelError, names in use
-    InvalidParameterError.
+    nor advances the output until it has caught up. An event-time watermark on an idle
+    channel is discarded. When the last channel goes idle, the valve emits the highest watermark of
+    its channels, then IDLE. A valve without channels never emits. Unknown channels raise
+    UnknownChannelError, names in use InvalidParameterError.
 
     >>> valve = StatusWatermarkValve(["items/0", "items/1"])
     >>> valve.input_watermark("items/0", Watermark(-(2**63), True), now_ms=1000)
     ()
+    >>> # items/0 is in processing time: it does not hold back event time
     >>> valve.input_watermark("items/1", Watermark(700), now_ms=1000)
     (Watermark(timestamp_ms=700, use_processing_time=False),)
 
@@ -148,7 +150,7 @@ class StatusWatermarkValve:
 
         Raises:
             WatermarkRegressionError: the channel went back, or left processing time.
-            FutureWatermarkError: `(T, true)` with T, or an earlier promise of the channel, after
+            FutureWatermarkError: `(T, true)` while T, or the channel's watermark before, is after
                 `now_ms`.
         """
         return self._combination.input_watermark(channel, watermark, now_ms)

@@ -115,6 +115,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             },
         ),
         Panel("Dead letters", "cps", {"{{name}}": _rate("sluice_job_dead_letters_total")}),
+        Panel("Open dead letters", "short", {"{{name}}": _gauge("sluice_job_open_dead_letters")}),
         Panel("Batches", "cps", {"{{name}}": f"deriv(sluice_job_batch{_OF_JOBS}[{_RATE}])"}),
     ),
     "Tables": (
@@ -226,6 +227,14 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         Panel("Bytes that wait", "bytes", {"{{name}}": _gauge("sluice_job_waiting_bytes")}),
         Panel("Rows out of windows", "rowsps", {"{{name}}": _rate("sluice_job_fired_rows_total")}),
         Panel("Late records", "cps", {"{{name}}": _rate("sluice_job_late_records_total")}),
+        Panel(
+            "Records that waited for a row",
+            "cps",
+            {
+                "{{name}}, matched": _rate("sluice_job_late_rows_matched_total"),
+                "{{name}}, at the bound": _rate("sluice_job_late_rows_expired_total"),
+            },
+        ),
     ),
     "Control plane": (
         Panel("Which control plane leads", "bool", {"{{instance}}": "sluice_control_plane_leads"}),
@@ -352,10 +361,10 @@ ALERTS = (
     ),
     Alert(
         "SluiceDeadLetters",
-        "increase(sluice_job_dead_letters_total[15m]) > 0",
+        "sluice_job_open_dead_letters > 0",
         "0m",
         "warning",
-        "Job {{ $labels.name }} has records without rows: sluice dlq ls says why.",
+        "Job {{ $labels.name }} has {{ $value }} open dead letters: sluice dlq ls says why.",
         "dead-letters",
     ),
     Alert(

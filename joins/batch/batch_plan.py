@@ -113,6 +113,10 @@ class BatchPlanner:
             start, spread(start, there, limit), proofs, self._cluster.offsets_at
         )
         plan = self._planned((start, end), versions, state)
+        if self._parts is not None and self._parts.spec.inputs[0].max_wait_ms is not None:
+            assert plan.event is not None, "as the plans of such a job have it"
+            unread = [p for p, last in sorted(there.items()) if last > end[p]]
+            plan = replace(plan, event=replace(plan.event, unread=unread))
         return replace(plan, proofs=proofs, stale_released=released)
 
     def _ends(self, behind: Mapping[int, int], limit: int) -> Mapping[int, int]:
@@ -310,10 +314,17 @@ class _EventTime:
     def is_due(self, plan: BatchPlan, state: EventState) -> bool:
         """True if rows or windows become due by `plan`, or the stream's time ends by it."""
         move, times = self._planner.moved(plan, state), self._next_times(state)
-        if _is_due(move, times, state):
+        if _is_due(move, times, state) or self._has_new_rows(plan, state):
             return True
         self._show(plan.start, state, move, times)
         return False
+
+    def _has_new_rows(self, plan: BatchPlan, state: EventState) -> bool:
+        """True if late rows may match what they have not been looked up in."""
+        spec = self._parts.spec
+        if spec.late_wait_ms is None or not state.waiting:
+            return False
+        return not state.tried(spec.waited_versions(plan.versions))
 
     def moved(self, number: int, start: Mapping[int, int], state: EventState) -> None:
         self._parts.trim(state.release_ms)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -27,12 +28,13 @@ from joins.batch.event_state import EventSpec, EventState
 from joins.durable.pins import Pin, pin_json
 from joins.kernels.table_path import remove_below
 from joins.sinks.port import BatchWriter
-from joins.worker.event_task import EventTask, act, scan, steps
+from joins.worker.event_task import EventTask, act, retry, scan, steps
+from joins.worker.late_rows import LateReader, answer_items
 from joins.worker.probe_task import DEAD_LETTERS
 from joins.worker.staging import BatchReport
 from joins.worker.topic_reader import TopicReader
 from joins.worker.window_task import LATE
-from joins.worker.work import Stage, Work
+from joins.worker.work import Stage, Work, parallelism, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,19 @@ class _OnWorkers:
     def last(self, plan: StagePlan) -> BatchReport:
         return self.parts.writer.run(self._items(plan), self.task, self.pin)
 
+    def retry(self, plan: StagePlan) -> BatchReport:
+        return self._items(plan).report(partial(retry, task=self.task, pin=self.pin))
+
+    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
+        parts, paths = self.parts, dict[int, list[str]]()
+        for file in released:
+            paths.setdefault(int(file["partition"]), []).append(file["path"])
+        items = answer_items(paths, split(self.pin.ranges(), parallelism(parts.spark)))
+        reader = LateReader(parts.reader, self.task.places.scratch)
+        tasks = parts.hooks.tasks
+        work = Work.of(parts.spark, items, reader, has_index=True, tasks=tasks)
+        return parts.writer.run(work, self.task, self.pin)
+
     def files(self, name: str) -> Sequence[StateFile]:
         tables = self.parts.tables
         log = tables.waiting if name == "waiting" else tables.windows
@@ -168,7 +183,7 @@ class EventBatches:
         remove_below(self._parts.task.places.scratch)
 
     def _staged(self, task: EventTask, pin: Pin) -> tuple[StagedEvents, Mapping[str, StateChange]]:
-        records = self._records(pin)
+        records = None if task.kernel.waits_for else self._records(pin)
         done = run_stages(self._parts.spec, pin, _OnWorkers(self._parts, records, task, pin))
         changes = {
             name: StateChange(added(done.report, name), paths)

@@ -13,6 +13,8 @@ decides which channel receives what, and when:
 - A partition read up to its backlog's end changes to processing time at the end of that batch, or
   once the clock has reached its watermark. Its later records have no watermark.
 - A partition without records for longer than its timeout is idle, by the batch's clock.
+- A partition without records, read or not, for longer than its maximum wait follows the batch's
+  clock.
 - Event time ends when the stream has ended and its dimensions are idle.
 
 A stream without watermarks is in processing time. So is a dimension without them, because its
@@ -25,7 +27,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from watermark.errors import StateFormatError
-from watermark.model import END_OF_TIME, PROCESSING_TIME, Progress, Watermark, WatermarkStatus
+from watermark.model import (
+    END_OF_TIME,
+    PROCESSING_TIME,
+    Progress,
+    Watermark,
+    WatermarkStatus,
+    clamp,
+)
 from watermark.valve import ChannelState, CombinedWatermarkStatus, StatusWatermarkValve
 
 PROBE = "probe"
@@ -37,11 +46,17 @@ Steps = Mapping[int, Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class EventInput:
-    """One input of the operator; `idle_timeout_ms` is None for partitions that are never idle."""
+    """One input of the operator; `idle_timeout_ms` is None for partitions that are never idle.
+
+    `max_wait_ms` is None for partitions that never follow the clock; the others do `bound_ms`
+    further behind it.
+    """
 
     name: str
     has_watermarks: bool = True
     idle_timeout_ms: int | None = None
+    max_wait_ms: int | None = None
+    bound_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,7 @@ class BatchInput:
     steps: Steps | None = None  # None if only the greatest watermark of the batch counts
     backlog_read: Collection[int] = ()  # partitions read up to the backlog's end after the batch
     backlog_read_before: Collection[int] = ()  # the same before the batch
+    unread: Collection[int] = ()  # partitions with records behind the batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +174,7 @@ class EventChannels:
         self._end(stream, batch.ended)
         self._switch(stream, batch.backlog_read)
         self._rest(stream, {*batch.ended, *batch.backlog_read})
+        self._follow_clock(stream, {*batch.ended, *batch.backlog_read, *batch.unread})
         for each in dimensions:
             heard = batch.dimensions.get(each.name, {})
             self._know(each, set(heard))
@@ -272,6 +289,16 @@ class EventChannels:
         for partition, at_ms in sorted(self._active_at[each.name].items()):
             if self._now_ms - at_ms > each.idle_timeout_ms and partition not in done:
                 self._mark(each, partition, WatermarkStatus.IDLE)
+
+    def _follow_clock(self, stream: EventInput, others: set[int]) -> None:
+        """Raise quiet partitions but `others`; `watermark.reference` defines it (`BoundedWait`)."""
+        wait_ms = stream.max_wait_ms
+        if wait_ms is None or not stream.has_watermarks:
+            return
+        for partition, at_ms in sorted(self._active_at[stream.name].items()):
+            if self._now_ms - at_ms > wait_ms and partition not in others:
+                behind_ms = wait_ms + stream.bound_ms
+                self._raise(stream, partition, clamp(self._now_ms - behind_ms))
 
     def _mark(self, each: EventInput, partition: int, status: WatermarkStatus) -> None:
         self._say(each, self._valves[each.name].input_status(_channel(each, partition), status))

@@ -9,16 +9,27 @@
 
 Between scan and act the watermark advances. The last stage produces the sink's rows. A job whose
 records do not wait has no act: its scan joins.
+
+A job with `join.late-rows.wait` has two others. `retry` looks up waiting rows, if there is a new
+version or rows are due, and releases them into files. Then `answer` joins these and the records of
+the batch, and writes the unmatched ones to files of the state.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from joins.adapters.delta.state_log import StateColumns, StateFile
 from joins.batch.event_channels import Heard, Steps
-from joins.batch.event_state import Advance, EventSpec, EventState, advance, batch_input
+from joins.batch.event_state import (
+    LATE_SUMS,
+    Advance,
+    EventSpec,
+    EventState,
+    advance,
+    batch_input,
+)
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import StagedFile
 from joins.plan.plan import WindowKind
@@ -99,6 +110,27 @@ def act_stage(
     head = {"stage": "act", "after": after, "upto": upto, "steps": _steps(move)}
     dead = {file.path for file in files if file.max_keep <= upto}
     return StagePlan(_items(head, parts), tuple(sorted(dead | merged)))
+
+
+def retry_stage(files: Sequence[StateFile], move: Advance, *, has_news: bool) -> StagePlan:
+    """Plan the look-up of waiting rows: all if a version `has_news`, else what is due or merged.
+
+    The tasks report the files that they have rewritten or emptied.
+    """
+    upto = move.after.release_ms
+    merged = to_merge(files)
+    old = _by_bucket([f for f in files if has_news or f.path in merged or f.min_due <= upto])
+    parts = [
+        _WorkItem(
+            sum(file.rows for file in here),
+            {
+                "partition": partition,
+                "waiting": [{"path": f.path, "rewrite": f.path in merged} for f in here],
+            },
+        )
+        for partition, here in sorted(old.items())
+    ]
+    return StagePlan(_items({"stage": "retry", "upto": upto}, parts) if parts else (), ())
 
 
 def window_stage(
@@ -243,6 +275,14 @@ class Stages(Protocol):
         """The last stage, `act` or `windows`, whose rows are the sink's."""
         ...
 
+    def retry(self, plan: StagePlan) -> BatchReport:
+        """Stage `retry`."""
+        ...
+
+    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
+        """The last stage of a job with late rows: `released` files, then the batch's records."""
+        ...
+
     def files(self, name: str) -> Sequence[StateFile]:
         """The files of the state `waiting` or `windows` in the version that the batch has pinned.
 
@@ -262,6 +302,8 @@ class StagedEvents:
 
 
 def run_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
+    if spec.late_wait_ms is not None:
+        return _run_late_stages(spec, pin, stages)
     scanned, move = _scanned(spec, pin, stages)
     reports, removed = [scanned], {}
     partials = details(scanned, "partials")
@@ -283,3 +325,18 @@ def _scanned(spec: EventSpec, pin: Pin, stages: Stages) -> tuple[BatchReport, Ad
         return stages.scan(move.merged.by_partition), move
     report = stages.scan(None)
     return report, pinned_advance(spec, pin, report, None)
+
+
+def _run_late_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
+    move = pinned_advance(spec, pin, NOTHING, None)
+    versions = spec.waited_versions(pin.versions)
+    has_news = not move.before.tried(versions)
+    plan = retry_stage(stages.files("waiting"), move, has_news=has_news)
+    retried = stages.retry(plan) if plan.items else NOTHING
+    answered = stages.answer(details(retried, "released"))
+    removed = tuple(sorted(each["path"] for each in details(retried, "removed")))
+    sums = move.before.late_rows or dict.fromkeys(LATE_SUMS, 0)
+    after = replace(move.after, late_rows={**sums, "tried": versions})
+    return StagedEvents(
+        merged_reports((retried, answered)), replace(move, after=after), {"waiting": removed}
+    )

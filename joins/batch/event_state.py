@@ -33,9 +33,20 @@ class EventSpec:
     waits: bool  # True if records wait for a watermark
     window: Windowing | None
     on_event: bool  # True if each record's watermark holds for the next one of its partition
+    late_wait_ms: int | None = None  # how long unmatched records wait; None without the option
+    waited: tuple[str, ...] = ()  # the dimensions whose rows they wait for
 
     @classmethod
     def of(cls, plan: JoinPlan) -> "EventSpec":
+        if plan.late_wait_ms is not None:
+            return cls(
+                inputs=(EventInput(PROBE, has_watermarks=False),),
+                waits=True,
+                window=None,
+                on_event=False,
+                late_wait_ms=plan.late_wait_ms,
+                waited=tuple(sorted({join.dimension for join in plan.late_joins})),
+            )
         timed = {join.dimension for join in plan.joins if join.time is not None}
         dimensions = [each for each in plan.dimensions if each.name in timed]
         watermark = plan.probe.watermark
@@ -53,6 +64,9 @@ class EventSpec:
     def versioned(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.inputs[1:] if each.has_watermarks)
 
+    def waited_versions(self, versions: Mapping[str, int]) -> dict[str, int]:
+        return {name: versions[name] for name in self.waited}
+
     @property
     def follows_clock(self) -> bool:
         return self.window is not None and self.window.time is None
@@ -61,7 +75,15 @@ class EventSpec:
 def _input(name: str, watermark: WatermarkSpec | None) -> EventInput:
     if watermark is None:
         return EventInput(name, has_watermarks=False)
-    return EventInput(name, idle_timeout_ms=watermark.idle_timeout_ms)
+    return EventInput(
+        name,
+        idle_timeout_ms=watermark.idle_timeout_ms,
+        max_wait_ms=watermark.max_wait_ms,
+        bound_ms=watermark.bound_ms,
+    )
+
+
+LATE_SUMS = ("late_matched", "late_expired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +104,9 @@ class EventState:
     waiting: int = 0
     late: int = 0
     fired: int = 0
+    # sums of late rows that left with a match (`late_matched`) and at their bound (`late_expired`),
+    # and the versions they were looked up in (`tried`); None without `join.late-rows.wait`
+    late_rows: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -94,15 +119,20 @@ class EventState:
             "waiting": self.waiting,
             "late": self.late,
             "fired": self.fired,
+            **({} if self.late_rows is None else {"late_rows": dict(self.late_rows)}),
         }
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventState":
-        return cls(**{name: value[name] for name in cls.__slots__})
+        return cls(**{name: value[name] for name in cls.__slots__ if name in value})
 
     @classmethod
     def before(cls, event: EventPin) -> "EventState":
         return cls(**{name: getattr(event, name) for name in cls.__slots__})
+
+    def tried(self, versions: Mapping[str, int]) -> bool:
+        """True if waiting rows have been looked up in these versions."""
+        return self.late_rows is not None and self.late_rows["tried"] == versions
 
     @property
     def release_ms(self) -> int:
@@ -110,8 +140,13 @@ class EventState:
 
     def counted(self, counts: Mapping[str, int]) -> "EventState":
         waiting = self.waiting + counts.get("waited", 0) - counts.get("released", 0)
+        late_rows = self.late_rows
+        if late_rows is not None:
+            sums = {name: late_rows[name] + counts.get(name, 0) for name in LATE_SUMS}
+            late_rows = {**late_rows, **sums}
         return replace(
             self,
+            late_rows=late_rows,
             waiting=waiting,
             late=self.late + counts.get("late", 0),
             fired=self.fired + counts.get("fired", 0),
@@ -138,6 +173,9 @@ def advance(spec: EventSpec, before: EventState, batch: BatchInput) -> Advance:
     merged = channels.take(batch)
     processing_time = merged.after.use_processing_time
     watermark = merged.after.timestamp_ms
+    if spec.late_wait_ms is not None:
+        processing_time = False
+        watermark = max(before.watermark, batch.now_ms - spec.late_wait_ms)
     after = replace(
         before,
         watermark=watermark,
@@ -175,6 +213,7 @@ def batch_input(
         steps=steps,
         backlog_read=backlog.get("read", ()),
         backlog_read_before=backlog.get("read_before", ()),
+        unread=() if event.unread is ABSENT else event.unread,
     )
 
 
@@ -196,11 +235,12 @@ class EventView:
 
     def as_json(self) -> dict[str, Any]:
         state, windowed = self.state, self.spec.window is not None
+        by_clock = state.processing_time or self.spec.late_wait_ms is not None
         stream = self.spec.inputs[0]
         emit = "on-event" if self.spec.on_event else "on-periodic"
         return {
-            "watermark_ms": shown_ms(state.watermark),
-            "use_processing_time": state.processing_time,
+            "watermark_ms": None if self.spec.waited else shown_ms(state.watermark),
+            "use_processing_time": by_clock,
             "window_watermark_ms": shown_ms(state.window_watermark) if windowed else None,
             "emit": emit if stream.has_watermarks else None,
             "inputs": [self._input_json(each.name) for each in self.spec.inputs],
@@ -220,6 +260,18 @@ class EventView:
                 "windows": len(self.window_files),
             },
             "waits_for": self.waits_for(),
+            "late_rows": self._late_rows(),
+        }
+
+    def _late_rows(self) -> dict[str, Any] | None:
+        if self.spec.late_wait_ms is None:
+            return None
+        sums = self.state.late_rows or dict.fromkeys(LATE_SUMS, 0)
+        return {
+            "wait_ms": self.spec.late_wait_ms,
+            "tables": list(self.spec.waited),
+            "matched": sums["late_matched"],
+            "expired": sums["late_expired"],
         }
 
     def _where(self, view: ChannelView) -> dict[str, Any]:
@@ -308,6 +360,7 @@ def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
         "aligned": view.state.aligned,
         "active_at_ms": view.active_at_ms,
         "idle_timeout_ms": view.input.idle_timeout_ms,
+        "max_wait_ms": view.input.max_wait_ms,
     }
 
 

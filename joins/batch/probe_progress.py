@@ -21,6 +21,7 @@ from watermark.gate import HeldOffsets
 
 _WINDOW_S = 10.0
 _LEAST_S = 1.0  # a shorter time gives no useful rate
+_FOLLOWS_S = 0.25  # a batch that begins later than this after the last one had no record before
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,19 @@ class Pace:
         if not (ended := self._times.ended):
             return None
         return round(1000 * (ended[-1].ended_at_s - ended[-1].begun_at_s))
+
+    @property
+    def latency_ms(self) -> int | None:
+        """Milliseconds from a record's arrival to the newest commit, at most.
+
+        A record that just missed a batch waits for its end, then for the batch that follows.
+        """
+        if not (ended := self._times.ended):
+            return None
+        newest, begun_at_s = ended[-1], ended[-1].begun_at_s
+        if len(ended) > 1 and begun_at_s - ended[-2].ended_at_s <= _FOLLOWS_S:
+            begun_at_s = ended[-2].begun_at_s
+        return round(1000 * (newest.ended_at_s - begun_at_s))
 
     def records_per_s(self, now_s: float) -> float | None:
         """Over the last ten seconds, or over the newest batch if it took longer.

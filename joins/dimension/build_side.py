@@ -1,8 +1,8 @@
 """One dimension's build side: changelog topic → Arrow → append to the changelog table → watermarks.
 
 Each micro-batch, in LOAD and JOIN, appends its changes in source order, in one commit under its
-batch number; its watermarks advance after that commit. The dimension version is the table's Delta
-version.
+batch number. Watermark records in the topic count after the commit that has them. The dimension
+version is the table's Delta version.
 """
 
 import time
@@ -44,11 +44,11 @@ APART_S = 1.7
 
 
 class BuildPace:
-    """Pauses build batches while records wait; for one dimension, on Spark's batch thread.
+    """Keeps build batches of one dimension `APART_S` apart while the stream has a backlog.
 
-    A probe batch then takes about a second and pins one version: more versions cost time that the
-    probe needs. Batches take about equally long, so that commits are `APART_S` apart. `is_draining`
-    is true if more records wait than arrive; `wait` returns sooner when the job stops.
+    Each commit is a version that a probe batch has to index. In a backlog a probe batch takes about
+    a second, so that more versions than one a batch cost time and bring nothing. `is_draining` is
+    true if more records wait than arrive; `wait` returns sooner when the job stops.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class BuildPace:
 
     def rest(self) -> None:
         """Return when the next batch may begin; called after each commit."""
-        took_s = self._clock() - self._went_on_at_s
-        if took_s < APART_S and self._is_draining():
-            self._wait(APART_S - took_s)
+        since_s = self._clock() - self._went_on_at_s
+        if since_s < APART_S and self._is_draining():
+            self._wait(APART_S - since_s)
         self._went_on_at_s = self._clock()
 
 
@@ -77,18 +77,14 @@ _WAIT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class CommittedBatch:
-    """What one commit of the changelog makes true.
-
-    `marked_partitions` have their watermark record in this commit, which appends `streamed`
-    changes, the newest at `source_ts_ms`, 0 without one; `low_water` is the oldest one's position.
-    """
+    """What one commit of the changelog makes true."""
 
     version: int
     state: ChangelogState
-    marked_partitions: tuple[int, ...]
-    streamed: int
-    source_ts_ms: int
-    low_water: Position | None = None
+    marked_partitions: tuple[int, ...]  # their watermark record is in this commit
+    streamed: int  # number of appended changes that are no rows of a snapshot
+    source_ts_ms: int  # source time of the newest of them, 0 without any
+    low_water: Position | None = None  # position of the oldest of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +111,8 @@ class BuildSettings:
 class BuildHooks:
     """Callbacks of a build loop, all on its thread.
 
-    `state` is what a batch continues. At `on_start` commits may be unreported, as the previous loop
-    may have ended after a commit. `rest` returns when the next batch may begin.
+    `state` is what a batch continues. `on_start` reports commits of the loop before, which may have
+    ended between a commit and its report. `rest` returns when the next batch may begin.
     """
 
     state: Callable[[], ChangelogState]
@@ -137,8 +133,9 @@ def stage_changes(
 ) -> Iterator[pa.RecordBatch]:
     """Decode records `[key, value, partition, offset]` and stage them; emits one report.
 
-    Offset 0 of the topic is `first` in the table. A streamed change whose position its partition
-    has already seen is a repeat and is dropped.
+    An offset of the table is that of the topic plus `first`: a topic that was made again continues
+    the offsets of the one before. A streamed change whose position its partition has already seen
+    is a repeat and is dropped.
     """
     digest = ChangelogDigest(state.high_water)
     before = () if task.watermark is None else (task.watermark.rowtime,)
@@ -146,7 +143,9 @@ def stage_changes(
     origin = current_origin(task.epoch, batch)
     with ParquetStage(task.table, changelog_schema(task.columns), origin) as stage:
         for rows in batches:
-            changes = decode(_behind(first, rows), task.columns, topic=task.topic, before=before)
+            changes = decode(
+                _with_table_offsets(rows, first), task.columns, topic=task.topic, before=before
+            )
             fresh = digest.take(changes.batch)
             if task.watermark is not None:
                 digest.events.take(fresh, task.watermark, clock_ms)
@@ -156,7 +155,7 @@ def stage_changes(
     yield TaskReport(files=files, detail=digest.to_json()).to_batch()
 
 
-def _behind(first: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _with_table_offsets(rows: pa.RecordBatch, first: int) -> pa.RecordBatch:
     if not first:
         return rows
     at = rows.schema.get_field_index("offset")
@@ -164,7 +163,7 @@ def _behind(first: int, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class BuildSide:
-    """The steps of one dimension's loop; an uncommitted batch leaves nothing behind."""
+    """The steps of one dimension's loop; files of a batch without a commit are in no version."""
 
     def __init__(
         self,
@@ -208,13 +207,14 @@ class BuildSide:
     def step(self) -> bool:
         """Append what the topic has beyond the table; true if there was something.
 
-        FencedError, RecordsExpiredError (uncommitted records are gone), SourceUnavailableError.
+        Raises FencedError, SourceUnavailableError, and RecordsExpiredError if uncommitted records
+        are gone.
         """
         before, topic = self._hooks.state(), self._topic.now
-        answers = self._hooks.freshness.waiting()  # before the look: the ends are behind them
+        answers = self._hooks.freshness.waiting()  # before the ends, which are then behind them
         ends = self._topic.look(self._cluster)
         if ends is None or topic is None or topic != self._topic.now:
-            return False  # the source's coordinator makes another topic and reports it
+            return False  # the source's coordinator makes it, or makes it again, and reports it
         self._hooks.freshness.placed(answers, topic.number, ends, before.next_offsets)
         first = {p: max(topic.first, before.next_offsets.get(p, 0)) for p in ends}
         upto = spread(first, ends, self._settings.max_records_per_batch)

@@ -17,7 +17,7 @@ from joins.kernels.index.index import (
     IndexSpec,
     remove_older,
     remove_versions,
-    usable_versions,
+    stored_versions,
 )
 from joins.kernels.index.lock import free_bytes
 from joins.plan.errors import IndexDiskFullError, PinnedVersionExpiredError, SinkError
@@ -113,7 +113,7 @@ class IndexKeeper:
             if self._is_shared:
                 self._prune_shared(pinned)
                 return
-            versions = {v for spec in self._specs for v in usable_versions(self._directory, spec)}
+            versions = {v for spec in self._specs for v in stored_versions(self._directory, spec)}
             keep = set(sorted(versions)[-_KEPT_VERSIONS:])
             if versions - keep - {pinned}:
                 remove_versions(self._directory, keep | ({pinned} if pinned is not None else set()))
@@ -121,7 +121,7 @@ class IndexKeeper:
     def _prune_shared(self, pinned: int | None) -> None:
         """Keep what only other jobs have; of equal indexes, keep what a lagging job may need."""
         for spec in self._specs:
-            versions = usable_versions(self._directory, spec)
+            versions = stored_versions(self._directory, spec)
             if len(versions) > KEPT_FOR_OTHERS:
                 oldest = versions[-KEPT_FOR_OTHERS]
                 remove_older(

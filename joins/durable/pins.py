@@ -34,9 +34,13 @@ class EventPin:
     at_end: Sequence[int] = ABSENT  # partitions of a bounded stream that are read to their end
     # partitions behind the job's backlog, by `read` and `read_before`
     backlog: Mapping[str, Sequence[int]] = ABSENT
+    unread: Sequence[int] = ABSENT  # partitions with records behind the batch, if time needs them
     # versioned dimension → partition → its watermark, and when it was heard
     dimensions: Mapping[str, Mapping[str, Any]] = ABSENT
     state_versions: Mapping[str, int] = ABSENT  # state table → its version before the batch
+    late_rows: Mapping[str, Any] | None = (
+        None  # sums and versions of late rows, if the job has them
+    )
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventPin":
@@ -44,6 +48,8 @@ class EventPin:
 
     def as_json(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in self.__slots__}
+        if self.late_rows is None:
+            del values["late_rows"]
         return {name: value for name, value in values.items() if value is not ABSENT}
 
 

@@ -7,10 +7,12 @@ dimensions, watermarks and versions of the state. The job's state is only read.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from joins.adapters.delta.log import DeltaLog
@@ -26,9 +28,16 @@ from joins.batch.event_state import Advance, EventSpec, EventState, shown_ms
 from joins.durable.pins import Pin
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.local_files import OwnDirectory
+from joins.kernels.probe.arrival_files import OFFSET
 from joins.kernels.probe.event_times import LATE_RECORDS, event_times
 from joins.kernels.probe.files import SharedTable
-from joins.kernels.probe.probe import JoinedBatch, ProbeKernelSpec, join_arrivals, parse_records
+from joins.kernels.probe.probe import (
+    JoinedBatch,
+    ParsedRecords,
+    ProbeKernelSpec,
+    join_arrivals,
+    parse_records,
+)
 from joins.kernels.table_path import TablePath, readable
 from joins.kernels.windows.partials import partials
 from joins.kernels.windows.spec import WindowSpec
@@ -42,9 +51,11 @@ from joins.worker.event_task import (
     EventTask,
     act,
     event_task,
+    retry,
     scan,
     steps,
 )
+from joins.worker.late_rows import released_rows
 from joins.worker.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, pinned_context
 from joins.worker.staging import BatchReport, merge_reports
 from joins.worker.window_task import LATE, WindowClock
@@ -107,6 +118,19 @@ class PastState:
             raise _gone(pin, name, version, message)
         return files
 
+    def newest_files(self, name: str) -> tuple[StateFile, ...]:
+        return self._logs[name].newest_files()
+
+    def has_waiting(self, files: Iterable[StateFile], place: tuple[int, int]) -> bool:
+        """True if the record at `place`, partition and offset, waits in one of `files`."""
+        partition, offset = place
+        root = self._logs["waiting"].log.path
+        return any(
+            pc.any(pc.equal(_offsets(root / file.path), offset)).as_py()
+            for file in files
+            if file.bucket == partition
+        )
+
     @property
     def roots(self) -> dict[str, TablePath]:
         return {name: log.log.path for name, log in self._logs.items()}
@@ -122,6 +146,10 @@ class PastState:
 
 def _log(path: TablePath, app_id: str, columns: StateColumns) -> StateLog:
     return StateLog(DeltaLog(path, f"{app_id}:{path.name}"), columns)
+
+
+def _offsets(path: TablePath) -> pa.ChunkedArray:
+    return pq.read_table(readable(path), columns=[OFFSET], partitioning=None).column(0)
 
 
 def _gone(pin: Pin, name: str, version: int, message: str) -> PinnedVersionExpiredError:
@@ -216,9 +244,22 @@ class _Here:
     def act(self, plan: StagePlan) -> BatchReport:
         return _merged_report(act(_items(plan), task=self.task, pin=self.pin))
 
+    def retry(self, plan: StagePlan) -> BatchReport:
+        return _merged_report(retry(_items(plan), task=self.task, pin=self.pin))
+
+    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
+        return self._answered(chain(self._released(released), self.records()))
+
+    def _released(self, files: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+        for file in sorted(files, key=lambda each: int(each["partition"])):
+            yield from released_rows(self.task.places.scratch, [file["path"]])
+
     def last(self, plan: StagePlan) -> BatchReport:
+        return self._answered(_items(plan))
+
+    def _answered(self, batches: Iterator[pa.RecordBatch]) -> BatchReport:
         counts = TaskCounts()
-        self.answers.extend(self.task.answers(_items(plan), self.pin, counts))
+        self.answers.extend(self.task.answers(batches, self.pin, counts))
         files = {name: (file,) for name, file in counts.files.items()}
         return BatchReport(files, counts.values, ())
 
@@ -253,6 +294,36 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """How long a record has waited for rows of tables; `until_ms` is None while it waits."""
+
+    tables: tuple[str, ...]
+    wait_ms: int
+    since_ms: int
+    until_ms: int | None
+
+    @property
+    def waited_ms(self) -> int | None:
+        return None if self.until_ms is None else self.until_ms - self.since_ms
+
+    @property
+    def text(self) -> str:
+        tables = " and ".join(self.tables)
+        if self.waited_ms is None:
+            return f"waits for {tables}, {self.wait_ms / 1000:g} s at most"
+        return f"waited {self.waited_ms / 1000:g} s for {tables}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "tables": list(self.tables),
+            "wait_ms": self.wait_ms,
+            "since_ms": self.since_ms,
+            "until_ms": self.until_ms,
+            "waited_ms": self.waited_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Journey:
     """The way of a record until it was joined."""
 
@@ -261,6 +332,7 @@ class Journey:
     rowtime_ms: int | None  # None also for a record in processing time
     released: Passed | None  # the batch that joins it; None while it waits, or if it is not joined
     late: Mapping[str, Any] | None  # reason and watermark from the table of late records
+    waited: "Waited | None" = None  # in a job with `join.late-rows.wait`
 
     @property
     def pin(self) -> Pin:
@@ -283,6 +355,7 @@ class Journey:
             else shown_ms(release.after.watermark),
             "released_by_processing_time": release is not None and release.after.processing_time,
             "late": self.late,
+            **({} if self.waited is None else {"late_rows": self.waited.as_json()}),
         }
 
 
@@ -302,6 +375,8 @@ class EventJourneys:
         if record is None:
             return Journey(arrived, None, None, None, late)
         parsed = parse_records(self._kernel, record, pinned_context(arrived))
+        if self._spec.late_wait_ms is not None:
+            return self._waited(parsed, place, arrived, late)
         if self._kernel.watermark is None:
             arrival = parsed.as_arrivals(parsed.living())
             return self._scanned(arrival, None, arrived, late)
@@ -326,6 +401,47 @@ class EventJourneys:
         if late is None or late["reason"] == "window":
             release = self._released(arrived, rowtime_ms)
         return Journey(arrived, arrival, rowtime_ms, release, late)
+
+    def _waited(
+        self,
+        parsed: ParsedRecords,
+        place: tuple[int, int],
+        arrived: Pin,
+        late: Mapping[str, Any] | None,
+    ) -> Journey:
+        """The journey in a job with `join.late-rows.wait`: until no state has the record."""
+        rows, since_ms = parsed.living(), arrived.batch_timestamp_ms
+        clock = pa.repeat(pa.scalar(since_ms, pa.int64()), len(rows))
+        arrival = parsed.as_arrivals(rows, clock, clock)
+        if arrival.num_rows == 0:
+            return Journey(arrived, None, None, None, late)
+        release = None if late is not None else self._left(place, arrived)
+        until_ms = None if release is None else release.pin.batch_timestamp_ms
+        if late is not None:
+            until_ms = late["watermark_ms"]
+        waited = Waited(self._spec.waited, self._spec.late_wait_ms or 0, since_ms, until_ms)
+        return Journey(arrived, arrival, None, release, late, waited)
+
+    def _left(self, place: tuple[int, int], arrived: Pin) -> Passed | None:
+        """The batch whose state is the first from `arrived` on without the record."""
+        since_ms = arrived.batch_timestamp_ms
+
+        def has_left(pin: Pin) -> bool:
+            if EventState.before(pin.of_event).watermark >= since_ms:
+                return True  # it was at its bound
+            return not self._state.has_waiting(self._state.files(pin, "waiting"), place)
+
+        later = self._history.first_behind(arrived, has_left)
+        if later is not None:
+            pin = self._history.last_before(later, arrived)
+            return Passed(pin, EventState.before(later.of_event))
+        newest = self._history.pins.newest() or arrived
+        after = self._state.after(newest.batch)
+        if after is None or not self._history.is_committed(newest.batch):
+            return None
+        if self._state.has_waiting(self._state.newest_files("waiting"), place):
+            return None
+        return Passed(newest, after)
 
     def _released(self, arrived: Pin, rowtime_ms: int | None) -> Passed | None:
         if not self._spec.waits or rowtime_ms is None:

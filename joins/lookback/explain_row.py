@@ -234,6 +234,9 @@ class RowExplainer:
         outcome = self._event_outcome(journey, joined, letter, windows)
         if outcome is None:
             outcome = self._outcome(place, pin, joined, letter)
+            if journey.waited is not None and journey.waited.waited_ms:
+                reason = f"{outcome.reason}; it {journey.waited.text}"
+                outcome = replace(outcome, reason=reason)
         return {
             **self._document(place, pin, outcome, letter),
             **_record_json(record),
@@ -251,6 +254,13 @@ class RowExplainer:
         """Outcomes that exist only with event time or windows; None for others."""
         if letter is not None or not self._history.is_committed(journey.arrived.batch):
             return None
+        if journey.waited is not None and journey.late is not None:
+            reason = (
+                f"it {journey.waited.text}, and an INNER JOIN found no row: see the late records"
+            )
+            return _Outcome("late", reason, (), None)
+        if journey.waited is not None and journey.waits:
+            return _Outcome("waiting", f"it {journey.waited.text}", (), None)
         if journey.late is not None:
             what = "the join" if journey.late["reason"] == "join" else "every one of its windows"
             reason = f"it came behind the watermark, too late for {what}: see the late records"

@@ -48,7 +48,7 @@ from joins.worker.probe_task import pinned_context
 
 MAX_DIFFERENCES = 100
 MAX_SINK_RECORDS = 5_000_000
-_CLOCK_SLACK_MS = 60_000
+_CLOCK_SLACK_MS = 60_000  # clocks of broker and runner may differ by this much
 _COORDINATES = ("partition", "offset")
 _COORDINATE_COLUMNS = ["_topic", "_partition", "_offset"]
 _PLACES = ["topic", "partition", "offset"]
@@ -60,7 +60,7 @@ class Verdict(StrEnum):
 
     IDENTICAL = "identical"
     DIFFERENT = "different"
-    RECORDS_MISSING = "records-missing"
+    RECORDS_MISSING = "records-missing"  # no difference in what remains; some records are gone
     NOTHING_TO_COMPARE = "nothing-to-compare"
 
 
@@ -73,7 +73,7 @@ class Recomputed:
     missing: tuple[Range, ...]  # (partition, first, end) of offsets that retention has removed
     read: Mapping[int, npt.NDArray[np.int64]]  # partition → offsets of the records that were read
     event: "EventTimeResult | None" = None  # None without event time or windows
-    # replaces `rows` for an output whose rows replace others; else None
+    # the last change of each merge key, which is compared in place of `rows`; None to append
     changes: Changes | None = None
 
     def was_read(self, difference: Difference) -> bool:
@@ -97,6 +97,7 @@ class EventTimeResult:
     after: EventState | None  # state for the next batch; None if unknown
 
     def came_before(self, difference: Difference) -> bool:
+        """True for the row of an earlier batch's record, or of a window: a negative partition."""
         partition, offset = difference.partition or 0, difference.offset or 0
         return partition < 0 or offset < self.start.get(partition, 0)
 
@@ -106,13 +107,14 @@ class Committed:
     """The rows of a batch in the output."""
 
     rows: CanonicalRows
-    dead: CanonicalRows | None
+    dead: CanonicalRows | None  # None if their files are gone: dead letters are not compared
     # `commit` (files that the batch added), `table` (rows of the batch in the newest version: those
     # files were rewritten), `changes` (the commit's changes in an output whose rows replace others)
     # or `topic`
     source: str
     repeated: int = 0  # records that an at-least-once sink has more than once
-    expected: CanonicalRows | None = None  # replaces the rows of `Recomputed`, if not None
+    # of `changes`: the rows expected after the merge, which depend on the files it removed
+    expected: CanonicalRows | None = None
     event: EventTimeResult | None = None
 
 
@@ -145,8 +147,9 @@ class Replayer:
 
         Raises:
             UnknownBatchError: it has no pin.
-            BatchNotCommittedError: it has no output.
+            BatchNotCommittedError: it is not committed, or the output's log has lost its commit.
             NotReplayableError: the sink keeps no rows, or has lost the rows of the batch.
+            SinkError: a file is gone that the output still names.
             RecordsExpiredError: Kafka has lost all of its records or, with event time or windows,
                 some.
             PinnedVersionExpiredError: a version cannot be read any more.
@@ -182,9 +185,8 @@ class Replayer:
         dead: list[CanonicalRows] = []
         read: dict[int, list[pa.Array]] = {}
         for records in self.records.read(ranges):
-            read.setdefault(records.column("partition")[0].as_py(), []).append(
-                records.column("offset")
-            )
+            partition = records.column("partition")[0].as_py()  # of all records of a read
+            read.setdefault(partition, []).append(records.column("offset"))
             joined = join_batch(self.places.kernel, records, indexes, context)
             rows.append(self._canonical(joined, pin))
             dead.append(self._letters([joined.dead_letters]))
@@ -192,7 +194,7 @@ class Replayer:
         return Recomputed(CanonicalRows.merged(rows), CanonicalRows.merged(dead), missing, offsets)
 
     def _event_batch(self, replay: EventReplay, pin: Pin, missing: tuple[Range, ...]) -> Recomputed:
-        """Join again a batch whose records move the time and whose rows may have waited."""
+        """Join again a batch whose records advance the watermark, and release waiting rows."""
         if missing:
             partition, first, end = missing[0]
             raise RecordsExpiredError(
@@ -204,7 +206,7 @@ class Replayer:
         read: dict[int, list[pa.Array]] = {}
 
         def records() -> Iterator[pa.RecordBatch]:
-            read.clear()
+            read.clear()  # the records may be read twice
             for partition, bounds in sorted(pin.ranges().items()):
                 for batch in self.records.read({partition: bounds}):
                     read.setdefault(partition, []).append(batch.column("offset"))
@@ -236,7 +238,7 @@ class Replayer:
         keys, values = (records.column(name).to_pylist() for name in ("key", "value"))
         texts = (_sent_text(sink, *sent) for sent in zip(keys, values, strict=True))
         return CanonicalRows.of_texts(
-            (self._number_of(topic, partition), _number(offset), text)
+            (self._number_of(topic, partition), _int_or_none(offset), text)
             for topic, partition, offset, text in zip(*columns, texts, strict=True)
         )
 
@@ -246,9 +248,6 @@ class Replayer:
             return None
         name = self._topics.first.name if topic is None else topic.decode()
         return self._topics.number(name, int(partition))
-
-    # Committed rows
-    # ------------------------------------------------------------------------------------
 
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
         committed = self._committed_rows(pin, expected)
@@ -262,7 +261,7 @@ class Replayer:
         dead = self._committed_letters(pin)
         if isinstance(self.places.sink, KafkaSink):
             rows, repeated = self._sent(pin, self.places.sink, expected.rows)
-            return Committed(rows.outside(_of_letters(expected.dead)), dead, "topic", repeated)
+            return Committed(rows.outside(_places_of(expected.dead)), dead, "topic", repeated)
         output = self._history.output
         commit = None if output is None else output.of(pin.batch)
         if output is None or commit is None:
@@ -271,17 +270,17 @@ class Replayer:
                 hint="The output was replaced, or its log was cleaned by its owner.",
             )
         if expected.changes is not None:
-            return self._merged(pin, output, commit, (dead, expected.changes))
-        return self._appended(pin, output, commit, (dead, expected.dead))
+            return self._merged(pin, output, commit, expected.changes, dead)
+        return self._appended(pin, output, commit, expected.dead, dead)
 
     def _merged(
         self,
         pin: Pin,
         output: BatchCommits,
         commit: BatchCommit,
-        sides: tuple[CanonicalRows | None, Changes],
+        changes: Changes,
+        dead: CanonicalRows | None,
     ) -> Committed:
-        dead, changes = sides
         if output.has_deletion_vectors:
             raise NotReplayableError(
                 f"output of batch {pin.batch} has deletion vectors, "
@@ -311,27 +310,28 @@ class Replayer:
         pin: Pin,
         output: BatchCommits,
         commit: BatchCommit,
-        dead: tuple[CanonicalRows | None, CanonicalRows],
+        expected_dead: CanonicalRows,
+        dead: CanonicalRows | None,
     ) -> Committed:
-        committed, expected = dead
+        # rows without metadata do not tell their batch: only the files of the commit do
+        tell_batch = self.places.kernel.row_metadata
         try:
-            is_untouched = not self.places.kernel.row_metadata or output.is_untouched(commit)
-            if not is_untouched and not self.places.has_own_table:
+            if not tell_batch or output.is_untouched(commit):
+                return Committed(self._rows_of(output.rows_added(commit)), dead, "commit")
+            if not self.places.has_own_table:
                 raise NotReplayableError(
                     f"files of batch {pin.batch} were rewritten in a table that two INSERTs of "
                     "the job write: its rows do not tell which one they are of",
                     hint="Give each INSERT a separate table.",
                 )
-            if not is_untouched:
-                schema = self.places.kernel.output_schema
-                now = output.rows_now({"_batch": pin.batch}, schema)
-                rows = self._rows_of([now]).outside(_of_letters(expected))
-                return Committed(rows, committed, "table")
-            return Committed(self._rows_of(output.rows_added(commit)), committed, "commit")
+            now = output.rows_now({"_batch": pin.batch}, self.places.kernel.output_schema)
+            # a dead letter that was sent again later has the number of this batch
+            rows = self._rows_of([now]).outside(_places_of(expected_dead))
+            return Committed(rows, dead, "table")
         except OSError as exc:
-            if output.is_untouched(commit):
+            if tell_batch or output.is_untouched(commit):
                 raise SinkError(
-                    f"a file of batch {pin.batch} is gone from the output: {exc}",
+                    f"a file with rows of batch {pin.batch} is gone from the output: {exc}",
                     hint="Restore the file; the table's log still names it.",
                 ) from exc
             raise NotReplayableError(
@@ -367,10 +367,10 @@ class Replayer:
         self,
         table: BatchCommits,
         commit: BatchCommit,
-        meant: Callable[[pa.Table], pa.Table] = lambda added: added,
+        keep: Callable[[pa.Table], pa.Table] = lambda added: added,
     ) -> CanonicalRows | None:
         try:
-            tables = [meant(added) for added in table.rows_added(commit)]
+            tables = [keep(added) for added in table.rows_added(commit)]
         except OSError:
             return None
         return self._letters(
@@ -381,7 +381,7 @@ class Replayer:
         commit = self._history.dead_letters.of(pin.batch)
         if commit is None:
             return None
-        return self._letters_of(self._history.dead_letters, commit, self._told_here)
+        return self._letters_of(self._history.dead_letters, commit, self._of_this_insert)
 
     def _committed_event(self, pin: Pin) -> EventTimeResult:
         assert self._event is not None, "the job has event time or windows"
@@ -394,8 +394,8 @@ class Replayer:
             records = CanonicalRows.merged([]) if late.is_complete() else None
         return EventTimeResult(pin.start_offsets, records, self._event.state.after(pin.batch))
 
-    def _told_here(self, letters: pa.Table) -> pa.Table:
-        """In a statement set, exclude letters of other topics or of other INSERTs alone."""
+    def _of_this_insert(self, letters: pa.Table) -> pa.Table:
+        """In a statement set, the letters of this INSERT's topics and with one of its reasons."""
         kernel = self.places.kernel
         if kernel.member is None:
             return letters
@@ -413,13 +413,13 @@ class Replayer:
         rows: list[tuple[int | None, int | None, str]] = []
         seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
-        with KafkaRecords(sink.kafka.uncommitted()) as records:  # sent without transactions
+        with KafkaRecords(sink.kafka.uncommitted()) as records:  # at least once
             ranges = self._sent_ranges(pin, sink)
             sent = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
             for (topic, partition, offset), key, value in sent:
                 if topic is None or topic.decode() not in self.places.kernel.topic_names:
                     continue
-                place = (self._number_of(topic, partition), _number(offset))
+                place = (self._number_of(topic, partition), _int_or_none(offset))
                 row = (*place, _sent_text(sink, key, value))
                 seen[row] = seen.get(row, 0) + 1
                 if row in awaited and seen[row] > awaited[row]:
@@ -452,14 +452,16 @@ class Replayer:
     ) -> dict[str, Any]:
         expected_rows = expected.rows if in_output.expected is None else in_output.expected
         committed = in_output.rows
-        if len(committed) and committed.places()[0] == (None, None):
+        if len(committed) and committed.places()[0] == (None, None):  # no row has a place
             expected_rows = expected_rows.without_places()
         unlike = [("output", d) for d in differences(expected_rows, committed)]
         if in_output.dead is not None:
             unlike += [("dead_letters", d) for d in differences(expected.dead, in_output.dead)]
         unlike += _event_differences(expected.event, in_output.event)
-        shown = [(table, d) for table, d in unlike if expected.was_read(d)]
-        gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
+        ranges = pin.ranges()
+        lost = {d for _, d in unlike if _is_of(ranges, d) and not expected.was_read(d)}
+        shown = [(table, d) for table, d in unlike if d not in lost]
+        gone = _with_single(lost, expected.missing)
         verdict = _verdict(expected, in_output, is_different=bool(shown), is_incomplete=bool(gone))
         return {
             "batch": pin.batch,
@@ -494,7 +496,13 @@ class Replayer:
         }
 
 
-def _number(text: bytes | None) -> int | None:
+def _is_of(ranges: Mapping[int, tuple[int, int]], difference: Difference) -> bool:
+    """True if the record of `difference` is one of the batch's."""
+    first, end = ranges.get(difference.partition or 0, (0, 0))
+    return difference.offset is not None and first <= difference.offset < end
+
+
+def _int_or_none(text: bytes | None) -> int | None:
     return None if text is None else int(text)
 
 
@@ -515,7 +523,7 @@ def _json_text(form: RecordFormat, data: bytes) -> str:
         return json.dumps({"bytes": data.hex()})
 
 
-def _of_letters(dead: CanonicalRows) -> set[tuple[int, int]]:
+def _places_of(dead: CanonicalRows) -> set[tuple[int, int]]:
     return {(p, o) for p, o in dead.places() if p is not None and o is not None}
 
 

@@ -90,6 +90,10 @@ class WatermarkSpec:
     # `on-event`); otherwise from the next batch on
     on_event: bool = False
     idle_timeout_ms: int | None = None  # a partition without records for longer is idle; None never
+    # a partition of a stream without records for longer follows the clock, this and `bound_ms`
+    # behind it; None never
+    max_wait_ms: int | None = None
+    bound_ms: int = 0  # what `expression` subtracts from `rowtime`; only set beside `max_wait_ms`
     # a row whose rowtime is further ahead of the batch's clock is a dead letter
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
     # a partition changes to processing time once it has been read up to its end at submission
@@ -462,6 +466,8 @@ class TopicSource:
     changelog_partitions: int | None = None  # as many as the topic has; None before they are known
     # columns with times of records, in neither key nor value
     metadata: tuple[MetadataField, ...] = ()
+    # the time of versions, if it is computed; over the row's other columns
+    computed: tuple[ComputedField, ...] = ()
     # Kafka's UUID of the topic that `end_offsets` and the history's start belong to; "" before
     topic_id: str = ""
     history: TopicHistory | None = None
@@ -472,7 +478,7 @@ class TopicSource:
         return self.bounded_mode is not BoundedMode.UNBOUNDED
 
     def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        times = {each.name for each in self.metadata}
+        times = {each.name for each in self.metadata} | {each.name for each in self.computed}
         return tuple(item for item in declared_fields(fields) if item.name not in times)
 
 
@@ -530,6 +536,8 @@ class Dimension:
     # limit
     max_staleness_ms: int | None = None
     verify: VerifySchedule | None = None  # None if it is compared with its source by hand only
+    # how long a record without a match in the table waits for it; None if it does not wait
+    late_wait_ms: int | None = None
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:
@@ -836,8 +844,22 @@ class JoinPlan:
         return (first, *(_of_one(first, insert) for insert in self.more_inserts))
 
     @property
+    def late_joins(self) -> tuple[DimensionJoin, ...]:
+        """The joins for whose match a record waits."""
+        waited = {each.name for each in self.dimensions if each.late_wait_ms is not None}
+        return tuple(join for join in self.joins if join.dimension in waited)
+
+    @property
+    def late_wait_ms(self) -> int | None:
+        """How long records wait for a match; None without `late_joins`."""
+        joined = {join.dimension for join in self.late_joins}
+        bounds = (each.late_wait_ms for each in self.dimensions if each.name in joined)
+        return max((bound for bound in bounds if bound is not None), default=None)
+
+    @property
     def needs_event_batches(self) -> bool:
-        return self.window is not None or any(join.time is not None for join in self.joins)
+        in_time = any(join.time is not None for join in self.joins)
+        return in_time or self.window is not None or bool(self.late_joins)
 
 
 def shared_table_plan(dimension: Dimension, sql: str) -> JoinPlan:

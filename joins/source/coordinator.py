@@ -53,7 +53,8 @@ class SourceView:
     low: Mapping[str, int]  # the position before the copy: `epoch`, `file`, `pos`
     high: Mapping[str, int] | None  # the position that completes the copy, None before it is known
     version: int | None = None  # newest completely acknowledged version of a Delta table, else None
-    evidence: str | None = None  # proof that the copy is complete; None if it is Sluice's watermark
+    # what proves that the copy is complete; None if it is the watermark record of our own copy
+    evidence: str | None = None
     # what an external copy waits for; None if it is complete or Sluice makes the copy
     waits_for: str | None = None
     # the newest repair since the start: `at_ms`, `written`, `deleted`, `position`
@@ -68,8 +69,9 @@ def evidence_of(view: SourceView | None) -> str:
 class SourceCoordinator(ABC):
     """Runs one source on a thread until stopped; a fault stalls the source, which then retries.
 
-    `progress` has the latest members of the process's events; `copied_because` says why the newest
-    copy began, None for the first. `freshness` takes the answers about the source's time.
+    `progress` has the events of the process, merged: the newest value of each member.
+    `copied_because` says why the newest copy began, None for the first. `freshness` takes the
+    proofs of how current the table is.
     """
 
     def __init__(self, dimension: str, stalls: Stalls, topic: ChangelogTopic | None = None) -> None:
@@ -98,9 +100,9 @@ class SourceCoordinator(ABC):
         reason = None if self._topic is None else self._topic.lost
         if reason is not None:
             raise SnapshotNeededError(
-                f'{reason}; table "{self.name}" waits for another one',
-                hint="Nothing is to be done: the topic is made again, and where rows are missing "
-                "the table is copied again by itself.",
+                f'{reason}; table "{self.name}" waits until it is created again',
+                hint="No action is needed: the topic is created again by itself, and the table is "
+                "copied again if rows are missing.",
             )
 
     @abstractmethod
@@ -108,7 +110,10 @@ class SourceCoordinator(ABC):
         """Work until stopped; an error ends one attempt of many."""
 
     def acknowledge(self, request: Request) -> Mapping[str, Any]:
-        """Store an operator's decision; raises NothingToAcknowledgeError, RequestError."""
+        """Store an operator's decision; raises NothingToAcknowledgeError, RequestError.
+
+        A source that asks for none refuses it.
+        """
         raise NothingToAcknowledgeError(
             f'"{request.body.get("cause")}" was acknowledged, but source "{self.name}" asks for '
             "nothing",
@@ -116,7 +121,7 @@ class SourceCoordinator(ABC):
         )
 
     def repair(self, request: Request) -> Mapping[str, Any]:
-        """Send rows of the source again, by their keys; raises RepairError."""
+        """Send rows of the source again, by their keys; raises RepairError if it cannot."""
         raise RepairError(
             f'rows of table "{self.name}" are not sent again one by one',
             hint="Write each row again at the source; or submit the job again, which copies the "
@@ -133,7 +138,7 @@ class SourceCoordinator(ABC):
         return []
 
     def start(self) -> None:
-        """Start the thread; it forks the source's process, which dies with it."""
+        """Start the thread; the source's process that it starts ends with it."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -155,6 +160,7 @@ class SourceCoordinator(ABC):
                 self._note(cause_of(exc, f'source "{self.name}" failed'))
             finally:
                 self._end_process()
+            # so that the next attempt follows soon
             was_good = self._is_following or time.monotonic() - started > _GOOD_RUN_S
             delay = _RETRY_MIN_S if was_good else min(delay * 2, _RETRY_MAX_S)
             self._stopping.wait(delay)
@@ -169,17 +175,17 @@ class SourceCoordinator(ABC):
     def _take_event(self, event: Mapping[str, Any]) -> None:
         """Called on the thread that reads the process's output."""
         if event["event"] == "fresh":
-            self._answered(event)
+            self._take_proof(event)
             return
         if event["event"] == "error":
             kind = _ERRORS.get(event["type"], SourceError)
             self._note(kind(event["message"], hint=event["hint"], detail=event["detail"]))
             return
-        self._stalls.clear(self.part)
+        self._stalls.clear(self.part)  # any other event is progress
         self._is_following |= event["event"] == "watermark"
         self.progress = {**self.progress, **event}
 
-    def _answered(self, event: Mapping[str, Any]) -> None:
+    def _take_proof(self, event: Mapping[str, Any]) -> None:
         topic = None if self._topic is None else self._topic.now
         if self.freshness is not None and topic is not None:
             self.freshness.answered(Proof.from_json(event), topic.number)

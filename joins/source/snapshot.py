@@ -295,7 +295,7 @@ class SnapshotCoordinator(SourceCoordinator):
             raise SnapshotNeededError(
                 f'database server "{self._settings.connection.server}" was replaced, restored or '
                 "reset while the table was copied",
-                hint="Nothing is to be done: the table is copied again by itself.",
+                hint="No action is needed: the table is copied again by itself.",
             )
         self._keep(SourceStep.HIGH, high=high)
 

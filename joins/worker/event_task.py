@@ -62,6 +62,7 @@ from joins.kernels.windows.state import state_schema
 from joins.plan.plan import JoinPlan
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.index_source import spill_directory
+from joins.worker.late_rows import WAITING, LateRows
 from joins.worker.probe_task import (
     DEAD_LETTERS,
     ProbeTask,
@@ -73,7 +74,6 @@ from joins.worker.staging import TaskReport, current_origin
 from joins.worker.window_task import LATE, WindowClock, WindowParts, WindowTask, once_a_record
 from watermark.model import MAX_TIMESTAMP
 
-WAITING = "waiting/"
 WINDOW_BUCKETS = 8
 """Of a job's windows, for good: tasks that may fire at the same time, and files a batch."""
 
@@ -128,6 +128,10 @@ class EventTask:
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: TaskCounts
     ) -> Iterator[JoinedBatch]:
         hit = self.probe.failpoints.hit
+        if self.kernel.waits_for:
+            hit("C5", pin.batch)
+            yield from self.late_rows.answers(batches, pin, counts)
+            return
         if self.windows is None:
             acting = _Acting(self, pin, counts)
             hit("C5", pin.batch)
@@ -139,6 +143,14 @@ class EventTask:
         origin = current_origin(self.epoch, pin.batch)
         for item in work_items(batches):
             yield from self.firing.fired(item, pin, counts, origin)
+
+    @property
+    def late_rows(self) -> LateRows:
+        places = self.places
+        root = places.waiting
+        assert root is not None, "rows wait in a table"
+        read_from = places.past.get("waiting", root)
+        return LateRows(self.probe, root, read_from, places.scratch, places.late)
 
     @property
     def firing(self) -> WindowTask:
@@ -154,7 +166,7 @@ class EventTask:
 
 
 def event_task(plan: JoinPlan, probe: ProbeTask, places: EventPlaces) -> EventTask:
-    waits = any(join.time is not None for join in plan.joins)
+    waits = any(join.time is not None for join in plan.joins) or bool(plan.late_joins)
     if plan.window is None:
         return EventTask(probe, places, waits)
     spec = WindowSpec.of(plan, WINDOW_BUCKETS)
@@ -174,6 +186,13 @@ def work_items(batches: Iterator[pa.RecordBatch]) -> Iterator[Mapping[str, Any]]
     for batch in batches:
         for text in batch.column(0).to_pylist():
             yield json.loads(text)
+
+
+def retry(
+    batches: Iterator[pa.RecordBatch], *, task: EventTask, pin: Pin
+) -> Iterator[pa.RecordBatch]:
+    """Look up waiting rows of `join.late-rows.wait` again; emits one report of `LateRows.retry`."""
+    yield task.late_rows.retry(work_items(batches), pin).to_batch()
 
 
 # A0 and A

@@ -29,7 +29,7 @@ from joins.kernels.index.index import (
     build,
     discard_damaged,
     is_usable,
-    usable_versions,
+    stored_versions,
 )
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import (
@@ -160,7 +160,7 @@ class IndexSource:
         """
         if is_usable(directory, version, spec):
             return
-        older = [usable for usable in usable_versions(directory, spec) if usable < version]
+        older = [usable for usable in stored_versions(directory, spec) if usable < version]
         if older and (spec.versioned is not None or self._is_near(older[-1], version)):
             try:
                 changes = self._changes(older[-1], version, spec)

@@ -1,7 +1,7 @@
 """The worker's half of a probe micro-batch: attach the pinned index, join, stage.
 
-The first task on a node that lacks the index makes it. A retried task reads the index files first,
-for they may have killed the earlier attempt.
+The first task on a node that lacks the index makes it. A retried task verifies the index files
+first and rebuilds damaged ones: a damaged mapped file kills the process that reads it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,12 +39,12 @@ class BatchTask(Protocol):
 
     @property
     def kernel(self) -> ProbeKernelSpec:
-        """With the columns of the output."""
+        """The join, which has the columns of the output."""
         ...
 
     @property
     def epoch(self) -> int:
-        """The runner's."""
+        """Epoch of the runner, by which commits of an older one are refused."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class BatchTask(Protocol):
     def answers(
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
     ) -> Iterator[JoinedBatch]:
-        """The rows for what one task was given, under `pin`; what it counts and stages is added."""
+        """Join the records of one task under `pin`; what it counts and stages goes to `counts`."""
         ...
 
 
@@ -82,8 +82,8 @@ class IndexPlace:
 class ProbeTask:
     """A worker's part of a micro-batch join; picklable.
 
-    `indexes` is by role's alias. `tables` has the sources of indexes by dimension; without them the
-    indexes must exist.
+    `indexes` is by the alias of the dimension in the query, which may have one table twice.
+    `tables` has the sources of indexes by dimension; without them the indexes must exist.
     """
 
     kernel: ProbeKernelSpec
@@ -97,7 +97,7 @@ class ProbeTask:
         return replace(self, kernel=self.kernel.reading(topics))
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
-        """Map the pinned versions into this process; milliseconds, cached.
+        """Map the pinned versions into this process: milliseconds, unless an index is missing.
 
         Builds missing indexes on this node and removes those that no batch will pin again. Raises
         IndexBuildError without tables, IndexDirectoryError if the directory cannot be written or is
@@ -143,7 +143,7 @@ class ProbeTask:
 
 
 def pinned_indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
-    """The indexes of the pin; a retried task reads their files first."""
+    """The indexes of the pin; a retried task verifies their files first."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         task.repair(pin.versions)

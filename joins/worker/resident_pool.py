@@ -30,22 +30,22 @@ from joins.worker.work import SparkTasks, StageRun, collected, enter_pool, paral
 
 _ATTEMPTS = 3
 _COME_BACK_S = 10.0  # how long a call without residents waits for Spark to start one again
-_LOOK_S = 1.0
+_POLL_S = 1.0
 _HEALTHY_S = 60.0
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 30.0
 _END_S, _IDLE_ENDS_S = 5.0, 1.0
-_FIRST_CALL = 1 << 40  # above the numbers of Spark's own task attempts
+_FIRST_CALL = 1 << 40  # stands for the task attempt; above the numbers of Spark's own
 _POOL = "resident"
 _log = structlog.get_logger(__name__)
 
 
 class TaskError(PySparkException):
-    """An item's task has failed repeatedly; the text has the last traceback."""
+    """A stage has no result: an item's task has failed repeatedly, or the batch was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StagePieces:
-    """The parts of a stage: digest → pickled, in order."""
+    """The parts of a stage: their digests in order, and each digest's bytes."""
 
     digests: tuple[str, ...]
     pickled: dict[str, bytes]
@@ -70,7 +70,9 @@ class _Item:
     call: _Call
     number: int
     text: str
-    prefers: int | None  # of several hosts
+    # the item goes to host `prefers` modulo hosts, which then has the same part of the index in
+    # each batch; None for any
+    prefers: int | None
     attempt: int = 0
 
 
@@ -152,7 +154,7 @@ class ResidentPool:
             return {slot: each.pid for slot, each in self._residents.items()}
 
     def start(self) -> None:
-        """Begin to start the residents; until one is connected all runs as Spark jobs."""
+        """Begin to start the residents; a stage runs as a Spark job until enough are connected."""
         try:
             address = self._listen(self._session.sparkContext)
         except OSError as exc:  # such as a temporary directory whose name is too long for a socket
@@ -294,7 +296,7 @@ class ResidentPool:
             except OSError:
                 if self._is_closed:
                     return
-                time.sleep(_LOOK_S)  # no descriptors left
+                time.sleep(_POLL_S)  # no descriptors left
                 continue
             threading.Thread(target=self._serve, args=(link,), name="resident", daemon=True).start()
 
@@ -304,15 +306,15 @@ class ResidentPool:
         except OSError as exc:
             _log.warning("a connection to the resident tasks was refused", error=str(exc))
             return
+        link.settimeout(self._timeout_s)
         try:
             hello = json.loads(channel.receive())
             peer = link.getpeername()
-        except (OSError, ValueError):
+            host = "" if isinstance(peer, (str, bytes)) else str(peer[0])
+            resident = _Connected(int(hello["slot"]), int(hello["pid"]), host, channel)
+        except (OSError, ValueError, KeyError, TypeError):
             channel.close()
             return
-        host = "" if isinstance(peer, (str, bytes)) else str(peer[0])
-        resident = _Connected(int(hello["slot"]), int(hello["pid"]), host, channel)
-        channel.link.settimeout(self._timeout_s)
         with self._changed:
             self._residents[resident.slot] = resident  # Spark has given an older one up
             self._changed.notify_all()
@@ -361,7 +363,7 @@ class ResidentPool:
                 if resident.item is not None:
                     self._waiting.remove(resident.item)
                     return resident.item
-                self._changed.wait(_LOOK_S)
+                self._changed.wait(_POLL_S)
 
     def _chosen(self, resident: _Connected) -> _Item:
         hosts = sorted({each.host for each in self._residents.values()})

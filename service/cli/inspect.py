@@ -110,6 +110,10 @@ def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
     yield "waiting", f"{number(time.waiting_rows)} records{since}"
     if time.window_watermark_ms is not None or time.window_rows:
         yield "windows", _windows(time)
+    if time.late_rows is not None:
+        late = time.late_rows
+        text = f"{number(late.matched)} left with a match, {number(late.expired)} without one"
+        yield "waited", f"{text}, {late.wait_ms / 1000:g} s at most"
     yield "late", f"{number(time.late_records)} records"
     if time.waits_for is not None:
         yield "waits for", one_line(time.waits_for.text, 300)
@@ -333,6 +337,8 @@ def _event_facts(event_time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         by = f", watermark {shown_time(event_time['released_by_watermark_ms'])} behind it"
         if event_time["released_by_processing_time"]:
             by = ", in processing time"
+        if event_time.get("late_rows"):
+            by = f", {number(event_time['late_rows']['waited_ms'])} ms after it came"
         yield "left in batch", f"{number(event_time['released_in_batch'])}{by}"
     for window in event_time["windows"]:
         fired = window["fired_in_batch"]

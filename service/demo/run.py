@@ -57,13 +57,14 @@ def _watermark(channel: ChangelogChannelView) -> Text:
 
 def _dimension(dimension: DimensionView) -> Table:
     snapshot = dimension.snapshot
-    done, total = snapshot.rows_done, snapshot.rows_total or 0
+    done, total = snapshot.rows_done, snapshot.rows_total
     about = "~" if snapshot.rows_total_is_estimate else ""
+    of = "" if total is None else f" of {about}{total:,}"
     grid = Table.grid(padding=(0, 2))
     grid.add_row(
         "snapshot",
-        ProgressBar(total=max(total, 1), completed=min(done, total), width=30),
-        f"{done:,} of {about}{total:,} rows committed",
+        ProgressBar(total=max(total or 0, 1), completed=min(done, total or 0), width=30),
+        f"{done:,}{of} rows committed",
     )
     for channel in dimension.channels:
         grid.add_row(channel.channel, _watermark(channel), channel.status.lower())

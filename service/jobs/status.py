@@ -9,6 +9,7 @@ from joins.dimension.dimension import DimensionRuntime
 from joins.durable.requests import SOURCE, Fault
 from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
+from joins.kernels.changelog.digest import ChangelogState
 from joins.plan.errors import SnapshotUnprovenError
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
@@ -77,9 +78,10 @@ def _position(place: Mapping[str, int] | None) -> PositionView | None:
 
 def _snapshot(dimension: DimensionRuntime, source: SourceCoordinator) -> SnapshotView:
     view = source.view()
-    done = dimension.state.snapshot_rows
-    estimate = max(view.rows_total, done) if view is not None else 0
-    complete = dimension.complete
+    is_topic, complete = dimension.dimension.source.kind == "topic", dimension.complete
+    done = copied_rows(dimension.state, is_topic=is_topic)
+    is_unknown = view is not None and not view.rows_total and is_topic
+    estimate = None if is_unknown else max(0 if view is None else view.rows_total, done)
     return SnapshotView(
         rows_done=done,
         rows_total=done if complete else estimate,
@@ -88,6 +90,18 @@ def _snapshot(dimension: DimensionRuntime, source: SourceCoordinator) -> Snapsho
         chunks_total=view.chunks_total if view is not None else 0,
         is_copied=view is not None and view.is_copied,
     )
+
+
+def copied_rows(state: ChangelogState, *, is_topic: bool) -> int:
+    """Rows of the copy that are committed.
+
+    A topic of plain rows has no snapshot records: its copy is what lies before the watermark of
+    each partition, or what is committed where there is none yet.
+    """
+    if state.snapshot_rows or not is_topic or state.generation > 1:
+        return state.snapshot_rows
+    marks = {partition: offset for partition, (_, offset) in state.marks.items()}
+    return sum({**state.next_offsets, **marks}.values())
 
 
 def _emitted(dimension: DimensionRuntime, source: SourceCoordinator) -> EmittedView | None:
@@ -276,10 +290,8 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
         return f'waiting for table "{name}": {view.waits_for}'
     if not view.is_copied:
         about = "about " if progress.rows_total_is_estimate else ""
-        return (
-            f'waiting for table "{name}": {progress.rows_done:,} of {about}'
-            f"{progress.rows_total or 0:,} snapshot rows are committed"
-        )
+        of = "" if progress.rows_total is None else f" of {about}{progress.rows_total:,}"
+        return f'waiting for table "{name}": {progress.rows_done:,}{of} snapshot rows are committed'
     return (
         f'waiting for table "{name}": the snapshot is read, {progress.rows_done:,} rows of it '
         "are committed; the watermark follows once all changes up to HIGH are committed"
@@ -422,6 +434,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         discarded_dead_letters=settled.discarded,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
+        latency_ms=progress.pace.latency_ms,
         batch_stages_ms=dict(committed.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )

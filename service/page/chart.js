@@ -1,24 +1,26 @@
-// Lines over time, with marks where the job changed its state. The plot is stretched to its place;
-// texts stand beside it, so that they are never stretched. A table behind a summary says the same.
+// Lines or stacked areas over time, on bands for the states of the job. The plot is stretched to its
+// place; texts stand beside it, so that they are never stretched. A table behind a summary says the same.
 
 import { h, svg } from "./dom.js";
 import { clock, plain } from "./format.js";
-import { shape, table } from "./parts.js";
+import { table } from "./parts.js";
 
 const [WIDTH, HEIGHT] = [1000, 100];
 const ROWS = 24; // of the table: more would not be read
-const BAD = ["STALLED", "FAILED"];
+const LEAST_BAND = 3; // so that a short state is seen in a day
+const BUSY = ["CREATED", "STARTING", "SNAPSHOT", "CATCHING_UP"];
+const TONES = { JOINING: "good", STALLED: "warn", FAILED: "bad", ...Object.fromEntries(BUSY.map((name) => [name, "busy"])) };
 
 /**
  * A chart as a figure. `lines` are `{name, label, values}` over `atMs`, of which nothing is known
- * between points that are more than a step apart; `marks` are transitions; `write` makes text of a
- * number; `cursorMs` is the instant that somebody points at, or null.
+ * between points that are more than a step apart; `states` are `bands`; `write` makes text of a
+ * number; `cursorMs` is the instant that the pointer is at, or null.
  */
-export function chart({ key, title, lines, atMs, stepMs, span, marks, write, cursorMs }) {
+export function chart({ key, title, lines, isStacked, atMs, stepMs, span, states, write, cursorMs }) {
   const shown = lines.filter((line) => line.values.some((value) => value !== null));
   if (!shown.length) return null;
-  const most = Math.max(...shown.flatMap((line) => line.values.map((value) => value ?? 0)));
-  const top = rounded(most);
+  const layers = isStacked ? stacked(shown.map((line) => line.values)) : shown.map(({ values }) => ({ upper: values }));
+  const top = rounded(Math.max(...layers.flatMap(({ upper }) => upper.map((value) => value ?? 0))));
   const x = (at) => ((at - span.fromMs) / (span.toMs - span.fromMs)) * WIDTH;
   const y = (value) => HEIGHT - (value / top) * HEIGHT;
   const at = cursorMs === null ? atMs.length - 1 : nearest(atMs, cursorMs);
@@ -26,7 +28,12 @@ export function chart({ key, title, lines, atMs, stepMs, span, marks, write, cur
     "figure",
     { class: "chart", "data-key": `chart-${key}` },
     h("figcaption", {}, title),
-    h("ul", { class: "legend" }, shown.map((line, number) => entry(line, number, at, write))),
+    h(
+      "ul",
+      { class: isStacked ? "legend stacked" : "legend" },
+      shown.map((line, number) => entry(line, number, at, write)),
+      isStacked && entry({ name: "sum", label: "in all", values: layers.at(-1).upper }, null, at, write),
+    ),
     h(
       "div",
       { class: "plot", "data-plot": key },
@@ -34,9 +41,11 @@ export function chart({ key, title, lines, atMs, stepMs, span, marks, write, cur
       svg(
         "svg",
         { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-        marks.map((mark) => stroke(x(mark.at_ms), BAD.includes(mark.to) ? "mark bad" : "mark")),
-        shown.map((line, number) =>
-          svg("path", { class: `line line-${number}`, d: path(line.values, atMs, stepMs, x, y) }),
+        states.map((state) => band(state, x)),
+        layers.map(({ lower, upper }, number) =>
+          isStacked
+            ? svg("path", { class: `area area-${number}`, d: area(lower, upper, atMs, stepMs, x, y) })
+            : svg("path", { class: `line line-${number}`, d: path(upper, atMs, stepMs, x, y) }),
         ),
         cursorMs !== null && at >= 0 && stroke(x(atMs[at]), "cursor"),
       ),
@@ -83,16 +92,67 @@ export function rounded(most) {
 
 /** The commands of a path that breaks where nothing is known; a point alone is a dot. */
 export function path(values, atMs, stepMs, x, y) {
-  const pieces = [];
-  let isDrawing = false;
+  const point = (at) => `${x(atMs[at]).toFixed(1)} ${y(values[at]).toFixed(1)}`;
+  return runs(values, atMs, stepMs)
+    .map(([first, ...others]) => [`M${point(first)}h0.1`, ...others.map((at) => `L${point(at)}`)].join(""))
+    .join("");
+}
+
+/** The commands of an area between two lists of values, which breaks as a path does. */
+export function area(lower, upper, atMs, stepMs, x, y) {
+  const point = (values, at, right = 0) => `${(x(atMs[at]) + right).toFixed(1)} ${y(values[at]).toFixed(1)}`;
+  return runs(upper, atMs, stepMs)
+    .map((run) => {
+      const right = run.length === 1 ? 2 : 0; // a point alone has a width, too
+      const above = run.map((at) => point(upper, at));
+      const below = run.map((at) => point(lower, at, right)).reverse();
+      if (right) above.push(point(upper, run[0], right), below.pop());
+      return `M${point(lower, run[0])}L${[...above, ...below].join("L")}Z`;
+    })
+    .join("");
+}
+
+/** Lists of places whose values are known and no more than a step apart. */
+function runs(values, atMs, stepMs) {
+  const found = [];
   values.forEach((value, at) => {
-    if (value === null) return (isDrawing = false);
-    const isNext = isDrawing && atMs[at] - atMs[at - 1] <= 1.5 * stepMs;
-    pieces.push(`${isNext ? "L" : "M"}${x(atMs[at]).toFixed(1)} ${y(value).toFixed(1)}`);
-    if (!isNext) pieces.push("h0.1");
-    isDrawing = true;
+    if (value === null) return;
+    const isNext = at > 0 && values[at - 1] !== null && atMs[at] - atMs[at - 1] <= 1.5 * stepMs;
+    if (isNext) found.at(-1).push(at);
+    else found.push([at]);
   });
-  return pieces.join("");
+  return found;
+}
+
+/** Each list of values on top of those before; where one is unknown it adds nothing. */
+export function stacked(lists) {
+  let below = lists[0].map((_, at) => (lists.some((values) => values[at] !== null) ? 0 : null));
+  return lists.map((values) => {
+    const lower = below;
+    below = lower.map((value, at) => (value === null ? null : value + (values[at] ?? 0)));
+    return { lower, upper: below };
+  });
+}
+
+/** The states of a job within `span`, the oldest first, as `{fromMs, toMs, tone, word}`. */
+export function bands(transitions, { fromMs, toMs }) {
+  const [first] = transitions;
+  const before = first?.from ? [{ at_ms: fromMs, to: first.from, word: "" }] : [];
+  const known = [...before, ...transitions];
+  return known
+    .map(({ at_ms: at, to, word }, place) => ({
+      fromMs: Math.max(at, fromMs),
+      toMs: Math.min(known[place + 1]?.at_ms ?? toMs, toMs),
+      tone: TONES[to] ?? "rest",
+      word: word || to,
+    }))
+    .filter((band) => band.toMs > band.fromMs);
+}
+
+function band({ fromMs, toMs, tone, word }, x) {
+  const width = Math.max(LEAST_BAND, x(toMs) - x(fromMs));
+  const sizes = { x: x(fromMs).toFixed(1), y: 0, width: width.toFixed(1), height: HEIGHT };
+  return svg("rect", { class: `band ${tone}`, ...sizes }, svg("title", {}, plain(word)));
 }
 
 function stroke(x, name) {
@@ -104,7 +164,7 @@ function entry({ name, label, values }, number, at, write) {
   return h(
     "li",
     { "data-key": name },
-    h("span", { class: `swatch swatch-${number}`, "aria-hidden": "true" }),
+    number !== null && h("span", { class: `swatch swatch-${number}`, "aria-hidden": "true" }),
     `${label} `,
     h("strong", {}, value === null || value === undefined ? "–" : write(value)),
   );
@@ -137,8 +197,7 @@ export function marksInWords(marks) {
   return h(
     "p",
     { class: "quiet", "data-key": "marks" },
-    shape("┆"),
-    "Upright lines are changes of state: ",
+    "Coloured bands are states: ",
     newest.map((mark, at) => [at > 0 && ", ", `${plain(mark.word || mark.to)} at ${clock(mark.at_ms)}`]),
     marks.length > newest.length ? ` and ${marks.length - newest.length} before.` : ".",
   );

@@ -13,13 +13,14 @@ export function eventTime({ job, nowMs }) {
   const cause = found.waits_for;
   return panel(
     "event-time",
-    "Event time",
+    found.late_rows ? "Late rows" : "Event time",
     cause && h("p", { class: "sentence" }, shape("…"), said(cause.text)),
     facts([
-      ["combined watermark", combined(found)],
+      ...(found.late_rows ? [] : [["combined watermark", combined(found)]]),
       ["waiting records", waiting(found)],
       ["oldest of them", found.oldest_waiting_ms === null ? null : instant(found.oldest_waiting_ms)],
       ...windows(found),
+      ...lateRows(found.late_rows),
       ["late records", late(found.late_records)],
     ]),
     found.inputs?.length > 0 && h("p", { class: "quiet" }, inputs(found.inputs)),
@@ -42,6 +43,15 @@ function windows({ window_watermark_ms: at, window_rows: rows, next_window_ms: n
     ["open windows", `${many(rows, "row")} of state`],
     ["next window is due", next === null ? "none is open" : instant(next)],
     ["rows out of windows", count(fired)],
+  ];
+}
+
+function lateRows(found) {
+  if (!found) return [];
+  return [
+    ["they wait for", said(found.tables.join(", "))],
+    ["left with a match", count(found.matched)],
+    ["left without one", count(found.expired)],
   ];
 }
 

@@ -25,7 +25,7 @@ export function known(job, numbers, nowMs) {
     ["Rate in", isLive ? perSecond(probe?.records_per_s) : "–", series.records_per_s],
     ["Rate out", isLive ? perSecond(pulse.rows_per_s) : "–", series.rows_per_s],
     ["Waiting", count(waiting), job.phase === "JOIN" ? series.lag_records : series.held_records ?? series.lag_records],
-    ["As of", asOf(job, nowMs), null],
+    ["As of", asOf(job, nowMs), series.as_of_age_ms],
     ["Dead letters", count(letters), series.dead_letters_per_s, letters > 0 ? "warn" : null],
     ["Batch time", duration(probe?.batch_ms), sum(series.index_ms, series.join_ms, series.commit_ms)],
   ];

@@ -1,8 +1,8 @@
 // The charts of one job: an hour or a day of what the control plane has seen of it.
 
-import { chart, marksInWords } from "./chart.js";
+import { bands, chart, marksInWords } from "./chart.js";
 import { h } from "./dom.js";
-import { count, duration } from "./format.js";
+import { clock, count, duration } from "./format.js";
 import { panel, refusal } from "./parts.js";
 
 export const RANGES = {
@@ -38,21 +38,23 @@ const CHARTS = [
   },
   {
     key: "batch",
-    title: "Time of a batch",
+    title: "Time of a batch by stage",
     write: duration,
+    isStacked: true,
     lines: [
+      ["index_ms", "index"],
       ["join_ms", "read and join"],
       ["commit_ms", "commit"],
-      ["index_ms", "index"],
     ],
   },
   {
-    key: "freshness",
-    title: "Delays",
+    key: "latency",
+    title: "Latency and age",
     write: duration,
     lines: [
-      ["freshness_ms", "age of the newest table change"],
-      ["source_delay_ms", "source to commit"],
+      ["latency_ms", "record to row, at most"],
+      ["as_of_age_ms", "as of (oldest table)"],
+      ["source_delay_ms", "table change to commit"],
       ["watermark_age_ms", "event time behind the clock"],
     ],
   },
@@ -68,13 +70,20 @@ export function rate(value) {
 export function numbers(watch) {
   const { numbers: known, numbersError, range, cursorMs } = watch;
   if (!known && !numbersError) return null;
-  const drawn = known ? CHARTS.map((one) => drawing(one, known, cursorMs)).filter(Boolean) : [];
+  const past = watch.history.length ? watch.history : known?.transitions ?? [];
+  const states = known ? bands(past, known.span) : [];
+  const drawn = known ? CHARTS.map((one) => drawing(one, known, states, cursorMs)).filter(Boolean) : [];
   const marks = drawn.length > 0 && marksInWords(known.transitions);
   const first = PHONE.matches ? FIRST : drawn.length;
   return panel(
     "numbers",
     "Over time",
-    h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
+    h(
+      "div",
+      { class: "bar" },
+      h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
+      drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, cursorMs === null ? "Newest values" : `At ${clock(cursorMs)}`),
+    ),
     numbersError && refusal("The numbers cannot be shown", numbersError),
     drawn.length > 0 && h("div", { class: "charts" }, drawn.slice(0, first)),
     drawn.length > first && h(
@@ -99,7 +108,7 @@ function rangeButtons(range) {
   );
 }
 
-function drawing({ key, title, write, lines }, { at_ms: atMs, step_s: step, series, transitions, span }, cursorMs) {
+function drawing({ key, title, write, lines, isStacked }, { at_ms: atMs, step_s: step, series, span }, states, cursorMs) {
   return chart({
     key,
     title,
@@ -108,9 +117,10 @@ function drawing({ key, title, write, lines }, { at_ms: atMs, step_s: step, seri
     span,
     cursorMs,
     stepMs: 1000 * step,
-    marks: transitions,
+    states,
+    isStacked,
     lines: lines
-      .map(([name, label]) => ({ name, label, values: series[name] }))
+      .map(([name, label]) => ({ name, label, values: series[name] ?? [] })) // an older control plane lacks some
       .filter(({ name, values }) => isOfUse(name, values)),
   });
 }

@@ -177,7 +177,7 @@ function bar(snapshot, name) {
   const isKnown = share !== null && total !== null && !(isGuess && !total);
   const label = `Snapshot of ${plain(name)}`;
   const end = share === 100 && !isGuess ? ", complete" : "";
-  const text = isKnown ? `${share} %${end}` : "starting";
+  const text = isKnown ? `${share} %${end}` : done > 0 ? many(done, "row") : "starting";
   return h(
     "div",
     { class: "bar" },
@@ -189,7 +189,8 @@ function bar(snapshot, name) {
 function pace(snapshot, { rowsPerSecond, leftMs }) {
   const { rows_done: done, rows_total: total, chunks_done: read, chunks_total: parts } = snapshot;
   const about = snapshot.rows_total_is_estimate ? "about " : "";
-  const rows = `${count(done)} of ${about}${count(total)} snapshot rows committed`;
+  const of = total === null ? "" : ` of ${about}${count(total)}`;
+  const rows = `${count(done)}${of} snapshot rows committed`;
   const chunks = parts ? `, ${count(read)} of ${many(parts, "chunk")} read` : "";
   const speed = rowsPerSecond ? `, ${count(Math.round(rowsPerSecond))} rows a second` : "";
   const left = leftMs ? `, about ${duration(leftMs)} left` : "";

@@ -68,8 +68,8 @@ class PositionView(Document):
 class SnapshotView(Document):
     """How far the copy of a table is."""
 
-    rows_done: int
-    rows_total: int | None
+    rows_done: int = Field(description="Committed rows; of a topic of plain rows its records.")
+    rows_total: int | None = Field(description="Null while it is unknown.")
     rows_total_is_estimate: bool
     chunks_done: int
     chunks_total: int | None
@@ -185,6 +185,9 @@ class ProbeView(Document):
     batch: int | None = None
     records_per_s: RecordRate = None
     batch_ms: BatchTime = None
+    latency_ms: int | None = default(
+        None, "From a record's arrival to the commit of its row, at most; of the newest batch."
+    )
     batch_stages_ms: dict[str, int] = default(
         {}, "How long index, join and commit of the newest batch took."
     )
@@ -225,6 +228,7 @@ class GeneratorView(Document):
         None, "When a batch saw its newest records, or its beginning."
     )
     idle_timeout_ms: int | None = default(None, "Null: it never becomes idle.")
+    max_wait_ms: int | None = default(None, "Null: it never follows the clock.")
 
 
 class WaitsForView(Document):
@@ -237,6 +241,15 @@ class WaitsForView(Document):
     watermark_ms: int | None = None
     behind_ms: int | None = default(None, "Behind the stream, or what waits.")
     text: str
+
+
+class LateRowsView(Document):
+    """Records of a job with `join.late-rows.wait` that lack a match; `waiting_rows` counts them."""
+
+    wait_ms: int = Field(description="How long a record waits, by the clock of its batches.")
+    tables: list[str] = Field(description="The tables whose rows they wait for.")
+    matched: int = Field(description="Records that waited and left with a match.")
+    expired: int = Field(description="Records that waited to the end and left without one.")
 
 
 class EventTimeView(Document):
@@ -259,6 +272,9 @@ class EventTimeView(Document):
     fired_rows: int = default(0, "Rows that came out of windows.")
     state_files: dict[str, int] = {}
     waits_for: WaitsForView | None = None
+    late_rows: LateRowsView | None = default(
+        None, "Of a job with `join.late-rows.wait`; null for others."
+    )
 
 
 class JobProgress(Document):

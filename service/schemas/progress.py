@@ -295,6 +295,12 @@ class HistorySeries(Document):
     index_ms: Numbers = Field(description="Of the newest batch: bring the indexes.")
     join_ms: Numbers = Field(description="Of the newest batch: read, join, stage.")
     commit_ms: Numbers = Field(description="Of the newest batch: commit.")
+    as_of_age_ms: Numbers = Field(
+        description="Clock minus the oldest T that a table's source proves."
+    )
+    latency_ms: Numbers = Field(
+        description="From a record's arrival to the commit of its row, at most."
+    )
 
 
 class JobHistory(Document):

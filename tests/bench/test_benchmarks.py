@@ -16,7 +16,14 @@ from joins.durable.pins import Pin, PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
-from tests.bench import api_bench, join_bench, maintenance_bench, memory_bench, poison_bench
+from tests.bench import (
+    api_bench,
+    history_bench,
+    join_bench,
+    maintenance_bench,
+    memory_bench,
+    poison_bench,
+)
 from tests.bench.__main__ import names, read_arguments
 from tests.bench.batches import (
     WARM_UP,
@@ -47,6 +54,7 @@ PROMISED = (
     "snapshot",
     "store",
     "freshness",
+    "history",
     "debezium",
     "large-records",
     "latency",
@@ -360,6 +368,17 @@ def test_maintenance_is_measured_on_real_tables(
     assert [measure.unit for measure in found] == ["files", "bytes", "s", "ms", "ms"]
     assert not any(measure.full for measure in found)
     assert all(measure.value > 0 and measure.reference > 0 for measure in found)
+
+
+@pytest.mark.experiment
+def test_a_table_opens_by_files_and_by_a_topic(
+    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb
+) -> None:
+    place = Place(tmp_path, driver_memory="1g", services=(kafka, mariadb))
+    (found,) = history_bench.measure(place, Sizes(dim=1_000, runs=1))
+    assert found.value > 0
+    assert found.reference > 0
+    assert not found.full
 
 
 @pytest.mark.experiment

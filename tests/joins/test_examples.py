@@ -107,11 +107,24 @@ def check_changes(job: JobHere) -> None:
     assert letters_of(job) == []
 
 
+def check_too_early(job: JobHere) -> None:
+    """The failure that FLIP-326 shows (acceptance B04), beside the rows of a join that waits."""
+    assert rows_of(job, "example_compared", "id", "joined_too_early", "name") == [
+        (1, NULL, "Ada"),
+        (2, NULL, "Grace"),
+        (3, NULL, NULL),
+        (4, "Ada", "Ada"),
+        (5, "Edsger", "Edsger"),
+    ]
+    assert letters_of(job) == []
+
+
 CHECKS = {
     "clicks-and-users": check_clicks,
     "orders-and-rates": check_orders,
     "payments-and-rules": check_payments,
     "changes-into-a-lake": check_changes,
+    "joined-too-early": check_too_early,
 }
 
 

@@ -27,6 +27,7 @@ NAMES = (
     "foreign-ddl",
     "foreign-rows",
     "foreign-servers",
+    "history",
     "job-update",
     JOURNEYS,
     "kill-storm",

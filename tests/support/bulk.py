@@ -34,13 +34,16 @@ def _size(value: int) -> bytes:
     return _VARINTS[value] if value < len(_VARINTS) else _varint(value)
 
 
-def record_batch(values: Sequence[bytes], at_ms: int, keys: Sequence[bytes] | None = None) -> bytes:
-    """One batch of records, all of the same time."""
+def record_batch(
+    values: Sequence[bytes | None], at_ms: int, keys: Sequence[bytes] | None = None
+) -> bytes:
+    """One batch of records, all of the same time; None is a record without a value."""
     parts = []
     for delta, value in enumerate(values):
         key = b"\x01" if keys is None else _size(len(keys[delta])) + keys[delta]
-        body = b"\0\0" + _size(delta) + key + _size(len(value))
-        parts += (_size(len(body) + len(value) + 1), body, value, b"\0")
+        body = b"\0\0" + _size(delta) + key + (b"\x01" if value is None else _size(len(value)))
+        data = value or b""
+        parts += (_size(len(body) + len(data) + 1), body, data, b"\0")
     count = len(values)
     content = _HEAD.pack(0, count - 1, at_ms, at_ms, -1, -1, -1, count) + b"".join(parts)
     start = struct.pack(">ibI", -1, 2, crc32c.crc32c(content))
@@ -66,13 +69,13 @@ class BulkProducer:
 
     def send(
         self,
-        values: Mapping[int, Sequence[bytes]],
+        values: Mapping[int, Sequence[bytes | None]],
         keys: Mapping[int, Sequence[bytes]] | None = None,
     ) -> dict[int, int]:
         """Append `values` by partition, at most about 1 MB each; returns each first offset.
 
         Args:
-            values: of each record.
+            values: of each record, None for one without.
             keys: as many; None leaves them all out.
         """
         now_ms = int(time.time() * 1000)

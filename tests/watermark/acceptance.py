@@ -17,6 +17,7 @@ def ids(letter: str, first: int, last: int) -> list[str]:
 
 REQUIRED = [
     *ids("A", 1, 20),
+    *ids("B", 4, 5),
     *ids("B", 7, 35),
     *ids("B", 39, 51),
     *ids("B", 54, 57),

@@ -1,6 +1,8 @@
 """Sources, valves and operators together: the use case of FLIP-326 without a broker."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.watermark.acceptance import covers
 from watermark.model import PROCESSING_TIME, Watermark, WatermarkStatus
@@ -30,12 +32,12 @@ class TwoPhases:
 
 
 class Job:
-    """A probe source and two parallel build sources, each behind the valve of its input."""
+    """A probe source and parallel build sources, each behind the valve of its input."""
 
-    def __init__(self):
+    def __init__(self, **readers):
         spec = TemporalJoinSpec(lambda row: row["user"], lambda row: row["user"], left_outer=True)
         self.join = OperatorHarness(lambda: TemporalJoinOperator(spec), now_ms=1_000)
-        self.readers = {name: TwoPhases() for name in ("build-0", "build-1")}
+        self.readers = readers or {name: TwoPhases() for name in ("build-0", "build-1")}
         none = WatermarkStrategy.no_watermarks()
         self.sources = {
             name: SourceOperator(none, reader=each) for name, each in self.readers.items()
@@ -43,7 +45,7 @@ class Job:
         self.sources["probe-0"] = SourceOperator(none, emit_progressive_watermarks=False)
         self.valves = {
             PROBE: StatusWatermarkValve(["probe-0"]),
-            BUILD: StatusWatermarkValve(["build-0", "build-1"]),
+            BUILD: StatusWatermarkValve(list(self.readers)),
         }
 
     def row(self, name, value):
@@ -85,6 +87,75 @@ def test_every_probe_row_is_joined_with_the_whole_copy_and_none_before(order):
     job.row("probe-0", {"user": 1, "item": 13})
     assert job.join.values()[-1] == JoinedRow({"user": 1, "item": 13}, {"user": 1, "gender": "x"})
     assert job.join.watermarks() == [PROCESSING_TIME]
+
+
+class Hybrid(TwoPhases):
+    """Reads one part after the other; it speaks behind the last row of the last part."""
+
+    def __init__(self, *parts):
+        self.rows = [row for part in parts for row in part]
+
+    def read(self, job, name):
+        if self.rows:
+            job.row(name, self.rows.pop(0))
+        if not self.rows:
+            job.copied(name)
+
+
+class Early:
+    """The operator before FLIP-326: a probe row is joined at once with the rows that have come."""
+
+    def __init__(self):
+        self.names, self.joined = {}, {}
+
+    def build(self, change):
+        self.names[change.row["user"]] = change.row["name"]
+
+    def probe(self, item, user):
+        self.joined[item] = self.names.get(user)
+
+
+USERS = st.integers(0, 4)
+PARTS = st.lists(USERS, min_size=1, max_size=6)
+# True reads one row of the table, False takes one of the stream
+ORDERS = st.lists(st.booleans(), max_size=20)
+
+
+@given(PARTS, PARTS, st.lists(USERS, max_size=8), ORDERS)
+@covers("B04", "B05")
+def test_behind_files_and_a_topic_each_row_finds_what_it_missed_without_waiting(
+    files, topic, users, order
+):
+    parts = [
+        [Change(RowKind.UPDATE_AFTER, {"user": user, "name": f"{part} {n}"}) for n, user in rows]
+        for part, rows in (("file", enumerate(files)), ("topic", enumerate(topic)))
+    ]
+    table = {change.row["user"]: change.row["name"] for part in parts for change in part}
+    source, early, probes = Hybrid(*parts), Early(), [*enumerate(users)]
+    job = Job(build=source)
+    for reads in [*order, *[False] * len(users), *[True] * len(source.rows)]:
+        if reads and source.rows:
+            early.build(source.rows[0])
+            source.read(job, "build")
+        elif not reads and probes:
+            item, user = probes.pop(0)
+            early.probe(item, user)
+            job.row("probe-0", {"user": user, "item": item})
+        assert not source.rows or job.join.records() == [], "the topic is not read to its end"
+    waited = {row.probe["item"]: row.build and row.build["name"] for row in job.join.values()}
+    assert waited == {item: table.get(user) for item, user in enumerate(users)}
+    assert len(job.join.values()) == len(users), "each once"
+    missed = {item for item in waited if early.joined[item] != waited[item]}
+    assert all(waited[item] is not None for item in missed)
+
+
+@covers("B04")
+def test_a_join_that_does_not_wait_loses_the_users_that_come_behind_their_clicks():
+    early = Early()
+    early.probe(10, 1)
+    early.build(Change(RowKind.INSERT, {"user": 1, "name": "Ada"}))
+    early.probe(11, 1)
+    assert early.joined == {10: None, 11: "Ada"}
 
 
 @covers("B55", "E05", "E18", "E20", "B56")

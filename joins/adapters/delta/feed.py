@@ -59,7 +59,7 @@ MAX_COMPARED_ROWS = 2_000_000
 _BATCH_ROWS = 5_000
 _PROGRESS_S = 0.5
 _BEFORE = ("delete", "update_preimage")
-_COPIED_AGAIN = "Nothing is to be done: the table is copied again by itself."
+_COPIED_AGAIN = "No action is needed: the table is copied again by itself."
 
 Sides = tuple[pa.RecordBatch, pa.RecordBatch]
 

@@ -275,7 +275,7 @@ class BinlogSession:
             raise SnapshotNeededError(
                 f"the binlog of the server that answers now has not transaction {lacking}, which "
                 "it has executed",
-                hint="Nothing is to be done: the table is copied again by itself.",
+                hint="No action is needed: the table is copied again by itself.",
             )
         new.checked = False
 

@@ -308,7 +308,7 @@ def require_identity(
             f'database server "{config.server}" is another one (server id {actual.server_id}, '
             f"{actual.server_uid}) than the one that we read (server id {expected.server_id}, "
             f"{expected.server_uid})",
-            hint="Nothing is to be done after a failover: the table is followed there by GTIDs, or "
+            hint="No action is needed after a failover: the table is followed there by GTIDs, or "
             "copied again by itself. Behind a balancer name one server of it.",
         )
 

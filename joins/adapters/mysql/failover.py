@@ -60,7 +60,7 @@ def take_over(
 def _refused(why: str) -> SnapshotNeededError:
     return SnapshotNeededError(
         f"another database server answers, on which the table cannot be followed: {why}",
-        hint="Nothing is to be done: the table is copied again by itself. A server that has every "
+        hint="No action is needed: the table is copied again by itself. A server that has every "
         "transaction of the one before, with its GTID, needs no copy.",
     )
 

@@ -1,4 +1,8 @@
-"""Row images of the binlog as wire values, decoded by the event's table map alone."""
+"""Row images of the binlog as wire values, decoded by the types in the event's table map.
+
+The declaration of today may be another one. Values are those of Debezium's MySQL connector: a
+TIMESTAMP is ISO text, a DATETIME microseconds; a date that Python cannot hold is NULL.
+"""
 # reads better long: one table of types, each beside the reader of its bytes.
 
 import datetime as dt
@@ -32,7 +36,7 @@ Change = tuple[Row | None, Row | None]
 
 _EPOCH_ORDINAL = 719_163
 _DAY_US = 86_400_000_000
-_FRACTION_UNIT_US = {0: 0, 1: 10_000, 2: 100, 3: 1}
+_FRACTION_UNIT_US = {0: 0, 1: 10_000, 2: 100, 3: 1}  # bytes of the fraction → its unit
 _SHORT_LENGTH = 255
 _FIRST_YEAR = 1900
 _BINARY = "binary"
@@ -42,8 +46,9 @@ _ARRAY_PREFIX = 4
 class RowDecoder:
     """Decodes the row images of one table map to the captured columns, in their order.
 
-    The constructor raises SnapshotNeededError if a captured column is missing or has another type,
-    or if the images do not say where values end; SourceError for an unknown character set.
+    The constructor raises SnapshotNeededError if a captured column is missing or its values have
+    another encoding, or if the images do not say where values end; SourceError for an unknown
+    character set; ValueError if the members of an ENUM or SET are not there.
     """
 
     def __init__(
@@ -86,8 +91,9 @@ class RowDecoder:
             else:
                 yield (row, None) if event.op == "d" else (None, row)
 
-    def _row(self, images: bytes, start: int, present: int, row: Row) -> tuple[Row, int]:
-        values = list(row)
+    def _row(self, images: bytes, start: int, present: int, defaults: Row) -> tuple[Row, int]:
+        """The image from `start`, and its end; a column that is not `present` has its default."""
+        values = list(defaults)
         at = start + (present.bit_count() + 7) // 8
         nulls = int.from_bytes(images[start:at], "little")
         for slot, reader in self._plan:
@@ -240,7 +246,7 @@ def _most_bytes(column: BinlogColumn) -> int:
     first, second = column.meta
     if column.kind in (FIELD_TYPE.VARCHAR, VARCHAR_COMPRESSED):
         return first | second << 8
-    return ((first & 0x30) ^ 0x30) << 4 | second
+    return ((first & 0x30) ^ 0x30) << 4 | second  # STRING has bits 8 and 9 inverted beside its type
 
 
 def _size_reader(column: BinlogColumn) -> Callable[[bytes, int], tuple[int, int]]:
@@ -326,7 +332,7 @@ def _converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Va
 
 
 def _text_converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Value]:
-    """The server strips the padding of values of fixed length, and so do images."""
+    """As a SELECT: BINARY gets back the zeros at its end, CHAR loses the spaces there."""
     charset = _charset(column, charsets)
     is_fixed = column.kind == FIELD_TYPE.STRING
     if charset == _BINARY:

@@ -33,6 +33,7 @@ from joins.kernels.formats import avro_payloads as avro
 from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.topic.rows import (
+    ComputedTimeDecoder,
     KeyedRowDecoder,
     PlacedRowDecoder,
     RecordTimeDecoder,
@@ -212,6 +213,8 @@ def decoder_of(
         decoder = KeyedRowDecoder(columns, key, deletes_by_null=deletes, schemas=shared_schemas)
     if source.metadata:
         decoder = RecordTimeDecoder(decoder, source.metadata)
+    if source.computed:
+        decoder = ComputedTimeDecoder(decoder, source.computed)
     return decoder if made == fields else PlacedRowDecoder(decoder)
 
 

@@ -10,7 +10,7 @@ import glob
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ from watermark.foreign_journal import Complete, FeedStep, SnapshotJournal
 from watermark.foreign_records import NewSnapshot
 
 BY_ONE_HASH = ("rows", "places", "times")
-"""Kinds of files of keys that an earlier version has kept; a number follows each."""
+"""Kinds of files of an earlier version, which kept one hash a key; a number follows each."""
 FILES_OF_KEYS = (
     "row-keys",
     "place-keys",
@@ -108,8 +108,8 @@ _CONNECT_S = 2.0
 _HEARD_S = 0.2
 _HEARD_COMPLETE_S = 1.0  # then a notification can only announce a later snapshot
 _READ_ANEW = (
-    "Nothing to do: the topic is read again from its beginning, as a new generation; rows that "
-    "it does not have any more come back with the connector's next snapshot."
+    "The topic is read again from its beginning, as a new generation, by itself; rows that it "
+    "does not have any more come back with the connector's next snapshot."
 )
 
 
@@ -130,12 +130,22 @@ class TopicFeedSession:
         self._history = history
         self._protocol = protocol
         self._topic = config.source.kafka.topic
-        self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
-        self._records = KafkaRecords(config.source.kafka)
-        kafka = config.source.kafka
-        self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
-        self._schemas = schemas_of(config.source)
-        self._is_placed = declared_fields(config.fields) != config.fields
+        with ExitStack() as clients:
+            self._open(clients)
+            self._clients = clients.pop_all()
+
+    def _open(self, clients: ExitStack) -> None:
+        """Connect, and begin or continue a generation; `clients` closes what is connected."""
+        config, kafka = self._config, self._config.source.kafka
+        self._cluster = clients.enter_context(closing(KafkaCluster(kafka, keep_open=True)))
+        self._records = clients.enter_context(closing(KafkaRecords(kafka)))
+        self._group = self._schemas = None
+        if kafka.reported_group is not None:
+            self._group = clients.enter_context(closing(GroupOffsets(kafka)))
+        schemas = schemas_of(config.source)
+        if schemas is not None:
+            self._schemas = clients.enter_context(closing(schemas))
+        self._is_placed = declared_fields(config.fields) != config.fields  # the key is the place
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         self._partitions = partitions_of(dict(config.source.value.options))
         self._deletions = _deletions_of(config)
@@ -150,7 +160,11 @@ class TopicFeedSession:
         self._order = TimeOrder(range(config.partitions))
         self._read = dict(self._done)
         self._notices = self._find_notices()
+        if self._notices is not None:
+            clients.enter_context(closing(self._notices))
         self._connect = self._find_connect()
+        if self._connect is not None:
+            clients.enter_context(closing(self._connect))
         self._connect_at_s = self._kept_at_s = self._reported_at_s = self._heard_at_s = 0.0
         self._connect_error: str | None = None
         self._is_marked = False
@@ -158,20 +172,11 @@ class TopicFeedSession:
         self._sent = 0
         self._source_ts_ms = 0
         self._answer = self._snapshot.ask(now_ms(), self._done)
-        self._clock = TopicTimes(config, self._connect, self._schemas)
+        times = TopicTimes(config, self._connect, self._schemas)
+        self._clock = clients.enter_context(closing(times))
 
     def close(self) -> None:
-        self._cluster.close()
-        self._records.close()
-        if self._group is not None:
-            self._group.close()
-        if self._schemas is not None:
-            self._schemas.close()
-        if self._notices is not None:
-            self._notices.close()
-        if self._connect is not None:
-            self._connect.close()
-        self._clock.close()
+        self._clients.close()
 
     def run(self, producer: RecordSink) -> None:
         """Follow the topic until the protocol stops, or a bounded table is complete.
@@ -353,7 +358,7 @@ class TopicFeedSession:
         file = self._config.state_file
         for name in (f".row-keys-{generation}", f".place-keys-{generation}"):
             AppendedFile(file.with_suffix(name), 1, 0).remove()
-        for path in file.parent.glob(f"{file.stem}.owners-{generation}-*"):
+        for path in file.parent.glob(f"{glob.escape(file.stem)}.owners-{generation}-*"):
             AppendedFile(path, 1, 0).remove()
 
     def _remove_left_over(self) -> None:
@@ -418,7 +423,7 @@ class TopicFeedSession:
     def _expired(self, where: str) -> SnapshotNeededError:
         return SnapshotNeededError(
             f'topic "{self._topic}" lost records of {where} before they were read',
-            hint=f"{_READ_ANEW} Let the topic keep its records longer.",
+            hint=f"{_READ_ANEW} Raise the topic's retention, so that it does not happen again.",
         )
 
     def _find_notices(self) -> NoticeTopic | None:
@@ -551,9 +556,9 @@ class TopicFeedSession:
     ) -> SourceError:
         kind, other, known = names
         return SourceError(
-            f'topic "{self._topic}" has records of {kind} "{other}" beside those of "{known}", the '
-            f"first in partition {records.column('partition')[0].as_py()}, from offset "
-            f"{records.column('offset')[0].as_py()} on",
+            f'topic "{self._topic}" has records of {kind} "{other}" beside those of "{known}", '
+            f"among those from offset {records.column('offset')[0].as_py()} of partition "
+            f"{records.column('partition')[0].as_py()} on",
             hint=hint,
         )
 
@@ -617,6 +622,7 @@ class TopicFeedSession:
         self._is_marked = False
         self._done |= back
         self._commit(FeedStep.SUPERSEDE)
+        self._answer = self._snapshot.ask(now_ms(), self._done)
         self._remove_keys(self._snapshot.generation - 1)
         for partition, offset in back.items():
             self._read[partition] = offset
@@ -628,7 +634,7 @@ class TopicFeedSession:
         for pieces in by_partition(window.pieces).values():
             for piece in pieces:
                 labels = labelled[id(piece)]
-                count = int((labels > 0).sum())
+                count = int((labels > 0).sum())  # those behind are read again: they have -1
                 if count:
                     part = piece.slice(0, count)
                     self._check_places(part, labels[:count])
@@ -921,14 +927,11 @@ def run_session(
         _repeat(config, protocol, kept)
         return
     try:
-        session = TopicFeedSession(config, protocol, history)
-        producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
-        try:
-            warm_up(config.source)  # after the connections, whose faults are reported first
-            session.run(producer)
-        finally:
-            producer.close()
-            session.close()
+        with closing(TopicFeedSession(config, protocol, history)) as session:
+            producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
+            with closing(producer):
+                warm_up(config.source)  # after the connections, whose faults are reported first
+                session.run(producer)
     except SnapshotNeededError as error:
         abandon(config.state_file, error.message)
         raise

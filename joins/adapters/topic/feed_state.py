@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from joins.adapters.files.listing import FileFeedConfig
 from joins.adapters.store_path import path_as_json, path_from_json
 from joins.durable.checkpoint import read_json, write_json_atomically
@@ -13,6 +15,7 @@ from joins.kernels.table_path import TablePath
 from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
+    ComputedField,
     Field,
     FileSource,
     KafkaOptions,
@@ -25,6 +28,7 @@ from joins.plan.types import SqlType
 from watermark.errors import InvalidTransitionError
 from watermark.foreign_journal import CopyState, FeedPhase, FeedPosition, FeedStep, SnapshotJournal
 
+_COMPUTED = TypeAdapter(tuple[ComputedField, ...])
 Offsets = tuple[tuple[int, int], ...]
 """(partition, offset) pairs."""
 
@@ -74,8 +78,9 @@ class TopicFeedConfig:
         return self.source.changelog_partitions
 
     def as_json(self) -> dict[str, Any]:
+        computed = _COMPUTED.dump_python(self.source.computed)
         return {
-            "source": asdict(self.source),
+            "source": asdict(self.source) | {"computed": computed},
             "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
@@ -105,6 +110,7 @@ class TopicFeedConfig:
                 MetadataField(each["name"], each["key"], SqlType.of_json(each["type"]))
                 for each in source["metadata"]
             ),
+            "computed": _COMPUTED.validate_python(source["computed"]),
         }
         return cls(
             source=TopicSource(**source),

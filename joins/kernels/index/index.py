@@ -2,10 +2,10 @@
 
 A version is a list of segments, oldest first, and for each segment a bitmap of the rows that this
 version hides: superseded by a newer segment, deleted, or of a generation older than the complete
-one. A segment has at most one row a key, the newest of its changes, and only if it is newer than
-the row in older segments; so the newest segment with a key has the key's newest record, deletes
-included. Deletes stay until their binlog file is long past, as a record that is sent again must not
-restore a key.
+one, which is the newest whose watermark record is in all partitions. A segment has at most one row
+a key, the newest of its changes, and only if it is newer than the row in older segments; so the
+newest segment with a key has the key's newest record, deletes included. Deletes stay while their
+change may be sent again (`_without_old_deletes`): an older record must not restore a key.
 
 In a versioned index (`IndexSpec.versioned`) a key is the primary key with a rowtime, and only
 superseded rows are hidden: deletions are versions, too, and the lookup skips rows that an older
@@ -62,7 +62,7 @@ __all__ = [
     "is_usable",
     "remove_older",
     "remove_versions",
-    "usable_versions",
+    "stored_versions",
     "verify",
 ]
 
@@ -135,7 +135,8 @@ def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
     return True
 
 
-def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
+def stored_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
+    """The versions with a manifest, which may be damaged, in ascending order."""
     return tuple(sorted(_versions(directory / spec.digest)))
 
 
@@ -165,13 +166,11 @@ KEPT_FOR_OTHERS = 256
 def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
     home = directory / spec.digest
     with exclusive(home):
-        _remove_versions(
-            home, {version_there for version_there in _versions(home) if version_there >= version}
-        )
+        _remove_versions(home, {each for each in _versions(home) if each >= version})
 
 
 def remove_versions(directory: Path, keep: set[int]) -> None:
-    """Remove all other versions of every index, damaged manifests and unnamed files.
+    """Remove the versions not in `keep` of every index, damaged manifests and unnamed files.
 
     Processes that have a removed version attached keep their mappings.
     """
@@ -217,7 +216,7 @@ def _remove_versions(home: Path, keep: set[int]) -> None:
 
 @dataclass(slots=True)
 class _SegmentDraft:
-    """A segment of a version in the making; `saved_hidden` is the stored bitmap."""
+    """A segment that a version in the making has; `saved_hidden` is its bitmap as stored."""
 
     entry: SegmentEntry
     segment: Segment
@@ -251,13 +250,14 @@ def _write(
     before = progress.complete_generation(spec.partitions)
     read = read_changes(changes, spec, progress)
     complete = read.progress.complete_generation(spec.partitions)
-    rows = _superseding(parts, read.rows, spec) if parts else _needed(read.rows, spec, complete)
+    rows = _newer_than(parts, read.rows, spec) if parts else _needed(read.rows, spec, complete)
     if complete > before and spec.versioned is None:
         for part in parts:
             part.hidden |= part.segment.generations() < complete
     start = _merged_from(parts, rows.num_rows)
     if start is not None:
         rows = _merged(parts[start:], rows, spec, complete)
+        # a deletion stays while an older segment may have a row of its key
         if start == 0 or spec.versioned is not None:
             rows = _needed(rows, spec, complete)
         parts = parts[:start]
@@ -283,9 +283,9 @@ def _stored(
     return _SegmentDraft(entry, segment, hidden, hidden.copy())
 
 
-def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec) -> pa.Table:
+def _newer_than(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec) -> pa.Table:
     """The `rows` that are newer than those in `parts`; hides the superseded rows of `parts`."""
-    if rows.num_rows == 0 or not parts:
+    if rows.num_rows == 0:
         return rows
     table = rows.combine_chunks()
     keys = [table.column(name).combine_chunks() for name in spec.identity]
@@ -315,6 +315,7 @@ def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
 
 
 def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
+    """Compares places by their first column, then by the next one, and so on."""
     later = np.zeros(len(new[0]), dtype=np.bool_)
     for mine, theirs in zip(reversed(new), reversed(old), strict=True):
         later = (mine > theirs) | ((mine == theirs) & later)
@@ -340,18 +341,19 @@ def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
 def _merged(
     parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec, complete: int
 ) -> pa.Table:
-    live = [_live_rows(part, spec, complete) for part in parts]
+    live = [_kept_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
         live.append(rows)
     joined_rows = pa.concat_tables(live, promote_options="permissive")
     return newest_rows(joined_rows, spec.identity, versioned=spec.versioned)
 
 
-def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
-    is_live = ~part.hidden
+def _kept_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
+    """All rows but superseded ones: deletions and older generations stop older records of a key."""
+    is_kept = ~part.hidden
     if spec.versioned is None:
-        is_live |= part.segment.deleted() | (part.segment.generations() < complete)
-    return part.segment.table().filter(pa.array(is_live))
+        is_kept |= part.segment.deleted() | (part.segment.generations() < complete)
+    return part.segment.table().filter(pa.array(is_kept))
 
 
 def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
@@ -361,9 +363,10 @@ def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
 
 
 def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
-    """Drops hidden rows whose binlog file is more than one behind the newest.
+    """Drops hidden rows whose binlog file is more than one behind the newest, or of older epochs.
 
-    A restarted binlog process repeats unacknowledged changes: seconds, not files.
+    A restarted source repeats unacknowledged changes: seconds, not files. Positions of topics and
+    files have one file an epoch.
     """
     if rows.num_rows == 0:
         return rows

@@ -42,6 +42,8 @@ LATE_RECORDS = pa.schema(
 
 LATE_FOR_JOIN = "join"
 LATE_FOR_WINDOW = "window"
+UNMATCHED = "unmatched"
+"""Of a record that INNER JOIN drops at its bound of `join.late-rows.wait`."""
 
 
 @dataclass(frozen=True, slots=True)

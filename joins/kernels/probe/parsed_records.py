@@ -116,9 +116,9 @@ class ParsedRecords:
             self.dead.setdefault(int(self.input_rows[row]), reason)
 
     def living(self) -> Rows:
-        return np.flatnonzero(self._alive())
+        return np.flatnonzero(self.alive())
 
-    def _alive(self) -> Mask:
+    def alive(self) -> Mask:
         dead = np.zeros(self.records.num_rows, dtype=np.bool_)
         dead[list(self.dead)] = True
         return ~dead[self.input_rows]
@@ -142,7 +142,7 @@ class ParsedRecords:
 
     def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
         """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
-        alive = self._alive()
+        alive = self.alive()
         with_match = np.zeros(len(alive), dtype=np.bool_)
         with_match[matched] = True
         keep = alive[probe_rows]

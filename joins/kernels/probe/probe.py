@@ -111,6 +111,7 @@ __all__ = [
     "ROW_METADATA",
     "BatchContext",
     "JoinedBatch",
+    "LateAnswer",
     "ParsedRecords",
     "ProbeKernelSpec",
     "SetMember",
@@ -118,7 +119,10 @@ __all__ = [
     "insert_told",
     "join_arrivals",
     "join_batch",
+    "join_or_hold",
+    "join_released",
     "kernel_spec",
+    "lacking_match",
     "parse_records",
     "pin_columns",
 ]
@@ -150,11 +154,78 @@ def join_arrivals(
     return _answer(ParsedRecords.of_arrivals(spec, arrivals, context), indexes)
 
 
+@dataclass(frozen=True, slots=True)
+class LateAnswer:
+    """Records of a job with `join.late-rows.wait`: those that leave, and those that wait."""
+
+    joined: JoinedBatch
+    held: pa.RecordBatch  # arrivals that wait; their `_time` is the batch's clock
+    dropped: pa.RecordBatch  # arrivals at their bound that INNER JOIN gives no row
+    expired: int  # living records that leave without a match, at their bound
+
+
+def join_or_hold(
+    spec: ProbeKernelSpec,
+    records: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> LateAnswer:
+    """Join new `records`, and hold those that lack a match in a table of `waits_for`."""
+    parsed = parse_records(spec, records, context)
+    joined = _all_joined(parsed, indexes)
+    held = joined.lacking & parsed.alive()
+    clock = pa.repeat(pa.scalar(context.proctime_ms, pa.int64()), int(held.sum()))
+    waiting = parsed.as_arrivals(np.flatnonzero(held), clock, clock)
+    nothing = waiting.slice(0, 0)
+    if held.any():
+        joined = joined.kept(~held[joined.probe_rows])
+    answer = _projected(joined)
+    unmatched = answer.unmatched - int(held.sum())
+    return LateAnswer(replace(answer, unmatched=unmatched), waiting, nothing, 0)
+
+
+def lacking_match(
+    spec: ProbeKernelSpec,
+    arrivals: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> Mask:
+    """True for waiting rows that still lack a match; dead ones do not."""
+    parsed = ParsedRecords.of_arrivals(spec, arrivals, context)
+    lacking = _all_joined(parsed, indexes).lacking
+    return lacking & parsed.alive()
+
+
+def join_released(
+    spec: ProbeKernelSpec,
+    arrivals: pa.RecordBatch,
+    indexes: Mapping[str, DimensionIndex],
+    context: BatchContext,
+) -> LateAnswer:
+    """Join waiting rows that leave, with a match or at their bound."""
+    parsed = ParsedRecords.of_arrivals(spec, arrivals, context)
+    joined = _all_joined(parsed, indexes)
+    has_rows = np.zeros(len(joined.lacking), dtype=np.bool_)
+    has_rows[joined.probe_rows] = True
+    answer = _projected(joined)
+    expired = joined.lacking & parsed.alive()
+    dropped = arrivals.filter(pa.array(expired & ~has_rows))
+    return LateAnswer(answer, arrivals.slice(0, 0), dropped, int(expired.sum()))
+
+
 def _answer(parsed: ParsedRecords, indexes: Mapping[str, DimensionIndex]) -> JoinedBatch:
-    spec = parsed.spec
+    return _projected(_all_joined(parsed, indexes))
+
+
+def _all_joined(parsed: ParsedRecords, indexes: Mapping[str, DimensionIndex]) -> "_Joined":
     joined = _unnested(parsed)
-    for join in spec.joins:
+    for join in parsed.spec.joins:
         joined = _join(joined, join, indexes[join.alias])
+    return joined
+
+
+def _projected(joined: "_Joined") -> JoinedBatch:
+    parsed, spec = joined.batch, joined.batch.spec
     complete = np.ones(len(joined.probe_rows), dtype=np.bool_)
     for _, rows in joined.dimensions.values():
         complete &= rows >= 0
@@ -171,11 +242,13 @@ class _Joined:
     """Rows of the join so far, by ascending parsed row.
 
     `dimensions` has by alias the index and its row for each row, -1 where LEFT has padded.
+    `lacking` marks the parsed rows with a row that lacks a match in a table of `waits_for`.
     """
 
     batch: ParsedRecords
     probe_rows: Rows
     dimensions: dict[str, tuple[DimensionIndex, Rows]]
+    lacking: Mask
     elements: dict[str, Elements] = field(default_factory=dict)
     resolved: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
 
@@ -206,7 +279,7 @@ class _Joined:
     def picked(self, at: Rows) -> "_Joined":
         picked = {alias: (index, rows[at]) for alias, (index, rows) in self.dimensions.items()}
         elements = {alias: each.picked(at) for alias, each in self.elements.items()}
-        return _Joined(self.batch, self.probe_rows[at], picked, elements)
+        return _Joined(self.batch, self.probe_rows[at], picked, self.lacking, elements)
 
     def kept(self, mask: Mask) -> "_Joined":
         return self if mask.all() else self.picked(np.flatnonzero(mask))
@@ -227,7 +300,8 @@ class _Joined:
 
 
 def _unnested(parsed: ParsedRecords) -> _Joined:
-    joined = _Joined(parsed, parsed.living(), {})
+    nothing = np.zeros(len(parsed.input_rows), dtype=np.bool_)
+    joined = _Joined(parsed, parsed.living(), {}, nothing)
     for unnest in parsed.spec.unnests:
         at, elements = unnested(joined.evaluate(unnest.value).values, unnest.join_type)
         joined = joined.picked(at)
@@ -242,6 +316,10 @@ def _join(joined: _Joined, join: DimensionJoin, index: DimensionIndex) -> _Joine
         candidates = joined.picked(at).with_dimension(join.alias, index, rows)
         true = candidates.true(join.condition)
         at, rows = at[true], rows[true]
+    if join.alias in joined.batch.spec.waits_for:
+        may_match = _may_match(joined, join, keys)
+        may_match[at] = False
+        joined.lacking[joined.probe_rows[may_match]] = True
     if join.join_type is JoinType.LEFT:
         at, rows = _padded(at, rows, len(joined.probe_rows))
     return joined.picked(at).with_dimension(join.alias, index, rows)
@@ -268,6 +346,15 @@ def _possible(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) ->
             value = joined.evaluate(pair.uncast).values
             possible &= mask_of(key.is_valid()) | mask_of(value.is_null())
     return possible
+
+
+def _may_match(joined: _Joined, join: DimensionJoin, keys: Sequence[pa.Array]) -> Mask:
+    """True for rows whose key some row of the table could have: NULL equals nothing."""
+    may = _possible(joined, join, keys)
+    for pair, key in zip(join.keys, keys, strict=True):
+        if not pair.null_safe and key.null_count:
+            may &= mask_of(key.is_valid())
+    return may
 
 
 def _versions(

@@ -172,6 +172,8 @@ class ProbeKernelSpec:
     schemas: SchemasOf | None = None
     unnests: tuple[Unnest, ...] = ()
     reads: tuple[int, ...] = ()  # indexes of the topics whose records it joins; empty for all
+    # aliases of the joins for whose match a record waits (`join.late-rows.wait`)
+    waits_for: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -206,7 +208,7 @@ class ProbeKernelSpec:
 
     @property
     def arrivals(self) -> ArrivalColumns:
-        return ArrivalColumns(self.carried, self.watermark is not None)
+        return ArrivalColumns(self.carried, self.watermark is not None or bool(self.waits_for))
 
     def reading(self, topics: StreamTopics) -> "ProbeKernelSpec":
         return replace(self, topics=topics)
@@ -283,7 +285,11 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
     )
     if not plan.needs_event_batches:
         return spec
-    spec = replace(spec, carried=tuple(_carried(spec, read)))
+    spec = replace(
+        spec,
+        carried=tuple(_carried(spec, read)),
+        waits_for=tuple(join.alias for join in plan.late_joins),
+    )
     if plan.window is None:
         return spec
     inputs = window_input_columns(plan.window)

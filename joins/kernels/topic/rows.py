@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 
 from joins.kernels.debezium.changes import BadRecord, ChangeRows, RecordFault, RecordKind
 from joins.kernels.expressions.casts import mask_of
+from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.formats.decoders import RecordColumns, SchemasOf, one_a_record
 from joins.kernels.formats.parsed import ParsedRows
 from joins.plan.formats import SOURCE_TIMESTAMP
-from joins.plan.plan import COORDINATES, Field, MetadataField
-from joins.plan.types import arrow_type
+from joins.plan.plan import COORDINATES, ComputedField, Field, MetadataField
+from joins.plan.types import arrow_type, unqualified
 
+_WITH_ROW = (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)
 _NO_ROW = "its value is null, which is no row: this table's rows are not deleted by records"
 
 
@@ -151,6 +153,38 @@ class RecordTimeDecoder:
         changes = self._decoder.decode(records)
         times = [_time(records, changes, each.key) for each in self._columns]
         return replace(changes, after=_with_columns(changes.after, self._columns, times))
+
+
+class ComputedTimeDecoder:
+    """Appends computed columns to the rows of `decoder`; a row for which one fails is bad."""
+
+    def __init__(self, decoder: TopicDecoder, columns: Sequence[ComputedField]) -> None:
+        self._decoder = decoder
+        self._columns = tuple(columns)
+
+    def decode(self, records: pa.RecordBatch) -> ChangeRows:
+        changes = self._decoder.decode(records)
+        bad = {one.row: one for one in changes.bad}
+        has_row = mask_of(pc.is_in(changes.kind, pa.array([kind.value for kind in _WITH_ROW])))
+        after, columns = changes.after, []
+        for item in self._columns:
+            scope = Scope(lambda column: after.column(column.name), len(changes.kind), 0)
+            result = evaluate_rows(unqualified(item.expression), scope)
+            columns.append(result.values)
+            for row, reason in result.errors.items():
+                if has_row[row]:
+                    text = f'column "{item.name}": {reason}'
+                    bad.setdefault(row, BadRecord(row, RecordFault.COLUMN, text))
+        fields = [Field(item.name, item.expression.type) for item in self._columns]
+        kinds = changes.kind.to_pylist()
+        for row in bad:
+            kinds[row] = RecordKind.BAD.value
+        return replace(
+            changes,
+            kind=pa.array(kinds, pa.string()),
+            after=_with_columns(after, fields, columns),
+            bad=tuple(bad[row] for row in sorted(bad)),
+        )
 
 
 def _with_columns(

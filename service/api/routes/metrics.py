@@ -64,7 +64,8 @@ JOB_METRICS = (
     _MetricFamily("job_joined_records", "Joined rows.", counts=True),
     _MetricFamily("job_num_matched_probe_records", "Records with a match.", counts=True),
     _MetricFamily("job_num_unmatched_probe_records", "Records without a match.", counts=True),
-    _MetricFamily("job_dead_letters", "Dead letters.", counts=True),
+    _MetricFamily("job_dead_letters", "Dead letters, settled ones too.", counts=True),
+    _MetricFamily("job_open_dead_letters", "Dead letters that need a replay or a discard."),
 )
 EVENT_TIME_METRICS = (
     _MetricFamily("job_watermark_lag_seconds", "Clock minus combined watermark."),
@@ -73,6 +74,12 @@ EVENT_TIME_METRICS = (
     _MetricFamily("job_window_rows", "State rows of open windows."),
     _MetricFamily("job_fired_rows", "Rows fired by windows.", counts=True),
     _MetricFamily("job_late_records", "Late records, written to the side output.", counts=True),
+    _MetricFamily(
+        "job_late_rows_matched", "Records that waited for a row and left with it.", counts=True
+    ),
+    _MetricFamily(
+        "job_late_rows_expired", "Records that waited to the bound, without a row.", counts=True
+    ),
 )
 CHANNEL_METRICS = (
     _MetricFamily("channel_watermark_seconds", "The generator's watermark, since 1970."),
@@ -170,6 +177,7 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
     values["job_stalled_parts"] = len(detail.stalls) if is_live else None
     values["job_current_phase"] = None if detail.phase is None else detail.phase == "JOIN"
     if probe is not None:
+        open_letters = probe.open_dead_letters
         values |= {
             "job_held_records": probe.held_records,
             "job_held_bytes": probe.held_bytes,
@@ -179,6 +187,7 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
             "job_num_matched_probe_records": probe.matched,
             "job_num_unmatched_probe_records": probe.unmatched,
             "job_dead_letters": probe.dead_letters,
+            "job_open_dead_letters": probe.dead_letters if open_letters is None else open_letters,
         }
     return values
 
@@ -212,6 +221,7 @@ def _table_values(table: DimensionView, detail: JobDetail) -> dict[str, Number]:
 
 def _event_time_values(event_time: EventTimeView, now_ms: int) -> dict[str, Number]:
     behind_ms = None if event_time.use_processing_time else _behind(event_time.watermark_ms, now_ms)
+    late = event_time.late_rows
     return {
         "job_watermark_lag_seconds": _seconds(behind_ms),
         "job_waiting_rows": event_time.waiting_rows,
@@ -219,6 +229,8 @@ def _event_time_values(event_time: EventTimeView, now_ms: int) -> dict[str, Numb
         "job_window_rows": event_time.window_rows,
         "job_fired_rows": event_time.fired_rows,
         "job_late_records": event_time.late_records,
+        "job_late_rows_matched": None if late is None else late.matched,
+        "job_late_rows_expired": None if late is None else late.expired,
     }
 
 

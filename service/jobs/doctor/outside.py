@@ -136,7 +136,7 @@ def _delta_table(
         yield bad(
             title,
             "the table is another one than the one that was copied",
-            "Nothing is to be done: it is copied again by itself.",
+            "No action is needed: it is copied again by itself.",
         )
     else:
         behind = table.version - kept.version

@@ -7,6 +7,11 @@ committing. The answer is `{"ok":true,"result":{…}}` with status 0, or
 `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
+from service.footprint import leave_out
+
+if __name__ == "__main__":
+    leave_out("pandas")  # pyarrow would load it
+
 import argparse
 import json
 import sys

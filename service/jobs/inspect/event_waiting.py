@@ -43,6 +43,9 @@ def event_time_conditions(job: Document) -> Iterator[Condition]:
     time = job["event_time"]
     if time is None or job["phase"] != "JOIN":
         return
+    if time.get("late_rows"):
+        yield _late_rows(time)
+        return
     for channel in time["channels"]:
         yield _channel(channel, is_needed=holds_rows(time))
     yield _released(time)
@@ -89,13 +92,29 @@ def _released(time: Document) -> Condition:
         since, limit_ms = channel["active_at_ms"], channel["idle_timeout_ms"]
         quiet = "" if since is None else f", quiet since {shown_time(since)}"
         evidence += f"; the partition is not idle{quiet}"
-        hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
+        if wait_ms := channel.get("max_wait_ms"):
+            hint = f"It follows the clock {wait_ms / 1000:g} s after its newest record."
+        else:
+            hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
     return Condition(name, cause["channel"], False, evidence, hint)
 
 
 def _idle_after(limit_ms: int) -> str:
     idle = f"It is idle {limit_ms / 1000:g} s after its newest record"
     return f"{idle}, then it no longer holds the watermark back."
+
+
+def _late_rows(time: Document) -> Condition:
+    """Waiting is usual: the bound ends it."""
+    rows, late = time["waiting_rows"], time["late_rows"]
+    tables = " and ".join(f'"{name}"' for name in late["tables"])
+    evidence = f"no record waits for a row of {tables}"
+    if rows:
+        oldest = time["oldest_waiting_ms"]
+        since = "" if oldest is None else f", the oldest since {shown_time(oldest)}"
+        bound = f"{late['wait_ms'] / 1000:g} s at most"
+        evidence = f"{rows:,} records wait for a row of {tables}, {bound}{since}"
+    return Condition("rows-released", None, True, evidence)
 
 
 def _windows(time: Document) -> Condition:

@@ -23,7 +23,7 @@ from joins.plan.errors import (
     TopicMissingError,
 )
 from service.jobs.inspect.event_waiting import Condition, shown_time
-from service.jobs.inspect.waiting import WaitExplanation, explain_wait, goes_on
+from service.jobs.inspect.waiting import WaitExplanation, explain_wait, goes_on, open_letters
 
 Document = Mapping[str, Any]
 _FAR_BEHIND_MS = 60_000  # below it, records that wait for event time are the usual case
@@ -307,8 +307,7 @@ def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWord
     if leading is not None and leading.name in _OF_EVENT_TIME:
         return _event_time(job["event_time"], leading)
     if leading is not None and leading.name == "rows-written" and probe["batch"] is not None:
-        letters = probe["dead_letters"]
-        if letters:
+        if open_letters(probe):
             remedy = f"Read their reasons: sluice dlq ls {job['id']}"
             text = sentence(leading.evidence)
             return StatusWords("Running", Tone.WARN, text, remedy, RemedyAction.DEAD_LETTERS)

@@ -219,10 +219,8 @@ def _snapshot(dimension: Document) -> Condition:
     name, table, copy = "snapshot-complete", dimension["name"], dimension["snapshot"]
     total = copy["rows_total"]
     about = "about " if copy["rows_total_is_estimate"] else ""
-    of = "an unknown number of" if total is None else f"{about}{total:,}"
-    evidence = (
-        f'waiting for table "{table}": {copy["rows_done"]:,} of {of} snapshot rows are committed'
-    )
+    of = "" if total is None else f" of {about}{total:,}"
+    evidence = f'waiting for table "{table}": {copy["rows_done"]:,}{of} snapshot rows are committed'
     if dimension.get("waits_for"):
         evidence = f'waiting for table "{table}": {dimension["waits_for"]}'
     elif copy["chunks_total"]:
@@ -338,6 +336,9 @@ def _rows(job: Document, probe: Document) -> Condition:
     if rows:
         evidence = f"batch {batch} is committed, {rows:,} rows so far, {letters:,} dead letters"
         return Condition(name, None, True, evidence)
+    if letters and not open_letters(probe):
+        evidence = f"all {letters:,} records so far were dead letters, and each is settled"
+        return Condition(name, None, False, evidence)
     if letters:
         evidence = f"all {letters:,} records so far are dead letters"
         return Condition(name, None, False, evidence, "Look at their reasons with sluice dlq ls.")
@@ -347,6 +348,12 @@ def _rows(job: Document, probe: Document) -> Condition:
         f"batches up to {batch} are committed and have no row: no record met a row or the filter"
     )
     return Condition(name, None, False, evidence, "Look at one with sluice explain-row.")
+
+
+def open_letters(probe: Document) -> int:
+    """Dead letters that need an operator; an older runner reports only all of them."""
+    still_open = probe.get("open_dead_letters")
+    return int(probe["dead_letters"] if still_open is None else still_open)
 
 
 def _flowing(job: Document) -> str:

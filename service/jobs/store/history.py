@@ -34,6 +34,8 @@ SERIES = (
     "index_ms",
     "join_ms",
     "commit_ms",
+    "as_of_age_ms",
+    "latency_ms",
 )
 UNKNOWN = math.nan
 Values = Sequence[float]
@@ -239,6 +241,8 @@ def _gauges(report: Mapping[str, Any]) -> dict[str, float]:
         "freshness_ms": _greatest((probe.get("freshness_ms") or {}).values()),
         "source_delay_ms": _greatest(each.get("binlog_delay_ms") for each in tables),
         "watermark_age_ms": _watermark_age(report),
+        "as_of_age_ms": _as_of_age(report["updated_at_ms"], tables),
+        "latency_ms": probe.get("latency_ms"),
         **{f"{stage}_ms": stages.get(stage) for stage in _STAGES},
     }
     return {name: float(value) for name, value in gauges.items() if value is not None}
@@ -250,6 +254,13 @@ def _watermark_age(report: Mapping[str, Any]) -> float | None:
     if at_ms is None or event_time.get("use_processing_time") or abs(at_ms) >= _BOUND:
         return None
     return float(report["updated_at_ms"] - at_ms)
+
+
+def _as_of_age(at_ms: int, tables: Sequence[Mapping[str, Any]]) -> float | None:
+    """Of the oldest table; None unless each has proven a time."""
+    times = [(table.get("freshness") or {}).get("as_of_ms") for table in tables]
+    known = [time_ms for time_ms in times if time_ms is not None]
+    return float(max(0, at_ms - min(known))) if known and len(known) == len(times) else None
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -16,8 +16,8 @@ from service.jobs.supervise.watch import (
     ENDING,
     RunnerStage,
     Watch,
-    answers,
     mute,
+    only_serves_requests,
     own,
     unresponsive,
 )
@@ -53,7 +53,7 @@ class RunnerReports:
     def _reconcile(self, job: Job, watch: Watch, status: Status | None) -> Job:
         if watch.runner is None or not watch.runner.running():
             return job
-        if watch.state in ENDING or answers(job):
+        if watch.state in ENDING or only_serves_requests(job):
             return job
         silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
         starting = job.state is JobState.STARTING

@@ -1,4 +1,4 @@
-"""Runs one runner process per wanted job, follows its reports, and stops and removes jobs.
+"""Runs one runner process for each job that is to run, follows its reports, removes jobs.
 
 One thread checks every job about twice a second and moves it to its stored desired state. All
 durable state is in the store and in the jobs' directories: a control plane that was killed
@@ -43,8 +43,8 @@ from service.jobs.supervise.watch import (
     RunnerStage,
     RunnerView,
     Watch,
-    answers,
     healthy,
+    only_serves_requests,
     own,
     reported_runner,
 )
@@ -54,7 +54,7 @@ AGAIN_S = 60.0
 
 
 class FaultLog:
-    """Logs a fault when it is new, and each minute while it lasts; a full disk without a trace."""
+    """Logs a fault when it is new, and each minute while it lasts; no traceback for a full disk."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, float]] = {}
@@ -79,7 +79,11 @@ _log = structlog.get_logger(__name__)
 
 
 class Supervisor:
-    """Owner of the runner processes; `close` leaves them running, `give_up` does not."""
+    """Owner of the runner processes.
+
+    `close` ends the supervision and leaves them running, `give_up` ends both without the store, and
+    `end_runners` stops them in order while the supervision goes on.
+    """
 
     def __init__(
         self,
@@ -117,7 +121,7 @@ class Supervisor:
 
     def _begin_anew(self) -> None:
         if self._thread.is_alive():
-            self._thread.join()  # it waits at most for the store
+            self._thread.join()  # after its present call of the store
         self._starter.begin_anew()
         self._watches.clear()
         self._due.clear()
@@ -131,7 +135,7 @@ class Supervisor:
         return threading.Thread(target=self._loop, name="supervisor", daemon=True)
 
     def give_up(self, *, by: float) -> None:
-        """Stop supervising and end all runners until `by` (`time.monotonic`), without the store.
+        """Stop supervising and end all runners before `by` (`time.monotonic`), without the store.
 
         Another control plane may supervise the jobs then.
         """
@@ -162,7 +166,7 @@ class Supervisor:
     def ask(self, job_id: str) -> None:
         watch = self._watches.get(job_id)
         if watch is not None:
-            watch.is_asked = True
+            watch.has_request = True
         self._wake.set()
 
     @property
@@ -231,12 +235,12 @@ class Supervisor:
             self._carefully(self._queue, job)
 
     def _queue(self, job: Job) -> None:
-        if not answers(job) and not job.reason.endswith(_TURN):
+        if not only_serves_requests(job) and not job.reason.endswith(_TURN):
             self._store.set_reason(job.id, job.reason.rstrip(".") + _TURN, job.error)
 
     def _look_at(self, job: Job) -> None:
         if not self._restorations.has(job):
-            return
+            return  # its directory is being restored from the store
         watch = self._watches.get(job.id)
         if watch is None:
             watch = self._watches[job.id] = Watch()
@@ -247,7 +251,8 @@ class Supervisor:
         if watch.runner is None:
             self._without_runner(job, watch)
         elif watch.runner.running():
-            self._with_runner(self._reports.follow(job, watch), watch)
+            job = self._reports.follow(job, watch)  # kills a runner that does not report any more
+            self._with_runner(job, watch)
         else:
             self._ended(self._reports.follow(job, watch), watch, watch.runner)
 
@@ -263,32 +268,34 @@ class Supervisor:
             _log.info("runner adopted", job_id=job.id, pid=process.pid)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
+        """Note how a runner has ended while no control plane ran, by the report of the last one."""
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
-        last = status is not None and status.pid == noted_pid(layout.job_dir)
-        if status is not None and last and status.state is JobState.FAILED:
+        is_last = status is not None and status.pid == noted_pid(layout.job_dir)
+        if status is not None and is_last and status.state is JobState.FAILED:
             return self._outcomes.fail(
                 job, status.error or JobError("job-failed", status.reason, LOG_HINT)
             )
-        if status is not None and last and status.state is JobState.FINISHED:
+        if status is not None and is_last and status.state is JobState.FINISHED:
             return self._outcomes.finished(job, status)
         if job.state is JobState.STALLED or job.desired_state is not DesiredState.RUNNING:
             return job
-        if status is not None and last and status.state is JobState.STOPPED:
+        if status is not None and is_last and status.state is JobState.STOPPED:
             return self._outcomes.stopped_unseen(job)
         cause = "runner was gone when the control plane started"
         return self._store.transition(job.id, StateUpdate(JobState.STALLED, cause))
 
     def _without_runner(self, job: Job, watch: Watch) -> None:
+        """Remove the job, settle its end, serve its requests, let it rest, or start it when due."""
         if job.desired_state is DesiredState.REMOVED:
             self._removals.carry_out(job)
         elif job.state is JobState.FINISHED and job.desired_state is DesiredState.RUNNING:
             self._outcomes.settle(job, job.reason)  # its runner ended without a control plane
-        elif job.state is JobState.FINISHED and watch.is_asked and not self._ending.is_set():
-            watch.is_asked = False  # before the check: a new request sets it again
+        elif job.state is JobState.FINISHED and watch.has_request and not self._ending.is_set():
+            watch.has_request = False  # before the check: a new request sets it again
             if Requests(self._layout(job).requests, {}).open():
-                watch.is_asked = True
+                watch.has_request = True
                 if time.monotonic() >= watch.start_at:
                     self._due.append(job)
         elif job.desired_state is not DesiredState.RUNNING or job.state is JobState.FINISHED:
@@ -324,26 +331,26 @@ class Supervisor:
         watch = self._watches[job.id]
         try:
             if not self._starter.start(watch, self._layout(job).job_dir):
-                watch.is_asked = True
+                watch.has_request = True
                 return
         except OSError as exc:
             _log.error("runner cannot be started to answer", job_id=job.id, error=str(exc))
-            self._answered(watch, well=False)
+            self._has_served(watch, well=False)
             return
         _log.info("runner started to answer requests", job_id=job.id, pid=watch.view().pid)
 
     def _with_runner(self, job: Job, watch: Watch) -> None:
         if watch.runner is None:
             return
-        has_reported = job.state is not JobState.STARTING and not answers(job)
+        has_reported = job.state is not JobState.STARTING and not only_serves_requests(job)
         if watch.state is RunnerStage.STARTING and has_reported:
             watch.move(RunnerStage.RUNNING)
-        unwanted = job.desired_state is not DesiredState.RUNNING and not answers(job)
+        unwanted = job.desired_state is not DesiredState.RUNNING and not only_serves_requests(job)
         unwanted |= self._ending.is_set()
         if unwanted or watch.state in ENDING:
             self._stop(job, watch, watch.runner)
         elif (job.crashes or watch.waits) and healthy(job, watch.runner):
-            watch.waits, watch.silence.hangs = 0, 0
+            watch.waits, watch.silence.hangs = 0, 0  # what failed before does not count any more
             self._store.count(job.id, crashes=0, restarts=job.restarts)
 
     def _stop(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
@@ -360,8 +367,8 @@ class Supervisor:
 
     def _ended(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
         ended = watch.end()
-        if answers(job):
-            self._answered(watch, well=runner.exit_code == 0)
+        if only_serves_requests(job):
+            self._has_served(watch, well=runner.exit_code == 0)
             return
         status = own(read_status(self._layout(job).job_dir), runner)
         error = None if status is None else status.error
@@ -388,7 +395,7 @@ class Supervisor:
         else:
             self._outcomes.crashed(job, watch, ending_of(runner), error)
 
-    def _answered(self, watch: Watch, *, well: bool) -> None:
+    def _has_served(self, watch: Watch, *, well: bool) -> None:
         watch.waits = 0 if well else watch.waits + 1
         watch.start_at = time.monotonic()
         if watch.waits:
@@ -404,7 +411,7 @@ class Supervisor:
     def _discard_unfinished_submissions(self) -> None:
         """Delete directories of submissions that were never acknowledged: no row, never started.
 
-        If each machine has its own directories, also those of deleted jobs.
+        If the directories are on this machine alone, also those of jobs deleted meanwhile.
         """
         known = {job.id for job in self._store.all_jobs()}
         for job_dir in self._settings.jobs_dir.glob("*-*-*-*-*"):

@@ -119,7 +119,7 @@ class Watch:
     waits: int = 0
     mismatch_since: float | None = None
     silence: Silence = field(default_factory=Silence)
-    is_asked: bool = True
+    has_request: bool = True
     sampler: JobSampler | None = None
 
     def holds_slot(self, now: float) -> bool:
@@ -194,7 +194,7 @@ def mute(job: Job) -> bool:
     return job.error is not None and job.error.type == UNRESPONSIVE
 
 
-def answers(job: Job) -> bool:
+def only_serves_requests(job: Job) -> bool:
     return job.state is JobState.FINISHED and job.desired_state is DesiredState.STOPPED
 
 

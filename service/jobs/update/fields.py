@@ -272,6 +272,7 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_each(K.DIMENSION_COLUMNS, "fields primary_key"),
         "watermark": Leaf(K.EVENT_TIME),
         **_each(K.DIMENSION_OPTION, "max_staleness_ms verify"),
+        "late_wait_ms": Leaf(K.EVENT_TIME),
         "name": _NOTHING,
     },
     MysqlCdcSource: {

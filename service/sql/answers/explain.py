@@ -159,6 +159,8 @@ def _watermark(watermark: WatermarkSpec) -> str:
         parts.append("on-event")
     if watermark.idle_timeout_ms is not None:
         parts.append(f"idle after {watermark.idle_timeout_ms} ms")
+    if watermark.max_wait_ms is not None:
+        parts.append(f"by the clock after {watermark.max_wait_ms} ms")
     if watermark.after_backlog:
         parts.append("processing time behind its backlog")
     if watermark.max_future_ms != DEFAULT_MAX_FUTURE_MS:
@@ -328,10 +330,11 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 def _columns(dimension: Dimension) -> Iterator[str]:
     source = dimension.source
     times = source.metadata if isinstance(source, TopicSource) else ()
-    keys = {each.name: each.key for each in times}
+    origins = {each.name: f" METADATA {each.key}" for each in times}
+    for item in source.computed if isinstance(source, TopicSource) else ():
+        origins[item.name] = f" AS {expression_text(item.expression)}"
     for field in dimension.declared_fields:
-        key = keys.get(field.name)
-        yield _field(field) + ("" if key is None else f" METADATA {key}")
+        yield _field(field) + origins.get(field.name, "")
 
 
 def _dimension_source(source: DimensionSource) -> str:

@@ -9,6 +9,7 @@ from joins.plan.plan import (
     COORDINATES,
     Field,
     MetadataField,
+    MysqlCdcSource,
     SharedSource,
     TopicSource,
     VerifySchedule,
@@ -23,6 +24,7 @@ from service.sql.catalog.option_values import InlineSecret, InlineSecrets
 from service.sql.catalog.watermarks import (
     TableWatermark,
     declared_watermark,
+    late_wait,
     max_staleness,
     verify_schedule,
 )
@@ -34,7 +36,13 @@ from service.sql.expressions.scope import (
     TimeAttribute,
     Typed,
 )
-from service.sql.grammar.expression_nodes import FunctionCall, Name
+from service.sql.grammar.expression_nodes import (
+    CastNode,
+    FunctionCall,
+    Literal,
+    LiteralKind,
+    Name,
+)
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
@@ -79,6 +87,7 @@ class Table:
         notes: warnings about its options.
         shared: where a shared table of the catalog is stored; None otherwise.
         max_staleness_ms: how old the table may be as a dimension; None without a limit.
+        late_wait_ms: how long a record waits for a row of the table; None if it does not.
         verify: how often its copy is compared with its source by itself.
     """
 
@@ -98,6 +107,7 @@ class Table:
     notes: tuple[str, ...] = ()
     max_staleness_ms: int | None = None
     verify: VerifySchedule | None = None
+    late_wait_ms: int | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
@@ -117,16 +127,17 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
     endpoints = connector.endpoints(values, fields, key)
+    columns = tuple(_constant_or_same(script, column, endpoints) for column in node.columns)
     metadata = tuple(
         _metadata(script, column, connector, endpoints)
-        for column in node.columns
+        for column in columns
         if isinstance(column, MetadataColumn)
     )
     table = Table(
         node.name.text,
         node,
         node.name.at,
-        node.columns,
+        columns,
         fields,
         metadata,
         key,
@@ -136,6 +147,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         values.without_effect(),
         max_staleness_ms=max_staleness(values),
         verify=verify_schedule(values),
+        late_wait_ms=late_wait(values),
     )
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)
@@ -241,6 +253,25 @@ def _check_partitions(
         )
 
 
+def _constant_or_same(script: Script, column: ColumnNode, endpoints: Endpoints) -> ColumnNode:
+    """The names of the one table that mysql-cdc reads, as in Flink CDC, are constants."""
+    source = endpoints.dimension
+    if not isinstance(column, MetadataColumn) or not isinstance(source, MysqlCdcSource):
+        return column
+    names = {"database_name": source.database, "table_name": source.table}
+    if column.key not in names:
+        return column
+    node, at = column.type, column.name.at
+    if node.type.name is not TypeName.STRING:
+        raise script.error(
+            node.at,
+            f'metadata "{column.key}" is STRING, not {type_text(node.type)}',
+            hint="Declare it as STRING.",
+        )
+    text = Literal(LiteralKind.STRING, names[column.key], at)
+    return ComputedColumn(column.name, CastNode(text, node, safe=False, at=at, depth=2), at, at)
+
+
 def _metadata(
     script: Script, column: MetadataColumn, connector: Connector, endpoints: Endpoints
 ) -> MetadataField:
@@ -250,7 +281,7 @@ def _metadata(
             f'metadata column "{column.name.text}" needs a Kafka record, and the table has none',
             hint="Declare a TIMESTAMP(3) column that the application writes with each change."
             if column.key == "op_ts"
-            else "Remove the column.",
+            else "Remove the column; mysql-cdc has 'database_name' and 'table_name'.",
         )
     types = METADATA.get(column.key)
     if types is None:

@@ -20,6 +20,7 @@ from service.sql.catalog.option_values import (
     literal,
     removed,
 )
+from service.sql.catalog.stores import TABLE_PATH
 from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.script import Edit, Script, SqlError, suggestion
 
@@ -99,7 +100,7 @@ def role_of(script: Script, table: CreateTable) -> TableRole:
     return TableRole.STREAM
 
 
-def swapped(script: Script, table: CreateTable, connector: str) -> Edit | None:
+def swapped(script: Script, table: CreateTable) -> Edit | None:
     """The table with a connector that is here, in the same role; None if it has no own WITH."""
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
     if not table.options_at or not any(node.key == "connector" for node in own):
@@ -114,7 +115,9 @@ def swapped(script: Script, table: CreateTable, connector: str) -> Edit | None:
 def _options(script: Script, table: CreateTable, role: TableRole) -> list[tuple[str, str]]:
     name = re.sub(r"[^A-Za-z0-9._-]", "_", table.name.text)
     if role is TableRole.SINK:
-        return [("connector", "delta"), ("path", name)]
+        own_path = next((node.value for node in table.options if node.key == "path"), name)
+        is_usable = re.fullmatch(TABLE_PATH, own_path) is not None
+        return [("connector", "delta"), ("path", own_path if is_usable else name)]
     brokers = re.search(rf"'{re.escape(_BROKERS)}'\s*=\s*'([^']+)'", script.text)
     topic = [
         ("connector", "kafka"),
@@ -246,10 +249,17 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             f'unknown connector "{node.value}"',
             hint=next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
             or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
-            edit=None if node.value == _HYBRID else swapped(script, table, node.value),
+            edit=None if node.value == _HYBRID else swapped(script, table),
         )
     if node.value == JDBC.name:
         _check_jdbc(script, table, node, nodes)
+    elif node.value == FILESYSTEM.name and role_of(script, table) is TableRole.SINK:
+        raise script.error(
+            node.value_at,
+            f'table "{table.name.text}" is filesystem, which cannot be written',
+            hint="Write to 'delta', whose files are Parquet, or to 'kafka'.",
+            edit=swapped(script, table),
+        )
     return CONNECTORS[node.value]
 
 
@@ -269,7 +279,7 @@ def _check_jdbc(
         hint="Write to 'delta', or to 'kafka', from where Kafka Connect brings rows elsewhere."
         if is_sink
         else OTHER_DATABASE,
-        edit=swapped(script, table, node.value),
+        edit=swapped(script, table),
     )
 
 

@@ -6,7 +6,7 @@ from joins.plan.plan import DeltaSink, DeltaTableSource, Field, FileFormat, File
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.format_options import OPTIONS_OF_FORMATS
-from service.sql.catalog.option import Option, OptionType, TableRole, only_of
+from service.sql.catalog.option import Option, OptionType, TableRole, ignored, only_of
 from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.stores import (
     PATH,
@@ -16,7 +16,12 @@ from service.sql.catalog.stores import (
     TABLE_PATH_FORM,
     store_options,
 )
-from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION, VERIFY_OPTIONS
+from service.sql.catalog.watermarks import (
+    IDLE_OPTION,
+    LATE_ROWS_OPTION,
+    STALENESS_OPTION,
+    VERIFY_OPTIONS,
+)
 
 _DELTA = (
     Option(
@@ -56,6 +61,7 @@ _DELTA = (
     ),
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     *VERIFY_OPTIONS,
     Option(
         "sink.writer",
@@ -113,6 +119,20 @@ _FILESYSTEM = (
         TableRole.DIMENSION,
     ),
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
+    *ignored(
+        "files are read, and never written",
+        "sink.*",
+        "auto-compaction",
+        "compaction.file-size",
+        "compaction.parallelism",
+    ),
+    *ignored(
+        "columns in the names of directories are not read",
+        "partition.default-name",
+        "partition.time-extractor.*",
+    ),
+    *ignored("one process reads the files", "scan.parallelism", "source.report-statistics"),
 )
 
 

@@ -69,6 +69,7 @@ from service.sql.catalog.topic_history import (
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 from service.sql.catalog.watermarks import (
     AFTER_BACKLOG,
+    LATE_ROWS_OPTION,
     STALENESS_OPTION,
     USE_PROCESSING_TIME,
     WATERMARK_OPTIONS,
@@ -289,6 +290,7 @@ _KAFKA_OPTIONS = (
     *CLIENT_OPTIONS,
     *WATERMARK_OPTIONS,
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
@@ -356,6 +358,7 @@ _UPSERT_OPTIONS = (
     *OF_FLINK,
     *IGNORED,
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"

@@ -9,7 +9,12 @@ from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
 from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
 from service.sql.catalog.option_values import OptionValues, literal
-from service.sql.catalog.watermarks import IDLE_OPTION, STALENESS_OPTION, VERIFY_OPTIONS
+from service.sql.catalog.watermarks import (
+    IDLE_OPTION,
+    LATE_ROWS_OPTION,
+    STALENESS_OPTION,
+    VERIFY_OPTIONS,
+)
 from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.script import Edit, Script
 
@@ -216,9 +221,10 @@ _OPTIONS = (
     Option(
         "server-id",
         "Id of the binlog client, unique among the server's clients; generated when missing. Of a "
-        "range such as 5400-5408 the first one is used: one client reads the table.",
-        pattern=r"[1-9]\d{0,9}(?:\s*-\s*[1-9]\d{0,9})?",
-        form="a number from 1 to 4294967295, or a range such as 5400-5408",
+        "range such as 5400-5408 the first one is used: one client reads the table. Of a number "
+        "of 64 bits the lower 32 count, as in Debezium: the protocol has no more.",
+        pattern=r"[1-9]\d{0,18}(?:\s*-\s*[1-9]\d{0,18})?",
+        form="a number from 1 to 9223372036854775807, or a range such as 5400-5408",
     ),
     Option(
         "server-time-zone",
@@ -240,6 +246,7 @@ _OPTIONS = (
     IDLE_OPTION,
     *_OF_FLINK_CDC,
     STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     *VERIFY_OPTIONS,
 )
 
@@ -283,15 +290,19 @@ def _server_id(values: OptionValues) -> int | None:
     if text is None:
         return None
     first, *last = (int(part) for part in text.split("-"))
-    if max([first, *last]) >= 2**32 or (last and last[0] < first):
+    id_of_protocol = first % 2**32
+    if max([first, *last]) >= 2**63 or id_of_protocol == 0 or (last and last[0] < first):
         raise values.error(
             "server-id",
-            f'option "server-id" is "{text}", expected ids from 1 to 4294967295',
+            f'option "server-id" is "{text}", expected an id that the protocol has',
             hint="Give a number from 1 to 4294967295, or a range such as 5400-5408.",
         )
     if last:
-        values.note("server-id", f"only {first} of its range has an effect: one client reads")
-    return first
+        only = f"only {id_of_protocol} of its range has an effect"
+        values.note("server-id", f"{only}: one client reads")
+    elif id_of_protocol != first:
+        values.note("server-id", f"its lower 32 bits are the id, {id_of_protocol}")
+    return id_of_protocol
 
 
 def _tls(values: OptionValues) -> MysqlTls:
@@ -364,7 +375,10 @@ _JDBC_OPTIONS = (
         "scan.parallelism",
         "connection.max-retry-timeout",
         "compatible-mode",
+        "filter.handling.policy",
     ),
+    *ignored("a dimension is the whole table, as for a lookup in Flink", "scan.partition.*"),
+    *ignored("the table is read and never written", "sink.*"),
 )
 
 

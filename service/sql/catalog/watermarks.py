@@ -5,7 +5,17 @@ from dataclasses import dataclass, replace
 
 from joins.plan.connections import StoreOptions
 from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, VerifySchedule, WatermarkSpec
-from joins.plan.types import Expression, ProcTime, nodes
+from joins.plan.types import (
+    Call,
+    Cast,
+    Column,
+    Constant,
+    Expression,
+    ProcTime,
+    SqlType,
+    TypeName,
+    nodes,
+)
 from service.sql.catalog.connector import Connector, Home
 from service.sql.catalog.option import READ, Option, OptionType, TableRole
 from service.sql.catalog.option_values import OptionValues, duration_ms
@@ -26,6 +36,7 @@ from service.sql.text.script import Script, suggestion
 EMIT_STRATEGY = "scan.watermark.emit.strategy"
 IDLE_TIMEOUT = "scan.watermark.idle-timeout"
 MAX_FUTURE = "scan.watermark.max-future"
+MAX_WAIT = "scan.watermark.max-wait"
 USE_PROCESSING_TIME = "scan.watermark.use-processing-time"
 AFTER_BACKLOG = "after-backlog"
 LATE_STORE = "late-records."
@@ -48,6 +59,17 @@ STALENESS_OPTION = Option(
     lowest=1,
     highest=86_400_000,
     form="1 ms to 1 d, such as 5 s",
+    roles=frozenset((TableRole.DIMENSION,)),
+)
+LATE_ROWS_WAIT = "join.late-rows.wait"
+LATE_ROWS_OPTION = Option(
+    LATE_ROWS_WAIT,
+    "Of a dimension: how long a record without a match waits for the table's row; then it goes out "
+    "with NULL, or as a late record where INNER JOIN drops it. When missing it does not wait.",
+    OptionType.DURATION,
+    lowest=1,
+    highest=86_400_000,
+    form="1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
 _LATE_TABLE = Option(
@@ -96,6 +118,11 @@ def max_staleness(values: OptionValues) -> int | None:
     return values.milliseconds(MAX_STALENESS) if values.is_set(MAX_STALENESS) else None
 
 
+def late_wait(values: OptionValues) -> int | None:
+    """Milliseconds of the option, None without it."""
+    return values.milliseconds(LATE_ROWS_WAIT) if values.is_set(LATE_ROWS_WAIT) else None
+
+
 WATERMARK_OPTIONS = (
     Option(
         EMIT_STRATEGY,
@@ -114,10 +141,21 @@ WATERMARK_OPTIONS = (
         form="0 s to 3650 d, such as 1 h",
         roles=READ,
     ),
+    Option(
+        MAX_WAIT,
+        "A partition without records for longer follows the clock: its watermark is the clock less "
+        "this and less the interval of WATERMARK FOR; later records of older times are late. When "
+        "missing the watermark stands still.",
+        OptionType.DURATION,
+        lowest=1,
+        highest=86_400_000,
+        form="1 ms to 1 d, such as 30 s",
+        roles=frozenset((TableRole.STREAM,)),
+    ),
     _LATE_TABLE,
     *of_late_records(LATE_STORE, _LATE_TABLE),
 )
-_KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS, USE_PROCESSING_TIME)
+_KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, MAX_WAIT, LATE_RECORDS, USE_PROCESSING_TIME)
 OF_COLUMNS = "Use the table's columns: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
 
 
@@ -127,6 +165,8 @@ class TableWatermark:
 
     Attributes:
         idle_timeout_ms: 0 for never; None leaves it to the setting.
+        max_wait_ms: None for a watermark that never follows the clock; a partition that does is
+            never idle.
         late_records_path: table for late records of a stream; None for the job's own.
         late_store: how to reach the object store of that table.
         after_backlog: the stream switches to processing time at the end of its backlog.
@@ -135,6 +175,7 @@ class TableWatermark:
     node: WatermarkNode
     on_event: bool = False
     idle_timeout_ms: int | None = None
+    max_wait_ms: int | None = None
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
     late_records_path: str | None = None
     late_store: StoreOptions = ()
@@ -146,11 +187,15 @@ class TableWatermark:
         idle_ms = self.idle_timeout_ms
         if idle_ms is None:
             idle_ms = duration_ms(settings.get(SOURCE_IDLE_TIMEOUT, "0 ms"))
+        expression = _expression(script, self.node, relation).expression
+        waits = self.max_wait_ms is not None
         return WatermarkSpec(
             rowtime=self.node.column.text,
-            expression=_expression(script, self.node, relation).expression,
+            expression=expression,
             on_event=self.on_event,
-            idle_timeout_ms=idle_ms or None,
+            idle_timeout_ms=None if waits else idle_ms or None,
+            max_wait_ms=self.max_wait_ms,
+            bound_ms=bound_ms(expression, self.node.column.text) or 0 if waits else 0,
             max_future_ms=self.max_future_ms,
             after_backlog=self.after_backlog,
         )
@@ -176,7 +221,57 @@ def declared_watermark(
             f"the watermark of a {connector.name} table reads the clock",
             hint=OF_COLUMNS,
         )
-    return _with_options(TableWatermark(node), values)
+    watermark = _with_options(TableWatermark(node), values)
+    if watermark.max_wait_ms is not None:
+        _check_max_wait(values, watermark, typed)
+    return watermark
+
+
+def _check_max_wait(values: OptionValues, watermark: TableWatermark, typed: Typed) -> None:
+    """Refuse a watermark that cannot be compared with the clock, and options without effect."""
+    column = watermark.node.column.text
+    if typed.type.name is not TypeName.TIMESTAMP_LTZ:
+        raise values.error(
+            MAX_WAIT,
+            f'option "{MAX_WAIT}" compares "{column}" with the clock, and "{column}" is '
+            f"{type_text(typed.type)}, expected TIMESTAMP_LTZ",
+            hint=f'Declare "{column}" as TIMESTAMP_LTZ(3), or remove the option.',
+        )
+    if bound_ms(typed.expression, column) is None:
+        raise values.error(
+            MAX_WAIT,
+            f'option "{MAX_WAIT}" needs a watermark that is "{column}" less an interval',
+            hint=f"Write WATERMARK FOR {column} AS {column} - INTERVAL '5' SECOND, or remove the "
+            "option.",
+        )
+    if watermark.idle_timeout_ms:
+        raise values.error(
+            IDLE_TIMEOUT,
+            f'options "{IDLE_TIMEOUT}" and "{MAX_WAIT}" are both given',
+            hint="Remove one of the two: a partition that follows the clock is never idle.",
+        )
+    if watermark.after_backlog:
+        raise values.error(
+            MAX_WAIT,
+            f'option "{MAX_WAIT}" has no effect beside "{USE_PROCESSING_TIME}"',
+            hint="Remove one of the two: behind its backlog the stream is in processing time.",
+        )
+
+
+def bound_ms(expression: Expression, rowtime: str) -> int | None:
+    """What a watermark subtracts from `rowtime`; None unless it is that column less intervals."""
+    match expression:
+        case Column(name=name) if name == rowtime:
+            return 0
+        case Cast(operand=operand, type=SqlType(name=TypeName.TIMESTAMP_LTZ)):
+            return bound_ms(operand, rowtime)
+        case Call(
+            function="-",
+            arguments=(left, Constant(value=str(text), type=SqlType(name=TypeName.BIGINT))),
+        ):  # as the planner writes an INTERVAL of milliseconds
+            inner = bound_ms(left, rowtime)
+            return None if inner is None or int(text) < 0 else inner + int(text)
+    return None
 
 
 def _with_options(watermark: TableWatermark, values: OptionValues) -> TableWatermark:
@@ -189,6 +284,7 @@ def _with_options(watermark: TableWatermark, values: OptionValues) -> TableWater
         watermark,
         on_event=EMIT_STRATEGY in values.nodes and values.text(EMIT_STRATEGY) == "on-event",
         idle_timeout_ms=milliseconds(IDLE_TIMEOUT),
+        max_wait_ms=milliseconds(MAX_WAIT),
         max_future_ms=watermark.max_future_ms if most_ms is None else most_ms,
         late_records_path=late_path,
         late_store=store_options(values, late_path or "", LATE_STORE),

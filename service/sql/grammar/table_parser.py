@@ -231,9 +231,9 @@ class TableParser:
             self._comment()
             return computed
         kind = column_type(cursor)
+        nullable = self._nullability()
         if cursor.at_words("METADATA"):
             return self._metadata(name, kind)
-        nullable = self._nullability()
         if cursor.accept_words("PRIMARY", "KEY"):
             self._not_enforced(schema)
             schema.keys.append((name,))

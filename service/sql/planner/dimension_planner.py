@@ -8,6 +8,7 @@ from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
     BoundedMode,
+    ComputedField,
     DeltaSink,
     Dimension,
     DimensionJoin,
@@ -26,6 +27,8 @@ from service.sql.catalog.catalog import (
     relation_of,
 )
 from service.sql.catalog.connector import Home
+from service.sql.catalog.connectors import swapped
+from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.kafka_tables import RESET
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import removed
@@ -61,12 +64,14 @@ def plan_dimension(
         table.primary_key,
         max_staleness_ms=table.max_staleness_ms,
         verify=table.verify,
+        late_wait_ms=table.late_wait_ms,
     )
     if not table.primary_key:
         key = tuple(field.name for field in COORDINATES)
         dimension = replace(dimension, fields=(*fields, *COORDINATES), primary_key=key)
     if not is_versioned or table.watermark is None:
         return dimension
+    dimension = _with_computed_time(context.script, table, dimension)
     _check_versions(context.script, table, dimension)
     relation = dimension_relation(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
@@ -128,6 +133,27 @@ def _source(
     return source
 
 
+def _with_computed_time(script: Script, table: Table, dimension: Dimension) -> Dimension:
+    """A topic's rows are stored with the time of their version, also if it is computed."""
+    assert table.watermark is not None, "a versioned table has its time"
+    column, source = table.watermark.node.column, dimension.source
+    typed = computed_columns(script, table, "").get(column.text)
+    if typed is None or not isinstance(source, TopicSource) or source.history is not None:
+        return dimension
+    if reads_clock(typed.expression):
+        raise script.error(
+            column.at,
+            f'the time column "{column.text}" of table "{table.name}" reads the clock',
+            hint="Compute it from the columns of the table, or write METADATA FROM 'timestamp'.",
+        )
+    fields = (*dimension.fields, Field(column.text, typed.type))
+    misfit = alike_names(fields)
+    if misfit is not None:  # the changelog is a Delta table
+        raise script.error(column.at, misfit.message, hint=misfit.hint)
+    computed = ComputedField(column.text, typed.expression)
+    return replace(dimension, source=replace(source, computed=(computed,)), fields=fields)
+
+
 def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
     assert table.watermark is not None, "a versioned table has its time"
     column = table.watermark.node.column
@@ -180,6 +206,7 @@ def _check_times(
     rowtime = table.watermark.node.column.text
     types = {field.name: field.type for field in table.fields}
     types |= {field.name: field.type for field in table.metadata_fields}
+    types |= {name: typed.type for name, typed in computed_columns(script, table, "").items()}
     own = types.get(rowtime)
     if own is not None and own.name is not join.time.type.name and script.zone != _UTC:
         raise script.error(
@@ -305,6 +332,13 @@ def check_probe(script: Script, table: Table, at: int) -> None:
             f'"{table.name}" is a shared table, which cannot be a probe',
             hint=f"{OUTSIDE} "
             "The first table is the stream: kafka or datagen; join the shared table.",
+        )
+    if table.endpoints.stream is None and table.connector.home in (Home.FILES, Home.DELTA):
+        raise script.error(
+            at,
+            f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
+            hint="The first table is the stream: let Kafka Connect bring its rows to 'kafka'.",
+            edit=swapped(script, table.node),
         )
     if table.endpoints.stream is None:
         raise script.error(

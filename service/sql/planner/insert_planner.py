@@ -41,6 +41,7 @@ from service.sql.grammar.syntax import (
     StatementSet,
 )
 from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
+from service.sql.planner.late_rows import check_late_rows, has_late_rows
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import QUERY, Base, Unions, preview_output
 from service.sql.planner.session import ScriptSession
@@ -128,13 +129,15 @@ def _kafka(source: KafkaSource, extent: Extent, *, has_startup_mode: bool) -> Ka
 
 
 def unreported(dimensions: Iterable[Dimension], extent: Extent) -> Iterator[Dimension]:
-    """The dimensions; those of a preview do not commit offsets to a consumer group."""
+    """The dimensions; in a preview no offsets go to a consumer group and no record waits."""
     for dimension in dimensions:
         source = dimension.source
-        if extent is Extent.PREVIEW and isinstance(source, TopicSource):
-            yield replace(dimension, source=replace(source, kafka=source.kafka.unreported()))
-        else:
+        if extent is not Extent.PREVIEW:
             yield dimension
+            continue
+        if isinstance(source, TopicSource):
+            source = replace(source, kafka=source.kafka.unreported())
+        yield replace(dimension, source=source, late_wait_ms=None)
 
 
 def _datagen(script: Script, base: Base, source: DatagenSource, extent: Extent) -> DatagenSource:
@@ -285,7 +288,9 @@ class JobPlanner:
         if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
-        if window is not None or _waits(query, window):
+        check_late_rows(self._script, query, window, target.sink)
+        waits_for_rows = has_late_rows(query.dimensions.values())
+        if window is not None or _waits(query, window) or waits_for_rows:
             query.unions.refuse_beside_state(self._script, select)
         self._check_times(query, window)
         check_zone(self._script, select.at, window)

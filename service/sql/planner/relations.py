@@ -145,7 +145,7 @@ class Unions:
                 "Let one job insert the rows of UNION ALL into a topic, and another one have the "
                 "window or the join over that topic."
             )
-        what = "UNION ALL beside a window or a join by event time"
+        what = "UNION ALL beside a window, a join by event time or 'join.late-rows.wait'"
         raise script.error(select.at, what, hint=hint)
 
     def others(self) -> Iterator[tuple[int, ...]]:

@@ -207,8 +207,8 @@ def one_job(script: Script, inserts: Sequence[PlannedInsert]) -> JoinPlan:
         if each.plan.needs_event_batches:
             raise script.error(
                 each.node.at,
-                f'INSERT INTO "{each.plan.sink_table}" joins by event time or has a window, which '
-                "a statement set of several INSERTs cannot",
+                f'INSERT INTO "{each.plan.sink_table}" joins by event time, has a window or waits '
+                "for late rows, which a statement set of several INSERTs cannot",
                 hint=_ALONE,
             )
     inserts = over_one_stream(script, inserts)

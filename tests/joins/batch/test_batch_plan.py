@@ -16,7 +16,7 @@ from joins.batch.event_channels import EventInput
 from joins.batch.event_state import EventSpec, EventState
 from joins.batch.staleness import StalenessGate
 from joins.durable.failpoints import Failpoints
-from joins.durable.pins import PinStore
+from joins.durable.pins import ABSENT, PinStore
 from joins.durable.probe_lives import Life
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.loop import BatchTurns, LoopGuards
@@ -139,6 +139,18 @@ def test_a_batch_is_cut_at_the_first_record_that_is_too_new_for_a_table(topic, t
     assert released.end == {0: 65, 1: 35}
     assert planner.pinned(released, 1).as_of == proofs
     assert gate.holding is None
+
+
+def test_the_pin_says_which_partitions_have_unread_records_if_time_depends_on_it(topic):
+    def unread(at, limit=30):
+        return topic.planner(limit=limit).next(0, at, EventState()).event.unread
+
+    assert unread({0: 0, 1: 0}) is ABSENT
+    spec = replace(topic.parts.spec, inputs=(EventInput("probe", max_wait_ms=1),))
+    topic.parts = replace(topic.parts, spec=spec)
+    assert unread({0: 0, 1: 0}) == [0, 1]
+    assert unread({0: 0, 1: 30}) == [0]
+    assert unread({0: 60, 1: 30}) == []
 
 
 def test_a_topic_that_is_another_one_is_not_planned_for(topic):

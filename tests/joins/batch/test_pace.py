@@ -41,3 +41,20 @@ def test_the_time_of_a_batch_is_that_of_the_newest_which_this_runner_has_begun()
     assert pace.batch_ms == 250
     pace.begin(2.0)
     assert pace.batch_ms == 250
+
+
+LATENCIES = {
+    "none": ([], None),
+    "first": ([(0.0, 0.2)], 200),
+    "follows": ([(0.0, 0.2), (0.21, 0.5)], 500),
+    "after_a_pause": ([(0.0, 0.2), (5.0, 5.1)], 100),
+}
+
+
+@pytest.mark.parametrize(("ended", "latency_ms"), LATENCIES.values(), ids=LATENCIES)
+def test_a_record_that_just_missed_a_batch_waits_for_two(ended, latency_ms):
+    pace = Pace()
+    for begin, end in ended:
+        pace.begin(begin)
+        pace.end(end, 1)
+    assert pace.latency_ms == latency_ms

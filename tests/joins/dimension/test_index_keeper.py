@@ -14,7 +14,7 @@ import pytest
 from joins.adapters.delta.log import DeltaLog
 from joins.dimension import index_keeper
 from joins.dimension.index_keeper import IndexKeeper
-from joins.kernels.index.index import DimensionIndex, IndexSpec, usable_versions
+from joins.kernels.index.index import DimensionIndex, IndexSpec, stored_versions
 from joins.plan.errors import IndexDiskFullError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
@@ -86,7 +86,7 @@ def test_a_ready_version_never_goes_back(changelog, place):
     keeper.prepare(version)
     keeper.prepare(1)
     assert keeper.ready_version == version
-    assert usable_versions(place, BY_ID) == (version,)
+    assert stored_versions(place, BY_ID) == (version,)
 
 
 def test_a_restart_goes_on_with_the_indexes_that_are_there(changelog, place):
@@ -95,7 +95,7 @@ def test_a_restart_goes_on_with_the_indexes_that_are_there(changelog, place):
     keeper = IndexKeeper(place, (BY_ID, BY_NAME), DeltaLog(changelog.log.path, "app"))
     keeper.prepare(version)
     assert names(place, version) == {1: "u9", 3: "c13"}
-    assert usable_versions(place, BY_NAME) == (1, version)
+    assert stored_versions(place, BY_NAME) == (1, version)
 
 
 DAMAGES = {
@@ -251,14 +251,14 @@ def test_pruning_leaves_the_newest_versions_and_the_pinned_one(changelog, place)
         keeper.prepare(version)
     keeper.prune(versions[3])
     for spec in (BY_ID, BY_NAME):
-        assert usable_versions(place, spec) == (versions[3], *versions[-16:])
+        assert stored_versions(place, spec) == (versions[3], *versions[-16:])
     assert names(place, versions[3]) == {1: "u22", 3: "c13"}
     assert names(place, versions[-1]) == {1: "u49", 3: "c13"}
     before = set(place.rglob("*"))
     keeper.prune(versions[3])
     assert set(place.rglob("*")) == before
     keeper.prune(None)
-    assert usable_versions(place, BY_ID) == tuple(versions[-16:])
+    assert stored_versions(place, BY_ID) == tuple(versions[-16:])
     keeper.prepare(changelog.commit(record("d", 1, 99, 99)))
     assert names(place, keeper.ready_version) == {3: "c13"}
 
@@ -279,12 +279,12 @@ def test_equal_indexes_of_several_jobs_are_one_and_each_leaves_what_others_need(
     for version in versions:
         ahead.prepare(version)
     ahead.prune(versions[-1])
-    assert usable_versions(place, BY_ID) == tuple(versions[-4:])
-    assert usable_versions(place, BY_NAME) == (versions[0],), "that is not its own"
+    assert stored_versions(place, BY_ID) == tuple(versions[-4:])
+    assert stored_versions(place, BY_NAME) == (versions[0],), "that is not its own"
     behind.restore(versions[1])  # it lags too far behind: what is gone is made again
     assert names(place, versions[1]) == {1: "u20", 3: "c13"}
     files = set(place.rglob("s*"))
     behind.prepare(versions[-1])
     assert set(place.rglob("s*")) == files, "nothing is made twice"
     behind.prune(versions[1])
-    assert usable_versions(place, BY_ID)[0] == versions[1], "a batch of its own needs it"
+    assert stored_versions(place, BY_ID)[0] == versions[1], "a batch of its own needs it"

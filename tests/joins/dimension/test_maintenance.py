@@ -25,7 +25,7 @@ from joins.dimension.maintenance import (
     Upkeep,
     UpkeepSettings,
 )
-from joins.kernels.index.index import DimensionIndex, IndexSpec, usable_versions
+from joins.kernels.index.index import DimensionIndex, IndexSpec, stored_versions
 from joins.kernels.probe.files import FileOrigin
 from joins.plan.errors import FencedError, PinnedVersionExpiredError, SinkError
 from joins.plan.plan import Field
@@ -331,7 +331,7 @@ def test_the_index_goes_on_across_a_maintenance_commit_and_a_shortened_log(kept,
     for each, place in ((keeper, "index"), (behind, "behind")):
         each.prepare(newest)
         assert names(tmp_path / place, newest) == {1: "u60", 2: "u43"}
-    assert usable_versions(tmp_path / "behind", BY_ID) == (3, newest)
+    assert stored_versions(tmp_path / "behind", BY_ID) == (3, newest)
 
 
 def test_a_pinned_version_that_is_gone_is_an_error_of_its_own(kept, tmp_path):

@@ -94,6 +94,20 @@ def test_a_lost_and_a_doubled_row_are_named(job):
     assert len({place for _, *place in map(tuple, kinds) for place in [tuple(place)]}) == 2
 
 
+def test_a_row_of_a_record_outside_the_batch_is_named(job):
+    def of_later_record(table):
+        offsets = pc.if_else(pc.equal(table["user_id"], 1), 1000, table["_offset"])
+        return table.set_column(table.column_names.index("_offset"), "_offset", offsets)
+
+    rewrite(job, of_later_record)
+    result = replayed(job)
+    assert (result["verdict"], result["records_missing"]) == ("different", [])
+    assert [(d["kind"], d["offset"]) for d in result["differences"]] == [
+        ("missing", 0),
+        ("extra", 1000),
+    ]
+
+
 def test_differences_are_counted_but_not_shown_unless_asked_for(job):
     rewrite(job, renamed)
     with open_replayer(job.directory) as replayer:

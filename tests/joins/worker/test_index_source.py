@@ -20,7 +20,7 @@ from joins.kernels.index.index import (
     IndexSpec,
     advance,
     build,
-    usable_versions,
+    stored_versions,
 )
 from joins.plan.errors import IndexBuildError, PinnedVersionExpiredError
 from joins.plan.plan import Field
@@ -185,7 +185,7 @@ def test_a_repeat_of_a_deleted_key_is_refused_and_not_brought_back(tmp_path):
     with pytest.raises(IndexBuildError, match="not newer than the fold"):
         advance(tmp_path, 1, 2, BY_ID, repeat)
     assert {path.name for path in (tmp_path / BY_ID.digest).iterdir()} <= before
-    assert usable_versions(tmp_path, BY_ID) == (0, 1)
+    assert stored_versions(tmp_path, BY_ID) == (0, 1)
 
 
 # The tables

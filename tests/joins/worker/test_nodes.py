@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from joins.kernels.index.index import usable_versions
+from joins.kernels.index.index import stored_versions
 from joins.kernels.probe.files import SharedTable
 from joins.plan.errors import IndexBuildError, IndexDirectoryError, PinnedVersionExpiredError
 from joins.worker.index_source import DimensionTables, on_this_node
@@ -53,7 +53,7 @@ def home(task: ProbeTask) -> Path:
 
 
 def versions(task: ProbeTask) -> tuple[int, ...]:
-    return usable_versions(place_of(task).directory, place_of(task).spec)
+    return stored_versions(place_of(task).directory, place_of(task).spec)
 
 
 def names(task: ProbeTask, version: int) -> list[str | None]:

@@ -426,6 +426,7 @@ def test_metrics_of_a_job_that_runs_have_its_tables_and_probe(services, ids):
     assert found["sluice_job_current_phase"] == (labels, 1.0)
     assert found["sluice_table_snapshot_rows_done"] == ({**labels, "table": "users"}, 10.0)
     assert found["sluice_table_channels_in_processing_time"][1] == 1.0
+    assert found["sluice_job_open_dead_letters"][1] <= found["sluice_job_dead_letters_total"][1]
     told = (JOB_METRICS, EVENT_TIME_METRICS, TABLE_METRICS, CHANNEL_METRICS)
     assert len({family.name for family in families}) == 2 + sum(map(len, told))
     assert "sluice_job_waiting_rows" not in found

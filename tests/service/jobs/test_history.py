@@ -95,7 +95,14 @@ def report(at_ms, **probe):
     content = {
         "updated_at_ms": at_ms,
         "probe": {"next_offsets": {"0": 0}, "joined_records": 0, **probe},
-        "dimensions": [{"snapshot": {"rows_done": 5}, "streamed_records": None, "lag_records": 7}],
+        "dimensions": [
+            {
+                "snapshot": {"rows_done": 5},
+                "streamed_records": None,
+                "lag_records": 7,
+                "freshness": {"as_of_ms": at_ms - 2_000},
+            }
+        ],
         "event_time": {"watermark_ms": at_ms - 4_000},
     }
     return Status(1, JobState.JOINING, "", None, at_ms, content)
@@ -119,6 +126,7 @@ def test_counters_become_rates_and_the_rest_stays_as_it_is(tmp_path):
             joined_records=20 * second,
             lag_records=9,
             freshness_ms={"a": 30, "b": None, "c": 70},
+            latency_ms=250,
             batch_stages_ms={"index": 1, "join": 200, "commit": 30},
         )
         for second in range(21)
@@ -128,6 +136,7 @@ def test_counters_become_rates_and_the_rest_stays_as_it_is(tmp_path):
     assert (second["rows_per_s"], second["lag_records"], second["freshness_ms"]) == (20, 9, 70)
     assert (second["join_ms"], second["table_lag_records"]) == (200, 7)
     assert second["watermark_age_ms"] == 4_000
+    assert (second["latency_ms"], second["as_of_age_ms"]) == (250, 2_000)
     assert second["changes_per_s"] is None  # nobody has counted them
 
 

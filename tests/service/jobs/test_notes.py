@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 
 from joins.durable.requests import Stalls
+from joins.kernels.changelog.digest import ChangelogState
 from joins.plan.errors import SourceUnavailableError
-from service.jobs.status import notes_on, of_job
+from service.jobs.status import copied_rows, notes_on, of_job
 from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.outcomes import Outcomes
@@ -90,3 +91,19 @@ def test_commands_in_hints_name_the_job():
     assert named["error"]["hint"] == "then sluice jobs stop id and sluice jobs resume id."
     assert named["stalls"][0]["hint"] == "sluice jobs resume id"
     assert of_job({"reason": "", "error": None}, "id") == {"reason": "", "error": None}
+
+
+@pytest.mark.parametrize(
+    ("state", "is_topic", "rows"),
+    [
+        (ChangelogState(snapshot_rows=7, next_offsets={0: 9}), False, 7),
+        (ChangelogState(snapshot_rows=7, next_offsets={0: 9}), True, 7),
+        (ChangelogState(next_offsets={0: 9}), False, 0),
+        (ChangelogState(next_offsets={0: 4, 1: 3}), True, 7),
+        (ChangelogState(next_offsets={0: 9, 1: 3}, marks={0: (1, 4)}), True, 7),
+        (ChangelogState(next_offsets={0: 9}, marks={0: (2, 4)}, generation=2), True, 0),
+    ],
+    ids=["database", "snapshot_records", "no_rows", "copying", "one_complete", "copied_again"],
+)
+def test_the_copy_of_a_topic_of_plain_rows_has_its_records(state, is_topic, rows):
+    assert copied_rows(state, is_topic=is_topic) == rows

@@ -128,6 +128,14 @@ CASES = {
         "All 31 records so far are dead letters",
         f"sluice dlq ls {ID}",
     ),
+    "only_settled_dead_letters": (
+        WAITS["all_dead_letters_are_settled"][0],
+        "Running",
+        "good",
+        None,
+        "All 31 records so far were dead letters, and each is settled",
+        None,
+    ),
     "holding": (
         opened(holding=HOLDING),
         "Holding (stale)",

@@ -132,7 +132,7 @@ WAITS = {
     "two_tables_are_copied": (
         job(dimensions=[table(), table("items", snapshot=copy(0, None))]),
         "snapshot-complete",
-        'for table "items": 0 of an unknown number of snapshot rows',
+        'for table "items": 0 snapshot rows',
     ),
     "many_tables_are_copied": (
         job(dimensions=[table(f"t{n}") for n in range(5)]),
@@ -242,6 +242,13 @@ WAITS = {
         opened(probe=joining(lag_records=7, joined_records=0, dead_letters=31)),
         "rows-written",
         "All 31 records so far are dead letters",
+    ),
+    "all_dead_letters_are_settled": (
+        opened(
+            probe=joining(lag_records=7, joined_records=0, dead_letters=31, open_dead_letters=0)
+        ),
+        "rows-written",
+        "each is settled",
     ),
     "no_record_has_a_row": (
         opened(probe=joining(lag_records=7, joined_records=0)),

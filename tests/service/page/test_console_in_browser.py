@@ -30,7 +30,8 @@ def joining_job(plane):
         lag_records=lambda age_s: 12 + age_s % 7,
         join_ms=310,
         commit_ms=90,
-        freshness_ms=700,
+        as_of_age_ms=700,
+        latency_ms=400,
     )
     wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
     return job_id
@@ -45,15 +46,17 @@ def test_an_hour_or_a_day_is_drawn_with_gaps_marks_and_a_table_that_says_the_sam
 ):
     browser.open(job_url(plane, joining_job))
     text = browser.until("Throughput", "#numbers")
-    for title in ("Records that wait", "Time of a batch", "Delays"):
+    for title in ("Records that wait", "Time of a batch by stage", "Latency and age"):
         assert title in text
     # A series without history is not drawn, but the live samples may have given it a few points.
     drawn = [path for path in browser.run(_PATHS) if path.count("L") > 100]
-    assert len(drawn) == 6
+    assert len(drawn) == 5
+    areas = browser.run("return document.querySelectorAll('#numbers .area').length")
+    assert areas == 2  # join and commit
     assert min(path.count("M") for path in drawn) == 1
     assert max(path.count("M") for path in drawn) >= 2  # the gap stays one
     assert "Running at" in text
-    assert browser.run("return document.querySelectorAll('#numbers .mark').length") >= 4
+    assert browser.run("return document.querySelectorAll('#numbers .band.good').length") == 4
     browser.find("#numbers details summary").click()
     rows = browser.until("records read", "#numbers details[open] table")
     assert "750/s" in rows
@@ -96,6 +99,41 @@ def test_lines_break_where_nothing_is_known(plane, browser):
     assert drawn == [case[2] for case in PATHS.values()]
     body = "return a[0].map(m.rounded)"
     assert browser.call("chart.js", body, [0, 1, 3, 7, 12, 100, 0.3]) == [1, 1, 5, 10, 20, 100, 0.5]
+
+
+STACKS = {
+    "two": ([[1, 2], [3, 4]], [[1, 2], [4, 6]]),
+    "one_is_unknown": ([[1, None], [3, 4]], [[1, 0], [4, 4]]),
+    "nothing_known": ([[None], [None]], [[None], [None]]),
+}
+
+
+def test_stages_of_a_batch_are_stacked(plane, browser):
+    browser.open(plane.url)
+    body = "return a[0].map((lists) => m.stacked(lists).map(({ upper }) => upper))"
+    found = browser.call("chart.js", body, [lists for lists, _ in STACKS.values()])
+    assert found == [uppers for _, uppers in STACKS.values()]
+    body = "return m.area(a[0], a[1], [0, 1, 5], 1, (x) => x, (y) => y)"
+    drawn = browser.call("chart.js", body, [0, 0, 1], [2, 3, 4])
+    assert drawn == "M0.0 0.0L0.0 2.0L1.0 3.0L1.0 0.0L0.0 0.0ZM5.0 1.0L5.0 4.0L7.0 4.0L7.0 1.0Z"
+
+
+def test_states_are_bands_from_one_transition_to_the_next(plane, browser):
+    browser.open(plane.url)
+    past = [
+        {"at_ms": 50, "from": "STARTING", "to": "SNAPSHOT", "word": "Copying"},
+        {"at_ms": 150, "from": "SNAPSHOT", "to": "JOINING", "word": "Running"},
+        {"at_ms": 180, "from": "JOINING", "to": "STALLED", "word": "Stalled"},
+    ]
+    body = "return m.bands(a[0], a[1]).map((b) => [b.fromMs, b.toMs, b.tone, b.word])"
+    found = browser.call("chart.js", body, past, {"fromMs": 100, "toMs": 200})
+    assert found == [
+        [100, 150, "busy", "Copying"],
+        [150, 180, "good", "Running"],
+        [180, 200, "warn", "Stalled"],
+    ]
+    found = browser.call("chart.js", body, past[1:], {"fromMs": 100, "toMs": 200})
+    assert found[0] == [100, 150, "busy", "SNAPSHOT"]
 
 
 # What moves

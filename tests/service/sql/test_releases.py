@@ -33,6 +33,14 @@ BASES = {
         "database-name": "shop",
         "table-name": "d",
     },
+    "jdbc": {
+        "connector": "jdbc",
+        "url": "jdbc:mysql://db:3306/shop",
+        "table-name": "d",
+        "username": "u",
+        "password": "${secret:x}",
+    },
+    "filesystem": {"connector": "filesystem", "path": "/d", "format": "csv"},
     "upsert-kafka": {
         "connector": "upsert-kafka",
         "topic": "d",

@@ -44,7 +44,7 @@ HARMLESS = {
     164: "START_ENCRYPTION_EVENT",
 }
 _UNREADABLE = {
-    26: ("an incident: changes were lost", f"Nothing is to be done{_COPIED_AGAIN}"),
+    26: ("an incident: changes were lost", f"No action is needed{_COPIED_AGAIN}"),
     39: ("partial JSON updates", f"Set binlog_row_value_options to nothing{_COPIED_AGAIN}"),
 }
 

@@ -351,6 +351,6 @@ def _gtid_of(event: _Foreign) -> Gtid | None:
 def _other_history(why: str) -> SnapshotNeededError:
     return SnapshotNeededError(
         f"the server that answers now has another history than the one before: {why}",
-        hint="Nothing is to be done: the table is copied again by itself. With gtid_strict_mode=ON "
+        hint="No action is needed: the table is copied again by itself. With gtid_strict_mode=ON "
         "on all servers of MariaDB, or gtid_mode=ON of MySQL, a failover needs no copy.",
     )

@@ -1,13 +1,24 @@
 """Options of a format as a script has them are the kernel's; rows have the times of records."""
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from joins.adapters.topic.decoding import debezium_options, decoder_of
+from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.kernels.debezium.options import BigintUnsignedHandling, DebeziumOptions
 from joins.plan.formats import KafkaFormat, RecordFormat
-from joins.plan.plan import COORDINATES, Field, KafkaOptions, MetadataField, TopicSource
-from joins.plan.types import SqlType, TypeName
+from joins.plan.plan import (
+    COORDINATES,
+    ComputedField,
+    Field,
+    KafkaOptions,
+    MetadataField,
+    TopicSource,
+)
+from joins.plan.types import Cast, Column, SqlType, TypeName
 from service.sql.catalog.topic_options import (
     AVRO_OPTIONS,
     DEBEZIUM_AVRO,
@@ -69,3 +80,30 @@ def test_the_times_of_records_are_columns_of_their_rows(form, metadata, values, 
     if len(metadata) > 1:
         told = changes.after.column("changed").cast(pa.int64()).to_pylist()
         assert told == [(AT_MS - 5) * 1000, None], "a tombstone does not tell"
+
+
+def test_a_computed_time_is_a_column_of_the_rows_and_a_row_without_it_is_bad():
+    at = SqlType(TypeName.TIMESTAMP, 3)
+    computed = ComputedField("at", Cast(Column("", "text", SqlType(TypeName.STRING)), at))
+    source = TopicSource(
+        KafkaOptions("b:1", "t"), RecordFormat(KafkaFormat.JSON), computed=(computed,)
+    )
+    columns = {"id": SqlType(TypeName.BIGINT), "text": SqlType(TypeName.STRING), "at": at}
+    fields = tuple(Field(name, kind) for name, kind in columns.items())
+    values = [b'{"id":1,"text":"2026-01-01 00:00:00"}', b'{"id":2,"text":"x"}', b'{"id":3}']
+    records = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([b'{"id":1}'] * len(values), pa.binary()),
+            "value": pa.array(values, pa.binary()),
+        }
+    )
+    config = TopicFeedConfig(
+        source, fields, ("id",), KafkaOptions("b:1", "i"), Path("s"), Path("d"), rowtime="at"
+    )
+    stored = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
+    changes = decoder_of(stored.source, fields, ("id",), None).decode(records)
+    times = changes.after.column("at").cast(pa.string()).to_pylist()
+    assert times == ["2026-01-01 00:00:00.000000", None, None]
+    assert [(one.row, one.reason) for one in changes.bad] == [(1, changes.bad[0].reason)]
+    assert 'column "at"' in changes.bad[0].reason
+    assert changes.kind.to_pylist() == ["u", "bad", "u"]

@@ -227,6 +227,19 @@ def test_a_later_snapshot_replaces_the_rows(connector, tmp_path):
     assert source.rows() == {2: "n2", 9: "new", 12: "also"}
 
 
+def test_no_report_calls_a_later_snapshot_complete_before_it_is(single, tmp_path, monkeypatch):
+    monkeypatch.setattr(topic_feed_module, "_PROGRESS_S", 0.0)
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    with source.session() as session:
+        assert source.run(session)["complete"]
+        single.snapshot({2: "n2", 9: "new"}, is_whole=False)
+        source.run(session)
+    later = [e["state"] for e in source.told.events if e.get("state", {}).get("generation") == 2]
+    assert later
+    assert not any(state["complete"] for state in later)
+
+
 def test_a_row_that_no_message_can_hold_is_left_out_by_its_key(single, tmp_path):
     large = "x" * 2_000
     single.snapshot({1: "a", 2: large, 3: "c"})

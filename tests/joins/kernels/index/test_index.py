@@ -18,7 +18,7 @@ from joins.kernels.index.index import (
     build,
     is_usable,
     remove_versions,
-    usable_versions,
+    stored_versions,
     verify,
 )
 from joins.kernels.index.lock import Room
@@ -463,7 +463,7 @@ def test_verification_finds_a_changed_byte(tmp_path):
 def test_rows_without_a_declared_column_are_refused(tmp_path):
     with pytest.raises(IndexBuildError):
         build(tmp_path, 0, BY_ID, [batch(people(1)).drop_columns(["name"])])
-    assert usable_versions(tmp_path, BY_ID) == ()
+    assert stored_versions(tmp_path, BY_ID) == ()
 
 
 def test_building_twice_changes_nothing(tmp_path):
@@ -473,7 +473,7 @@ def test_building_twice_changes_nothing(tmp_path):
     build(tmp_path, 0, BY_ID, [batch(people(1))])
     advance(tmp_path, 0, 1, BY_ID, [batch(people(1, 8))])
     assert sorted((tmp_path / BY_ID.digest).iterdir()) == before
-    assert usable_versions(tmp_path, BY_ID) == (0, 1)
+    assert stored_versions(tmp_path, BY_ID) == (0, 1)
 
 
 def test_removal_keeps_what_a_kept_version_names(tmp_path):
@@ -484,8 +484,8 @@ def test_removal_keeps_what_a_kept_version_names(tmp_path):
         advance(tmp_path, version - 1, version, BY_ID, [batch([change])])
     attached = DimensionIndex.attach(tmp_path, 2, BY_ID)
     remove_versions(tmp_path, {5, 8})
-    assert usable_versions(tmp_path, BY_ID) == (5, 8)
-    assert usable_versions(tmp_path, BY_CITY) == ()
+    assert stored_versions(tmp_path, BY_ID) == (5, 8)
+    assert stored_versions(tmp_path, BY_CITY) == ()
     for version in (5, 8):
         verify(tmp_path, version, BY_ID)
         assert names(tmp_path, version)[5] == "v5"

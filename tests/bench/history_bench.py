@@ -1,0 +1,116 @@
+"""`history`: from a running Spark to the open gate, by files before a topic and by the topic alone.
+
+Both tables have the same rows. Of the first the files have them all, and its topic begins empty.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.bench.measure import Bar, Measure, Sense, Sizes
+from tests.bench.place import Place
+from tests.bench.shop import BLACKHOLE, PARTITIONS, USERS_DDL, Paced, Stream
+from tests.bench.snapshot_bench import spark_up_ms
+from tests.bench.subject import submitted
+from tests.support.bulk import BulkProducer
+from tests.support.rig import Rig
+from tests.support.topics import create_topic, unique_name
+
+DIM = 5_000_000
+_FILES = 16
+_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedUsers:
+    """Users 1 to `rows` of a topic by key, or of files that its `options` name as its history."""
+
+    servers: str
+    topic: str
+    rows: int
+    options: tuple[str, ...] = ()
+
+    def declared(self) -> str:
+        further = "".join(f", {option}" for option in self.options)
+        return (
+            f"CREATE TABLE user_info ({USERS_DDL}) WITH ('connector'='upsert-kafka', "
+            f"'topic'='{self.topic}', 'key.format'='json', 'value.format'='json', "
+            f"'properties.bootstrap.servers'='{self.servers}'{further});"
+        )
+
+    def changes(self, per_second: int = 1_000) -> Paced:
+        raise NotImplementedError("its rows stay as they are")
+
+
+def measure(place: Place, sizes: Sizes) -> list[Measure]:
+    dim = sizes.dim or DIM
+    with place.rig() as rig:
+        tables = {"files": _by_files(place, rig, dim), "topic": _by_topic(place, dim)}
+        opened: dict[str, list[float]] = {name: [] for name in tables}
+        for _ in range(sizes.runs):
+            for name, table in tables.items():
+                opened[name].append(_opened_s(place, rig, table))
+                place.say(f"{dim:,} rows by {name}: {opened[name][-1]:.1f} s")
+    return [
+        Measure(
+            "rows of files to open gate, Spark up, by those of a topic",
+            "s",
+            f"{dim:,} rows",
+            dim >= DIM,
+            opened["files"],
+            opened["topic"],
+            bar=Bar(Sense.RATIO_AT_MOST, 0.5),
+        )
+    ]
+
+
+def _opened_s(place: Place, rig: Rig, table: KeyedUsers) -> float:
+    with submitted(place, rig, table, Stream(place.kafka), BLACKHOLE) as subject:
+        opened_at_ms = int(subject.wait_open()["opened_at_ms"])
+        return (opened_at_ms - spark_up_ms(subject)) / 1_000
+
+
+def _by_files(place: Place, rig: Rig, rows: int) -> KeyedUsers:
+    name = unique_name("users")
+    _write_files(rig.output(name), rows)
+    topic = create_topic(place.kafka.bootstrap_servers, partitions=PARTITIONS)
+    history = (
+        "'history.connector'='filesystem'",
+        f"'history.path'='{name}'",
+        "'history.format'='parquet'",
+    )
+    return KeyedUsers(place.kafka.bootstrap_servers, topic, rows, history)
+
+
+def _write_files(directory: Path, rows: int) -> None:
+    directory.mkdir(parents=True)
+    step = -(-rows // _FILES)
+    for first in range(1, rows + 1, step):
+        ids = range(first, min(first + step, rows + 1))
+        columns = {
+            "user_id": pa.array(ids, pa.int64()),
+            "gender": pa.array(["F" if user % 2 else "M" for user in ids], pa.string()),
+            "name": pa.array([f"user {user}" for user in ids], pa.string()),
+            "changed_ms": pa.nulls(len(ids), pa.int64()),
+        }
+        pq.write_table(pa.table(columns), directory / f"{first:010}.parquet")
+
+
+def _by_topic(place: Place, rows: int) -> KeyedUsers:
+    servers = place.kafka.bootstrap_servers
+    table = KeyedUsers(servers, create_topic(servers, partitions=PARTITIONS), rows)
+    with BulkProducer(servers, table.topic) as producer:
+        for first in range(1, rows + 1, _AT_ONCE):
+            keys: dict[int, list[bytes]] = {p: [] for p in range(PARTITIONS)}
+            values: dict[int, list[bytes]] = {p: [] for p in range(PARTITIONS)}
+            for user in range(first, min(first + _AT_ONCE, rows + 1)):
+                gender = b"F" if user % 2 else b"M"
+                keys[user % PARTITIONS].append(b'{"user_id":%d}' % user)
+                values[user % PARTITIONS].append(
+                    b'{"user_id":%d,"gender":"%s","name":"user %d","changed_ms":null}'
+                    % (user, gender, user)
+                )
+            producer.send(values, keys)
+    return table

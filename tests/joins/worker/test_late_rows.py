@@ -1,0 +1,166 @@
+"""Batches of `join.late-rows.wait`: each record leaves once, with a match or at its bound."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.lookback.event_replay import state_differences
+from joins.plan.plan import JoinType
+from joins.plan.types import Call, Column, SqlType, TypeName
+from tests.support.late_batches import WAIT_MS, WAITING_PLAN, LateJob
+from tests.support.laws import examples
+
+T = 1_000_000
+BOOLEAN, BIGINT = SqlType(TypeName.BOOLEAN), SqlType(TypeName.BIGINT)
+
+
+def click(user):
+    return {"user_id": user}
+
+
+def inner(plan=WAITING_PLAN):
+    return replace(plan, joins=(replace(plan.joins[0], join_type=JoinType.INNER),))
+
+
+@pytest.fixture
+def job(tmp_path):
+    return LateJob(tmp_path)
+
+
+def test_a_record_waits_and_is_joined_when_its_row_is_there(job):
+    first = job.run({0: [click(1), click(2)]}, T)
+    assert (first.rows, first.counts["waited"], first.state.waiting) == ([], 2, 2)
+    job.change({1: "ann"})
+    second = job.run({}, T + 10)
+    assert second.rows == [(0, 0, "ann")]
+    assert (second.counts["matched"], second.counts["unmatched"]) == (1, 0)
+    assert second.state.waiting == 1
+    assert second.state.late_rows == {"late_matched": 1, "late_expired": 0, "tried": {"users": 2}}
+
+
+@pytest.mark.parametrize(("early_ms", "leaves"), [(1, False), (0, True)], ids=["before", "at"])
+def test_the_bound_is_exact_on_the_pinned_clock(job, early_ms, leaves):
+    job.run({0: [click(1)]}, T)
+    done = job.run({}, T + WAIT_MS - early_ms)
+    assert done.rows == ([(0, 0, None)] if leaves else [])
+    assert done.state.waiting == (0 if leaves else 1)
+    assert done.counts.get("unmatched", 0) == int(leaves)
+
+
+def test_a_row_that_comes_with_the_bound_still_matches(job):
+    job.run({0: [click(1)]}, T)
+    job.change({1: "ann"})
+    done = job.run({}, T + 10 * WAIT_MS)
+    assert done.rows == [(0, 0, "ann")]
+    assert done.state.late_rows["late_expired"] == 0
+
+
+def test_inner_join_gives_a_record_at_its_bound_to_the_late_records(tmp_path):
+    job = LateJob(tmp_path, inner())
+    assert job.run({0: [click(1)], 1: [click(2)]}, T).late == []
+    job.change({2: "bob"})
+    done = job.run({}, T + WAIT_MS)
+    assert (done.rows, done.late) == ([(1, 0, "bob")], [(0, 0)])
+    assert (done.state.late, done.state.late_rows["late_expired"]) == (1, 1)
+
+
+def test_null_as_key_matches_nothing_and_does_not_wait(job):
+    assert job.run({0: [click(None), click(5)]}, T).rows == [(0, 0, None)]
+
+
+def test_a_record_that_cannot_be_read_is_dead_at_once(job):
+    done = job.run({0: [b"{", click(5)]}, T)
+    assert (done.dead, done.counts["waited"]) == ([(0, 0)], 1)
+
+
+def test_waiting_records_of_a_key_come_before_newer_ones_in_offset_order(job):
+    job.run({0: [click(1), click(2)]}, T)
+    job.run({0: [click(1)]}, T + 1)
+    job.change({1: "ann"})
+    done = job.run({0: [click(1), click(2), click(1)]}, T + 2)
+    assert done.rows == [(0, 0, "ann"), (0, 2, "ann"), (0, 3, "ann"), (0, 5, "ann")]
+
+
+def test_a_condition_of_on_belongs_to_the_match(tmp_path):
+    condition = Call("<>", (Column("u", "name", SqlType(TypeName.STRING)),) * 2, BOOLEAN)
+    join = replace(WAITING_PLAN.joins[0], condition=condition)
+    job = LateJob(tmp_path, replace(WAITING_PLAN, joins=(join,)))
+    job.change({1: "ann"})
+    assert job.run({0: [click(1)]}, T).rows == []
+    assert job.run({}, T + WAIT_MS).rows == [(0, 0, None)]
+
+
+def test_a_batch_looks_up_waiting_rows_only_in_a_new_version(job):
+    job.run({0: [click(1)]}, T)
+    before = job.log.newest_files()
+    assert job.run({0: [click(2)]}, T + 1).counts["waited"] == 1
+    assert before[0] in job.log.newest_files()
+    job.change({7: "eve"})
+    job.run({}, T + 2)
+    assert before[0] in job.log.newest_files(), "no row of the file has left"
+
+
+def test_many_small_files_are_merged(job):
+    for number in range(20):
+        job.run({0: [click(number)]}, T + number)
+    files = job.log.newest_files()
+    assert (len(files), sum(each.rows for each in files)) == (4, 20)
+    job.change({number: f"n{number}" for number in range(20)})
+    assert [row[1] for row in job.run({}, T + 50).rows] == list(range(20))
+    assert job.log.newest_files() == ()
+
+
+BATCHES = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from([None, 1, 2, 3, 4]), max_size=4),
+        st.lists(st.sampled_from([None, 1, 2, 3, 4]), max_size=3),
+        st.dictionaries(st.integers(1, 4), st.sampled_from(["a", "b"]), max_size=3) | st.none(),
+        st.sampled_from([0, 1, 300, WAIT_MS - 1, WAIT_MS]),
+        st.integers(0, 1),
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(st.booleans(), BATCHES)
+def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory, is_inner, made):
+    job = LateJob(tmp_path_factory.mktemp("late"), inner() if is_inner else WAITING_PLAN)
+    now, users, waiting, placed = T, {}, {}, {0: 0, 1: 0}
+    for zero, one, change, passed, crashes in made:
+        now += passed
+        if change is not None:
+            users = change
+            job.change(change)
+        arrived = {}
+        for partition, keys in enumerate((zero, one)):
+            for key in keys:
+                arrived[partition, placed[partition]] = (key, now)
+                placed[partition] += 1
+        rows, late, still = set(), set(), {}
+        for place, (key, since) in {**waiting, **arrived}.items():
+            if key in users:
+                rows.add((*place, users[key]))
+            elif key is not None and now < since + WAIT_MS:
+                still[place] = (key, since)
+            elif not is_inner:
+                rows.add((*place, None))
+            elif key is not None:
+                late.add(place)
+        records = {0: [click(key) for key in zero], 1: [click(key) for key in one]}
+        done = job.run(records, now, crashes=crashes)
+        assert sorted(done.rows, key=str) == sorted(rows, key=str)
+        assert sorted(done.late) == sorted(late)
+        assert done.state.waiting == len(still) == sum(f.rows for f in job.log.newest_files())
+        for partition in placed:
+            offsets = [row[1] for row in done.rows if row[0] == partition]
+            assert offsets == sorted(offsets), "rows of one partition are in the order of records"
+        waiting = still
+    for at, (_, _, outcome) in enumerate(job.done):
+        again = job.again(at)
+        names = [name for each in again.answers for name in each.rows.column("name").to_pylist()]
+        assert sorted(names, key=str) == sorted((row[2] for row in outcome.rows), key=str)
+        assert state_differences(outcome.state, again.after) is None

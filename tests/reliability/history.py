@@ -1,0 +1,332 @@
+"""Experiment `history`: a table of files and then of a topic is killed around the seam of the two.
+
+Each round is new files, a new topic and a new job. The files have every row. Of the topic, older
+records lie before the start that the declaration names: applied, they would replace newer rows.
+Behind the start it changes, deletes and inserts rows, and goes on to do so while the job reads. The
+process of the table or its runner is killed while files are read, at their end, while the topic is
+read, and when the topic is read up to its ends. Records of the stream wait for the table since the
+beginning: each must have one row, with the name that its user had at the topic's ends. In the end
+the newest record of each key and the folded `current` must both be what files and topic say.
+"""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.reliability.copied import Rows, current_rows, differences, folded_changelog
+from tests.reliability.experiment import Lab, result
+from tests.reliability.processes import kill_hard, members, runner_of
+from tests.support.bulk import BulkProducer
+from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
+from tests.support.shop import CLICKS_DDL, click
+from tests.support.topics import create_topic, end_offsets, produce, unique_name
+from tests.support.wait import wait_until
+
+RUNNER, PROCESS = "runner", "process"
+MODULE = "joins.adapters.topic.history"
+SEAM = 0.5  # the files are the first half of the way, the topic the second
+_POINTS = (0.02, 0.25, 0.45, SEAM, 0.51, 0.6, 0.8, 0.95)
+_SMALL = (0.2, SEAM, 0.75)
+_PARTITIONS = 4
+_PROBES = 50  # users whose rows the topic leaves alone behind its first part
+_AT_ONCE = 2_000
+_EACH_S = 600.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """Rows of the files, how many files, and records of the topic from the start on."""
+
+    rows: int
+    files: int
+    changes: int
+
+
+@dataclass
+class Round:
+    """What one table and its job have been through."""
+
+    kills: list[tuple[float, str, float]] = field(default_factory=list)
+    early: int = 0
+    lost: int = 0
+    duplicate: int = 0
+    wrong: int = 0
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.early or self.lost or self.duplicate or self.wrong or self.told)
+
+
+class Table:
+    """The files and the topic of one table, and the rows that they make."""
+
+    def __init__(self, rig: Rig, size: Size) -> None:
+        self.size = size
+        self.servers = rig.kafka.bootstrap_servers
+        self.topic = create_topic(self.servers, partitions=_PARTITIONS)
+        self.directory = unique_name("users")
+        self.names: dict[int, str] = {n: f"file {n}" for n in range(1, size.rows + 1)}
+        self._write_files(rig.output(self.directory))
+        with self.producer() as producer:
+            self._send(producer, {n: f"old {n}" for n in range(1, min(size.rows, _AT_ONCE) + 1)})
+            self.start = end_offsets(self.servers, self.topic)
+            probes = range(1, _PROBES + 1)
+            self.apply(producer, {n: f"late {n}" if n % 2 else None for n in probes})
+            for first in range(0, size.changes, _AT_ONCE):
+                self.change(producer, range(first, min(first + _AT_ONCE, size.changes)))
+
+    def _write_files(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        each = -(-self.size.rows // self.size.files)
+        for number in range(self.size.files):
+            ids = range(1 + number * each, 1 + min((number + 1) * each, self.size.rows))
+            columns = {
+                "id": pa.array(ids, pa.int64()),
+                "name": pa.array([self.names[n] for n in ids], pa.string()),
+            }
+            pq.write_table(pa.table(columns), directory / f"{number:05}.parquet")
+
+    def producer(self) -> BulkProducer:
+        return BulkProducer(self.servers, self.topic)
+
+    def change(self, producer: BulkProducer, numbers: range) -> None:
+        """Change, delete and insert the rows of these changes, none of them a probe's."""
+        names: dict[int, str | None] = {}
+        for number in numbers:
+            user = _PROBES + 1 + number * 7919 % (self.size.rows + self.size.rows // 10)
+            names[user] = None if number % 5 == 0 else f"change {number}"
+        self.apply(producer, names)
+
+    def apply(self, producer: BulkProducer, names: dict[int, str | None]) -> None:
+        self._send(producer, names)
+        for user, name in names.items():
+            if name is None:
+                self.names.pop(user, None)
+            else:
+                self.names[user] = name
+
+    def _send(self, producer: BulkProducer, names: dict[int, str | None]) -> None:
+        parts: dict[int, list[bytes | None]] = {p: [] for p in range(_PARTITIONS)}
+        keys: dict[int, list[bytes]] = {p: [] for p in range(_PARTITIONS)}
+        for user, name in names.items():
+            keys[user % _PARTITIONS].append(b'{"id":%d}' % user)
+            value = b'{"id":%d,"name":"%s"}' % (user, (name or "").encode())
+            parts[user % _PARTITIONS].append(None if name is None else value)
+        producer.send(parts, keys)
+
+    def declared(self) -> str:
+        start = ";".join(f"partition:{p},offset:{o}" for p, o in sorted(self.start.items()))
+        return (
+            "CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ("
+            f"'connector'='upsert-kafka', 'topic'='{self.topic}', 'key.format'='json', "
+            f"'value.format'='json', 'properties.bootstrap.servers'='{self.servers}', "
+            f"'history.connector'='filesystem', 'history.path'='{self.directory}', "
+            "'history.format'='parquet', 'scan.startup.mode'='specific-offsets', "
+            f"'scan.startup.specific-offsets'='{start}');"
+        )
+
+
+class Writer:
+    """Goes on to change rows at a steady pace, until the block ends."""
+
+    def __init__(self, table: Table, per_s: int) -> None:
+        self._table, self._each = table, max(1, per_s // 10)
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="writer")
+        self._error: BaseException | None = None
+
+    def _run(self) -> None:
+        made = self._table.size.changes
+        try:
+            with self._table.producer() as producer:
+                while not self._ending.wait(0.1):
+                    self._table.change(producer, range(made, made + self._each))
+                    made += self._each
+        except BaseException as exc:  # the main thread raises it again
+            self._error = exc
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ending.set()
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+class Way:
+    """How far the process of the table has come, as its durable files say."""
+
+    def __init__(self, job: RunningJob, table: Table) -> None:
+        self._job, self._table = job, table
+        self._state = job.directory / "checkpoint" / "sources" / "users.json"
+
+    def done(self) -> float:
+        """0 at the beginning, `SEAM` when all files are read, 1 at the topic's present ends."""
+        journal = _read(self._state)
+        offsets = dict(journal.get("offsets") or ())
+        if not offsets:
+            files = _read(self._state.with_suffix(".files.json"))
+            count = len(files.get("files") or ()) or self._table.size.files
+            return SEAM * int(files.get("files_done") or 0) / count
+        start = self._table.start
+        ends = end_offsets(self._table.servers, self._table.topic)
+        read = sum(max(0, offset - start[int(p)]) for p, offset in offsets.items())
+        whole = sum(ends.values()) - sum(start.values())
+        return SEAM + (1 - SEAM) * min(1.0, read / max(1, whole))
+
+    def wait(self, share: float) -> float:
+        deadline = time.monotonic() + _EACH_S
+        while (done := self.done()) < share:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{share} of the way, at {done}: {self._job.status()}")
+            time.sleep(0.005)
+        return done
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    value: dict[str, Any] = json.loads(path.read_text())
+    return value
+
+
+def run(lab: Lab) -> dict[str, Any]:
+    """Rounds until there were enough kills."""
+    cases = lab.cases(3, 100)
+    size = Size(*lab.size((20_000, 40, 10_000), (5_000_000, 500, 500_000)))
+    points = _POINTS if lab.full else _SMALL
+    rounds: list[Round] = []
+    left = cases
+    with running_rig(
+        lab.place("rig"),
+        lab.kafka,
+        lab.mariadb,
+        restart_backoff_max_s=1.0,
+        restart_limit=10_000,
+        changelog_partitions=_PARTITIONS,
+        fold_share=0.0,  # `current` is compared when all has come to rest
+    ) as rig:
+        while left > 0:
+            found = Round()
+            rounds.append(found)
+            _run_round(lab, rig, size, points[-left:] if left < len(points) else points, found)
+            left -= max(1, len(found.kills))
+            lab.say(f"round {len(rounds)}: {len(found.kills)} kills, clean {found.is_clean}")
+    kills = [kill for one in rounds for kill in one.kills]
+    counts = {
+        name: sum(getattr(one, name) for one in rounds)
+        for name in ("lost", "duplicate", "early", "wrong")
+    }
+    found_all = result(
+        lab,
+        "history",
+        len(kills),
+        sum(len(one.kills) for one in rounds if one.is_clean),
+        [],
+        rounds=len(rounds),
+        rows_of_files=size.rows,
+        victims=Counter(victim for _, victim, _ in kills),
+        reached=[[point, victim, round(at, 4)] for point, victim, at in kills],
+        told=[text for one in rounds for text in one.told][:20],
+        ok=all(one.is_clean for one in rounds),
+    )
+    return {**found_all, **counts}
+
+
+def _run_round(lab: Lab, rig: Rig, size: Size, points: tuple[float, ...], found: Round) -> None:
+    table = Table(rig, size)
+    clicks, path = create_topic(table.servers, partitions=2), unique_name("history")
+    probes = range(1, _PROBES + 1)
+    produce(table.servers, clicks, [click(user, user) for user in probes])
+    expected = {user: table.names.get(user) for user in probes}
+    with rig.job(_statement(rig, table, clicks, path)) as job:
+        way = Way(job, table)
+        with Writer(table, per_s=500).running():
+            for number, point in enumerate(points):
+                at = way.wait(point)
+                found.early += _is_open(job) and not _is_whole(job)
+                victim = (PROCESS, RUNNER)[(number + lab.seed) % 2]
+                _kill(job, victim)
+                found.kills.append((point, victim, at))
+            job.wait_for(lambda s: s["phase"] == "JOIN", "it opens", deadline_s=_EACH_S)
+        _check_rows(job, path, expected, found)
+        found.told += _tables_differ(job, table)
+
+
+def _statement(rig: Rig, table: Table, clicks: str, path: str) -> str:
+    return (
+        table.declared()
+        + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
+        + f"CREATE TABLE named (item_id BIGINT, name STRING) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO named SELECT c.item_id, u.name FROM click_event AS c "
+        "LEFT JOIN users FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.id;"
+    )
+
+
+def _is_open(job: RunningJob) -> bool:
+    return (job.directory / "checkpoint" / "phase.json").exists() or job.pins.newest() is not None
+
+
+def _is_whole(job: RunningJob) -> bool:
+    """True if the process of the table has proven that it is complete."""
+    journal = _read(job.directory / "checkpoint" / "sources" / "users.json")
+    return (journal.get("snapshot") or {}).get("complete") is not None
+
+
+def _kill(job: RunningJob, victim: str) -> None:
+    directory = job.directory
+    if victim == RUNNER:
+        kill_hard(wait_until(lambda: runner_of(directory), what="the runner lives"))
+    else:
+        kill_hard(*wait_until(lambda: members(directory, MODULE), what="the process lives"))
+
+
+def _check_rows(job: RunningJob, path: str, expected: dict[int, str | None], found: Round) -> None:
+    """The rows of the records that have waited: one each, with the name at the topic's ends."""
+    job.wait_output(path, len(expected), deadline_s=_EACH_S)
+    job.wait_all_joined()
+    rows = job.rig.rows(path)
+    counted = Counter(row["item_id"] for row in rows)
+    found.lost += len(expected.keys() - counted.keys())
+    found.duplicate += sum(count - 1 for count in counted.values())
+    found.wrong += sum(row["name"] != expected.get(row["item_id"]) for row in rows)
+
+
+def _tables_differ(job: RunningJob, table: Table) -> list[str]:
+    """Both folds against files and topic, once everything has arrived."""
+    expected: Rows = {user: (user, name) for user, name in table.names.items()}
+    tables = job.directory / "tables" / "users"
+    columns = ("id", "name")
+    told: list[str] = []
+
+    def same() -> bool:
+        changelog = folded_changelog(tables / "changelog", "id", columns, _PARTITIONS)
+        told[:] = [f"changelog: {text}" for text in differences(changelog, expected)]
+        told.extend(
+            f"current: {text}"
+            for text in differences(current_rows(tables / "current", "id", columns), expected)
+        )
+        if told:
+            time.sleep(1.0)  # each look reads both tables
+        return not told
+
+    try:
+        wait_until(same, deadline_s=_EACH_S)
+    except TimeoutError:
+        return told
+    return []

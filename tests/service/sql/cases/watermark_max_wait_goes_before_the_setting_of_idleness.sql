@@ -1,0 +1,7 @@
+-- plan: WATERMARK s.ts AS (s.ts - INTERVAL '5' SECOND), by the clock after 30000 ms
+-- with: d_since … out_bigint_string join_name_of_time
+SET 'table.exec.source.idle-timeout' = '1 min';
+CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP_LTZ(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
+    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
+    'scan.startup.mode' = 'earliest-offset', 'scan.watermark.max-wait' = '30 s'
+);
