@@ -3,12 +3,11 @@
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from joins.adapters.files.listing import FileFeedState, read_state
+from joins.adapters.files.listing import FileFeedState
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.topic.feed_state import TopicFeedConfig, read_journal
+from joins.adapters.topic.feed_state import FeedJournal, TopicFeedConfig, read_journal
 from joins.adapters.topic.second_copy import SecondCopy, read_files, read_topic
 from joins.dimension.build_side import committed_offsets
 from joins.dimension.changelog_scan import DimensionStates
@@ -16,35 +15,17 @@ from joins.kernels.changelog.comparison import Place
 from joins.plan.plan import Dimension, FileSource, TopicSource
 from service.wiring.context import JobContext
 from service.wiring.feeds import file_feed, topic_feed
-from watermark.foreign_journal import FeedPhase
 
 Proven = Callable[[], Place | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """A complete copy of a topic or of files; another generation is another copy."""
-
-    generation: int
-    files: FileFeedState | None = None
-
-    @property
-    def epoch(self) -> int:
-        return self.generation - 1
-
-
-def followed(state_file: Path, source: TopicSource | FileSource) -> Followed | None:
-    """The copy in `state_file`; None if it is not complete."""
-    if isinstance(source, FileSource):
-        state = read_state(state_file)
-        return None if state is None or not state.is_copied else Followed(state.generation, state)
-    journal = read_journal(state_file)
-    return Followed(journal.generation) if journal.position.phase is FeedPhase.WHOLE else None
-
-
 @contextmanager
 def second_read(
-    job: JobContext, dimension: Dimension, copy: Followed, states: DimensionStates, proof_s: float
+    job: JobContext,
+    dimension: Dimension,
+    state: FileFeedState | FeedJournal,
+    states: DimensionStates,
+    proof_s: float,
 ) -> Iterator[tuple[SecondCopy, Proven]]:
     """The source's rows, and the proof that the changelog has everything up to where they end."""
     directory = job.layout.verifications
@@ -52,14 +33,14 @@ def second_read(
     with tempfile.TemporaryDirectory(prefix="read-", dir=directory) as place:
         source = dimension.source
         if isinstance(source, FileSource):
-            assert copy.files is not None
+            assert isinstance(state, FileFeedState)
             config = file_feed(job, dimension, source)
-            read = read_files(config, Path(place), copy.epoch, copy.files.files)
+            read = read_files(config, Path(place), state.generation - 1, state.files)
             yield read, lambda: read.low  # what is complete has all of it
             return
         assert isinstance(source, TopicSource)
         feed = topic_feed(job, dimension, source)
-        again = read_topic(feed, Path(place), copy.epoch, proof_s)
+        again = read_topic(feed, Path(place), state.generation - 1, proof_s)
         assert again.ends is not None
         yield again, _Arrival(feed, states, again.ends, again.low).proven
 
