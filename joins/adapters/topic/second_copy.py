@@ -79,7 +79,7 @@ class RecordFile:
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         return []
 
-    def newest(self, generation: int, ends: Mapping[int, int] | None) -> "NewestRows":
+    def newest(self, generation: int, ends: Mapping[int, int] | None) -> "RowsOfCopy":
         """The rows of `generation`, without records of a topic that are behind `ends`."""
         if self._writer is not None:
             self._writer.close()
@@ -96,7 +96,7 @@ class RecordFile:
         is_row = (generations[chosen] == generation) & (deleted[chosen] == 0)
         rows = np.zeros(self._count, np.bool_)
         rows[at[chosen[is_row]]] = True
-        return NewestRows(self._path, rows)
+        return RowsOfCopy(self._path, rows)
 
     def _before(self, ends: Mapping[int, int]) -> Mask:
         parts = []
@@ -107,7 +107,7 @@ class RecordFile:
         return np.concatenate(parts)
 
 
-class NewestRows:
+class RowsOfCopy:
     """Rows of a `RecordFile`, marked by their numbers."""
 
     def __init__(self, path: Path, marked: Mask) -> None:
@@ -139,7 +139,7 @@ class SecondCopy:
 
     def __init__(
         self,
-        rows: NewestRows,
+        rows: RowsOfCopy,
         epoch: int,
         position: Mapping[str, Any],
         ends: Mapping[int, int] | None = None,
@@ -184,7 +184,7 @@ def read_files(
     config: FileFeedConfig, directory: Path, epoch: int, copied: tuple[FileStamp, ...]
 ) -> SecondCopy:
     """The rows of the files; VerificationError if they are not those that were copied."""
-    config = replace(config, state_file=directory / "source.json")
+    config = replace(config, state_file=directory / "state")
     records = RecordFile(directory / "rows.arrow", config.fields, config.primary_key)
     session = FileFeedSession(config, SilentProtocol())
     if session.state.files != copied:
@@ -207,7 +207,7 @@ def read_topic(config: TopicFeedConfig, directory: Path, epoch: int, proof_s: fl
     config = replace(
         config,
         source=replace(source, kafka=source.kafka.unreported()),
-        state_file=directory / "source.json",
+        state_file=directory / "state",
         failpoints="",
         freshness_s=_NEVER_S,
     )
