@@ -45,7 +45,7 @@ class FinishedBatch:
     pin: Pin
     # `joined`, `matched`, `unmatched`, `dead_letters`; sums over all INSERTs or stages
     counts: Mapping[str, int]
-    # of time, for the next batch; constant for a job without event time or windows
+    # watermarks and clock after the batch; the default for a job without event time and windows
     state: EventState = field(default_factory=EventState)
     # by stage (`index`, `join`, `commit`); empty for a batch committed before
     stages_ms: Mapping[str, int] = field(default_factory=dict)
@@ -66,7 +66,11 @@ class StageClock:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """Settings of the probe's loop; `start_offsets` belong to the life, for existing partitions."""
+    """Settings of the probe's loop.
+
+    `start_offsets` is where the partitions begin that existed when the life of the topics began;
+    others begin at 0.
+    """
 
     kafka: KafkaOptions
     life: Life
@@ -80,7 +84,7 @@ class ProbeSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProbeHooks:
-    """What the probe's loop calls, all on its thread."""
+    """What the probe's loop has from its job: values, stores, and callbacks on its thread."""
 
     epoch: int
     plan: int  # number of the plan, for the pins
@@ -98,7 +102,7 @@ class ProbeHooks:
     # rebuilds lost or damaged indexes of pinned versions
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]  # a batch begins under this pin
-    check: Callable[[], None]  # fails if the stream has changed while a batch was reading
+    check: Callable[[], None]  # raises if a topic was created again while a batch read it
     on_finish: Callable[[FinishedBatch], None]  # the output of a batch is committed
     guards: LoopGuards
     tasks: Tasks
@@ -108,7 +112,7 @@ class BatchRunner(Protocol):
     """Runs the batches of one job; one at a time."""
 
     def sweep(self) -> None:
-        """Remove what an earlier runner has left."""
+        """Remove staged files that an earlier runner has left."""
         ...
 
     def newest_state(self) -> EventState:
@@ -123,7 +127,7 @@ class BatchRunner(Protocol):
         """Run the batch of `pin` and commit what is not committed yet.
 
         Raises:
-            SluiceError: a part failed; nothing is visible, or the rest is not yet.
+            SluiceError: a part failed; outputs committed before stay, `run` commits the others.
         """
         ...
 
@@ -153,7 +157,10 @@ def records_work(
 def worker_errors(
     topics: StreamTopics, pin: Pin, restore: Callable[[Mapping[str, int]], None]
 ) -> Iterator[None]:
-    """Translate a worker's error; an unknown one may be due to the index files, so restore them.
+    """Translate a worker's error.
+
+    Before any other error than the three below, indexes are restored: damaged files may be the
+    cause.
 
     Raises:
         IndexDirectoryError: a node cannot write its index.

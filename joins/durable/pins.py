@@ -1,4 +1,4 @@
-"""Pins: what makes a micro-batch a pure function. One file per batch, created once, never changed.
+"""Pins: what makes a micro-batch a pure function. One file per batch, whose content never changes.
 
 They are the only log of the stream's batches: the next batch begins where the newest pin ends.
 """
@@ -15,7 +15,7 @@ from joins.plan.stream_topics import SPAN, StreamTopics
 from watermark.freshness import Proof, ProofKind
 
 _OF_A_PROOF = ("time_ms", "position", "kind", "source_ms")
-ABSENT: Any = ...  # the pin of an older runner lacks this value
+ABSENT: Any = ...  # the runner that wrote the pin did not know this field; None is a value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Pin:
     start_offsets: Mapping[int, int]
     # partition → offset after the last one; never beyond the end of a stream
     end_offsets: Mapping[int, int]
-    versions: Mapping[str, int]  # dimension → changelog version
+    versions: Mapping[str, int]  # dimension → Delta version of its changelog
     batch_timestamp_ms: int  # the batch's PROCTIME
     epoch: int  # the runner's epoch when the pin was written
     # dimension → source time of the newest change in the version; None if the version has no change

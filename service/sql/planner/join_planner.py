@@ -387,7 +387,7 @@ def _check_interval(script: Script, name: str, value: Node) -> None:
         raise script.error(
             value.at,
             f"{name} of SNAPSHOT is not a constant INTERVAL of days, hours, minutes or seconds "
-            "from zero on",
+            "that is not negative",
             hint=f"Write {name} => INTERVAL '10' MINUTE, or leave it out.",
         )
 
@@ -415,8 +415,9 @@ def _check_load_condition(script: Script, node: SnapshotNode, value: Node) -> No
     if needs_time != ("load_completed_time" in node.arguments):
         raise script.error(
             value.at,
-            "load_completed_condition of SNAPSHOT does not go with "
-            f"{'no ' * needs_time}load_completed_time",
+            "load_completed_condition 'user_time' of SNAPSHOT has no load_completed_time"
+            if needs_time
+            else "load_completed_condition 'compile_time' of SNAPSHOT has a load_completed_time",
             hint="Leave load_completed_condition out.",
         )
 
