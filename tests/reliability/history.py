@@ -76,6 +76,7 @@ class Table:
         self.topic = create_topic(self.servers, partitions=_PARTITIONS)
         self.directory = unique_name("users")
         self.names: dict[int, str] = {n: f"file {n}" for n in range(1, size.rows + 1)}
+        self.changed = 0  # records of the topic from the start on
         self._write_files(rig.output(self.directory))
         with self.producer() as producer:
             self._send(producer, {n: f"old {n}" for n in range(1, min(size.rows, _AT_ONCE) + 1)})
@@ -109,6 +110,7 @@ class Table:
 
     def apply(self, producer: BulkProducer, names: dict[int, str | None]) -> None:
         self._send(producer, names)
+        self.changed += len(names)
         for user, name in names.items():
             if name is None:
                 self.names.pop(user, None)
@@ -183,10 +185,8 @@ class Way:
             count = len(files.get("files") or ()) or self._table.size.files
             return SEAM * int(files.get("files_done") or 0) / count
         start = self._table.start
-        ends = end_offsets(self._table.servers, self._table.topic)
         read = sum(max(0, offset - start[int(p)]) for p, offset in offsets.items())
-        whole = sum(ends.values()) - sum(start.values())
-        return SEAM + (1 - SEAM) * min(1.0, read / max(1, whole))
+        return SEAM + (1 - SEAM) * min(1.0, read / self._table.changed)
 
     def wait(self, share: float) -> float:
         deadline = time.monotonic() + _EACH_S

@@ -286,7 +286,7 @@ def _metadata(
     types = METADATA.get(column.key)
     if types is None:
         raise script.error(
-            column.name.at,
+            column.key_at,
             f'unknown metadata key "{column.key}"',
             hint=suggestion(column.key, METADATA, "Keys are " + ", ".join(METADATA) + "."),
         )

@@ -10,7 +10,13 @@ from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
-from service.sql.catalog.mysql_connector import JDBC, MYSQL_CDC, MYSQL_URLS, OTHER_DATABASE
+from service.sql.catalog.mysql_connector import (
+    JDBC,
+    MYSQL,
+    MYSQL_CDC,
+    MYSQL_URLS,
+    OTHER_DATABASE,
+)
 from service.sql.catalog.option import Option, TableRole
 from service.sql.catalog.option_values import (
     OptionValues,
@@ -40,6 +46,10 @@ _EXPLAINED = (
         "Remove it: files are read once; use delta for a table that grows.",
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
+    (
+        r"(?:canal|maxwell|ogg)-json\..*",
+        "Remove it: it belongs to a format that is not read; 'debezium-json' is.",
+    ),
     (
         r"debezium\..*",
         "Remove it: it may change which rows are read, or what they hold; the service reads the "
@@ -82,6 +92,9 @@ _INSTEAD = (
     ),
 )
 
+_FORMATS = ("format", "value.format", "key.format")
+_OF_OTHER_TOOLS = re.compile(r"(?:canal|maxwell|ogg)-json")
+_CHANGES_OF_OTHERS = "Let Debezium write the table into a topic, in format 'debezium-json'."
 _BROKERS = "properties.bootstrap.servers"
 _ROW_FORMATS = ("json", "csv", "raw", "avro")
 _ELSEWHERE = "Its rows are elsewhere: let Kafka Connect bring them from there or to there."
@@ -142,6 +155,7 @@ CONNECTORS: dict[str, Connector] = {
     connector.name: connector
     for connector in (
         MYSQL_CDC,
+        MYSQL,
         JDBC,
         KAFKA,
         UPSERT_KAFKA,
@@ -193,7 +207,10 @@ def _check(values: OptionValues, connector: Connector, key: str, node: OptionNod
     try:
         check_option(values.script, node, option)
     except SqlError as fault:
-        if fault.edit is None and option.required:
+        if option.key in _FORMATS and _OF_OTHER_TOOLS.fullmatch(node.value):
+            fault.hint = _CHANGES_OF_OTHERS
+            fault.edit = Edit(node.value_at, node.end, "'debezium-json'", sure=False)
+        elif fault.edit is None and (option.required or option.key in _FORMATS):
             value = literal(example(key, option, values.table))
             fault.edit = Edit(node.value_at, node.end, value, sure=False)
         elif fault.edit is None:

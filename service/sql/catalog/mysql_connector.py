@@ -109,6 +109,12 @@ _OF_FLINK_CDC = (
         "debezium.max.queue.size.in.bytes",
         "debezium.poll.interval.ms",
         "debezium.binlog.buffer.size",
+        "debezium.database.allowPublicKeyRetrieval",
+        "debezium.database.characterEncoding",
+        "debezium.database.useUnicode",
+        "debezium.database.server.id",
+        "debezium.errors.*",
+        "debezium.retriable.restart.connector.wait.ms",
     ),
     *ignored(
         "the table's definition comes from the server and its binlog",
@@ -128,6 +134,12 @@ _OF_FLINK_CDC = (
         "debezium.heartbeat.*",
         "debezium.signal.*",
         "debezium.notification.*",
+        "debezium.key.converter*",
+        "debezium.value.converter*",
+        "debezium.schema.name.adjustment.mode",
+        "debezium.field.name.adjustment.mode",
+        "debezium.sanitize.field.names",
+        "debezium.skip.messages.without.change",
     ),
     *ignored(
         _OF_TYPE,
@@ -135,6 +147,12 @@ _OF_FLINK_CDC = (
         "debezium.time.precision.mode",
         "debezium.bigint.unsigned.handling.mode",
         "debezium.enable.time.adjuster",
+    ),
+    only_value(
+        "debezium.skipped.operations",
+        ("t", "none"),
+        "a truncated table is empty, and every other change counts",
+        "Remove it: a dimension without some of its changes is not its table.",
     ),
     only_value(
         "debezium.binary.handling.mode",
@@ -332,6 +350,14 @@ def _tls(values: OptionValues) -> MysqlTls:
 MYSQL_CDC = Connector("mysql-cdc", _OPTIONS, _endpoints, Home.DATABASE)
 
 _INDEX = "a dimension's rows are in a local index, which follows the binlog"
+_NOT_WRITTEN = ignored("the table is read and never written", "sink.*")
+MYSQL = Connector(
+    "mysql",
+    (*_OPTIONS, *ignored(_INDEX, "lookup.*"), *_NOT_WRITTEN),
+    _endpoints,
+    Home.DATABASE,
+)
+"""The same table by the name that Alibaba Cloud's Flink has for it."""
 _URL = re.compile(
     r"jdbc:(?:mysql|mariadb)://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252}))"
     r"(?::(?P<port>\d{1,5}))?/(?P<database>[A-Za-z0-9_$-]{1,64})(?:\?(?P<query>[^#]*))?"
@@ -378,7 +404,7 @@ _JDBC_OPTIONS = (
         "filter.handling.policy",
     ),
     *ignored("a dimension is the whole table, as for a lookup in Flink", "scan.partition.*"),
-    *ignored("the table is read and never written", "sink.*"),
+    *_NOT_WRITTEN,
 )
 
 

@@ -161,7 +161,7 @@ _OTHER_STATEMENTS: dict[str, str] = {
     "UPDATE": "A job inserts only; change the table in its own database.",
     "DELETE": "A job inserts only; change the table in its own database.",
     "MERGE": "A job inserts only; change the table in its own database.",
-    "ADD": "Code and files cannot be added to a job.",
+    "ADD": "Remove it: connectors are built in, and code cannot be added to a job.",
     "LOAD": "Code and files cannot be added to a job.",
     "CALL": "Procedures cannot be called from a script.",
 }
@@ -284,10 +284,17 @@ class _StatementParser:
                 return read()
         word = cursor.token.text.upper() if cursor.token.kind is SqlTokenKind.WORD else ""
         if word in _OTHER_STATEMENTS:
+            at = cursor.at
+            while not cursor.at_end() and not cursor.at_symbol(";"):
+                cursor.advance()
+            end = cursor.at if cursor.at_end() else cursor.token.end
+            removed = Edit(at, end, "") if word == "ADD" else None
+            hint = _OTHER_STATEMENTS[word]
             raise cursor.script.error(
-                cursor.at,
+                at,
                 f"{word} statements are not supported",
-                hint=f"{OUTSIDE} {_OTHER_STATEMENTS[word]}",
+                hint=hint if removed else f"{OUTSIDE} {hint}",
+                edit=removed,
             )
         otherwise = "Statements start with " + ", ".join(sorted(self._readers)) + "."
         raise cursor.unexpected("a statement", hint=suggestion(word, self._readers, otherwise))

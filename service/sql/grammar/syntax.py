@@ -28,6 +28,7 @@ class MetadataColumn:
     type: TypeNode
     key: str
     virtual: bool
+    key_at: int
 
 
 @dataclass(frozen=True, slots=True)

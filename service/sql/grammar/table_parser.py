@@ -21,6 +21,7 @@ from service.sql.grammar.syntax import (
 )
 from service.sql.grammar.type_parser import column_type
 from service.sql.text.dialect import SqlTokenKind
+from service.sql.text.script import Edit, SqlError
 
 _FORM = "Write CREATE TABLE name (columns) WITH (options)."
 _OPTIONS_FORM = "Write WITH ('connector' = 'kafka', …)."
@@ -250,12 +251,24 @@ class TableParser:
     def _metadata(self, name: Name, kind: TypeNode) -> MetadataColumn:
         cursor = self._cursor
         cursor.advance()
-        key = name.text
+        key, key_at = name.text, name.at
         if cursor.accept_words("FROM"):
-            key = cursor.string("a metadata key in single quotes", hint="Write FROM 'offset'.").text
+            key_at, key = cursor.at, self._metadata_key()
         virtual = cursor.accept_words("VIRTUAL")
         self._comment()
-        return MetadataColumn(name, kind, key, virtual)
+        return MetadataColumn(name, kind, key, virtual, key_at)
+
+    def _metadata_key(self) -> str:
+        cursor, token = self._cursor, self._cursor.token
+        try:
+            return cursor.string(
+                "a metadata key in single quotes", hint="Write FROM 'offset'."
+            ).text
+        except SqlError as fault:
+            if token.kind is SqlTokenKind.QUOTED_NAME:
+                quoted = "'" + token.text.replace("'", "''") + "'"
+                fault.edit = Edit(token.start, token.end, quoted)
+            raise
 
     def _distribution(self) -> None:
         """`BY [HASH | RANGE] (columns) [INTO n BUCKETS]`, or `INTO n BUCKETS`."""

@@ -25,6 +25,7 @@ from joins.plan.plan import (
 )
 from joins.plan.types import Constant, Expression
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
+from service.sql.catalog.connectors import swapped
 from service.sql.catalog.format_columns import refusal_of_delta, refusal_of_sink
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
@@ -364,6 +365,7 @@ class JobPlanner:
                 insert.table.at,
                 f'table "{table.name}" is {table.connector.name}, which cannot be written',
                 hint="Write to delta, kafka, upsert-kafka, print or blackhole.",
+                edit=swapped(self._script, table.node),
             )
         for column in table.columns:
             if isinstance(column, MetadataColumn) and not column.virtual:

@@ -273,7 +273,8 @@ class QueryPlanner:
             raise self.script.error(
                 node.table.at,
                 f'table "{table.name}" has format {form}, which cannot be read',
-                hint="A stream has rows, such as json; join a topic of changes as a dimension.",
+                hint=f"{OUTSIDE} A stream has rows, such as json; join a topic of changes as a "
+                "dimension.",
             )
         self.tables.append(table)
         source = self._new_source(node.alias)

@@ -33,6 +33,14 @@ BASES = {
         "database-name": "shop",
         "table-name": "d",
     },
+    "mysql": {
+        "connector": "mysql",
+        "hostname": "db",
+        "username": "u",
+        "password": "${secret:x}",
+        "database-name": "shop",
+        "table-name": "d",
+    },
     "jdbc": {
         "connector": "jdbc",
         "url": "jdbc:mysql://db:3306/shop",
