@@ -73,7 +73,8 @@ class Verification(Generic[Chunk]):
     """One comparison of one dimension.
 
     `proven` gives the place up to which the changelog has everything, None without a proof;
-    `without` are keys, as JSON, that the copy has left out and reports.
+    `without` are keys, as JSON, that the copy has left out and reports. Records of the changelog
+    for which `counted` is false take no part.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class Verification(Generic[Chunk]):
         proven: Callable[[], Place | None],
         limits: VerifyLimits,
         without: Collection[str] = (),
+        counted: pc.Expression | None = None,
     ) -> None:
+        self._counted = NO_MARK if counted is None else NO_MARK & counted
         self._states = states
         self._read = read
         self._proven = proven
@@ -179,7 +182,7 @@ class Verification(Generic[Chunk]):
         """
         names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
         parts, finds_extra = [], True
-        for batch in self._states.scan.rows(files, names, NO_MARK):
+        for batch in self._states.scan.rows(files, names, self._counted):
             table = pa.Table.from_batches([batch])
             if chunks is not None:
                 keys = table.select(self._key)
@@ -248,7 +251,7 @@ class Verification(Generic[Chunk]):
     ) -> pa.Table:
         names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
         parts = [self._states.scan.empty(names)]
-        for batch in self._states.scan.rows(files, names, NO_MARK):
+        for batch in self._states.scan.rows(files, names, self._counted):
             table = pa.Table.from_batches([batch])
             kept = np.isin(hashes_of(table, self._key), keys) & ~state.progress.ignored(table)
             kept &= is_before([numbers(table, name) for name in POSITION_COLUMNS], high)

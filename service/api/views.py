@@ -140,18 +140,24 @@ def with_verifications(detail: JobDetail, results: Mapping[str, Mapping[str, Any
         )
         dimensions.append(dimension.model_copy(update={"verified": verified}))
         if verified.differences:
-            warnings.append(_differs(detail.id, dimension.name, verified))
+            is_repaired = result["source"] == "mysql-cdc"
+            warnings.append(_differs(detail.id, dimension.name, verified, is_repaired))
     return detail.model_copy(update={"dimensions": dimensions, "warnings": warnings})
 
 
-def _differs(job_id: str, table: str, verified: VerifiedView) -> WarningView:
+def _differs(job_id: str, table: str, verified: VerifiedView, is_repaired: bool) -> WarningView:
+    command = f"sluice verify {job_id} --table {table}"
+    mend = (
+        f"{command} --repair sends them again while the job joins"
+        if is_repaired
+        else "write each of them again at the source, or submit the job again"
+    )
     rows = "row differs" if verified.differences == 1 else "rows differ"
     return WarningView(
         type="copy-differs",
         message=f'{verified.differences} {rows} between table "{table}" and its source, of '
         f"{verified.rows} that were compared",
-        hint=f"List them with sluice verify {job_id} --table {table}; sluice verify {job_id} "
-        f"--table {table} --repair sends them again while the job joins.",
+        hint=f"List them with {command}; {mend}.",
     )
 
 

@@ -15,11 +15,9 @@ from joins.adapters.datagen import DatagenProcess
 from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.source import DeltaFeedConfig, captured_columns
-from joins.adapters.files.listing import FileFeedConfig
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.batch.inserts import Inserts, ProbeInsert
 from joins.dimension.build_side import BuildTask
 from joins.dimension.changelog_topic import ChangelogTopic
@@ -68,8 +66,6 @@ from service.jobs.supervise.runner_process import RunnerLog
 from service.security.allowed import check_allowed
 from service.security.resolution import (
     connection_of,
-    files_path,
-    history_path,
     internal_kafka,
     output_path,
     probe_kafka,
@@ -78,6 +74,7 @@ from service.security.resolution import (
 from service.security.secrets import SecretResolver
 from service.sql.catalog.settings import trigger_interval_ms
 from service.wiring.context import JobContext, shared_coordinator, shared_meta
+from service.wiring.feeds import file_feed, topic_feed
 from service.wiring.meta import claim_meta, hold_files, make_internal_topic
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink, event_job
@@ -165,25 +162,11 @@ def _coordinator(
         return DeltaCoordinator(dimension.name, _feed(job, dimension, source), stalls, topic)
     if isinstance(source, TopicSource):
         acknowledgements = job.checkpoint.directory / "acknowledgements.jsonl"
-        kafka = internal_kafka(job.plan, job.settings)
-        state_file = job.checkpoint.source_file(dimension.name)
-        config = TopicFeedConfig(
-            source=source,
-            fields=dimension.fields,
-            primary_key=dimension.primary_key,
-            kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
-            state_file=state_file,
-            decisions_file=state_file.with_suffix(".decisions.json"),
-            rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
-            failpoints=job.settings.failpoints,
-            freshness_s=job.settings.freshness_interval_s,
-        )
-        if source.history is None:
-            return TopicCoordinator(dimension.name, config, stalls, acknowledgements, topic)
-        config = replace(config, history_path=history_path(source.history, job.settings))
-        return HistoryCoordinator(dimension.name, config, stalls, acknowledgements, topic)
+        config = topic_feed(job, dimension, source)
+        made = TopicCoordinator if source.history is None else HistoryCoordinator
+        return made(dimension.name, config, stalls, acknowledgements, topic)
     if isinstance(source, FileSource):
-        return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls, topic)
+        return FileCoordinator(dimension.name, file_feed(job, dimension, source), stalls, topic)
     if isinstance(source, SharedSource):
         return shared_coordinator(job.layout, dimension.name, source, stalls)
     table = _captured_table(job, dimension, source)
@@ -213,19 +196,6 @@ def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> De
         state_file=job.checkpoint.source_file(dimension.name),
         monitor_interval_ms=source.monitor_interval_ms,
         freshness_s=job.settings.freshness_interval_s,
-    )
-
-
-def _file_feed(job: JobContext, dimension: Dimension, source: FileSource) -> FileFeedConfig:
-    kafka = internal_kafka(job.plan, job.settings)
-    return FileFeedConfig(
-        path=files_path(source, job.settings),
-        source=source,
-        fields=dimension.fields,
-        primary_key=dimension.primary_key,
-        kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
-        partitions=job.partitions(dimension),
-        state_file=job.checkpoint.source_file(dimension.name),
     )
 
 

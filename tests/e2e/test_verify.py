@@ -1,6 +1,10 @@
 """A table with `verify.interval` is compared by itself; a repair mends it while the job joins."""
 
-from tests.support.shop import USERS, click, enrich_sql, fill_users
+import pytest
+
+from tests.support.file_feeds import write_json_lines
+from tests.support.rig import kafka_table
+from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
@@ -55,3 +59,52 @@ def test_a_difference_is_found_shown_and_repaired_while_the_job_joins(rig):
             told = [each["cause"] for each in job.events()]
             assert any('table "user_info" was repaired: 2 rows' in each for each in told), told
             assert job.wait_for(lambda s: not differs(s), "it is equal")["phase"] == "JOIN"
+
+
+def verified(rig, job):
+    answer = rig.client.post(f"/v1/jobs/{job.id}:verify", json={}, timeout=300.0)
+    answer.raise_for_status()
+    return {table["table"]: table for table in answer.json()["tables"]}
+
+
+@pytest.mark.matrix
+def test_copies_of_a_topic_and_of_files_are_compared_while_the_job_joins(rig):
+    servers, path, name = rig.kafka.bootstrap_servers, unique_name("out"), unique_name("levels")
+    clicks, users = create_topic(servers, partitions=1), create_topic(servers, partitions=2)
+    levels = rig.output(name)
+    levels.mkdir(parents=True)
+    write_json_lines(levels / "a.json", [{"user_id": n, "level": f"l{n}"} for n in range(20)])
+    rows = [{"user_id": n, "gender": "F", "name": f"n{n}"} for n in range(50)]
+    produce(servers, users, rows, keys=[{"user_id": row["user_id"]} for row in rows])
+    sql = (
+        f"CREATE TABLE user_info ({USERS_DDL}) WITH ('connector'='upsert-kafka', "
+        f"'topic'='{users}', 'properties.bootstrap.servers'='{servers}', "
+        "'key.format'='json', 'value.format'='json');"
+        "CREATE TABLE levels (user_id BIGINT NOT NULL, level STRING, PRIMARY KEY (user_id) "
+        f"NOT ENFORCED) WITH ('connector'='filesystem', 'path'='{name}', 'format'='json');"
+        + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
+        + "CREATE TABLE enriched (item_id BIGINT, name STRING, level STRING) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO enriched SELECT c.item_id, u.name, l.level FROM click_event AS c "
+        "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id "
+        "LEFT JOIN levels FOR SYSTEM_TIME AS OF c.proctime AS l ON c.user_id = l.user_id;"
+    )
+    with rig.job(sql) as job:
+        job.wait_state("JOINING")
+        produce(servers, users, [None], keys=[{"user_id": 7}])
+        first = verified(rig, job)
+        assert {table: t["state"] for table, t in first.items()} == {
+            "user_info": "equal",
+            "levels": "equal",
+        }, first
+        assert {table: t["rows"] for table, t in first.items()} == {"user_info": 49, "levels": 20}
+        shown = job.wait_for(
+            lambda s: all(d["verified"] for d in s["dimensions"]), "the status has both"
+        )
+        assert [d["verified"]["differences"] for d in shown["dimensions"]] == [0, 0]
+
+        write_json_lines(levels / "a.json", [{"user_id": 1, "level": "later"}])
+        second = verified(rig, job)
+        assert second["levels"]["state"] == "not-compared"
+        assert "have changed since they were copied" in second["levels"]["reason"]
+        assert not list((job.directory / "verifications").glob("read-*")), "nothing is left"

@@ -8,7 +8,7 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
-from joins.adapters.kafka.options import client_options
+from joins.adapters.kafka.options import client_options, refusal
 from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
 from joins.plan.causes import detail_of
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
@@ -70,9 +70,10 @@ class ChangelogProducer:
                 if has_gap(sent):
                     raise SnapshotNeededError(
                         f'topic "{topic}" has records of table "{self._table}" behind '
-                        f"one that it did not take: {exc}",
+                        f"one that it did not take: {refusal(exc)}",
                         hint="The table is copied again; sent again, the missing record would count"
                         " as a repeat.",
+                        detail=detail_of(exc),
                     ) from exc
                 raise
 
@@ -89,10 +90,10 @@ class ChangelogProducer:
             yield
         except _TOO_LARGE as exc:
             raise SourceError(
-                f'a row of table "{self._table}" does not fit into '
-                f'a message of topic "{topic}": {exc}',
+                f'a row of table "{self._table}" does not fit into a message of topic "{topic}"',
                 hint="Raise max.message.bytes of the topic (message.max.bytes of the brokers), "
                 "then start the job again, or declare fewer columns.",
+                detail=detail_of(exc),
             ) from exc
         except (
             kafka_errors.TopicAuthorizationFailedError,
@@ -100,8 +101,9 @@ class ChangelogProducer:
         ) as exc:
             raise SourceError(
                 f'Kafka at "{self._kafka.bootstrap_servers}" refused to write topic "{topic}": '
-                f"{exc}",
+                f"{refusal(exc)}",
                 hint="Check the credentials and grant WRITE on the topic.",
+                detail=detail_of(exc),
             ) from exc
         except (kafka_errors.KafkaError, OSError) as exc:
             raise SourceUnavailableError(

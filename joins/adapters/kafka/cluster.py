@@ -17,7 +17,7 @@ from joins.adapters.kafka.groups import (
     describe_open,
     require_no_members,
 )
-from joins.adapters.kafka.options import client_options
+from joins.adapters.kafka.options import client_options, refusal
 from joins.adapters.network import current_deadline
 from joins.plan.causes import detail_of
 from joins.plan.errors import SourceError, SourceUnavailableError, suggestion
@@ -108,8 +108,9 @@ class KafkaCluster:
 
     def _refused(self, servers: str, exc: Exception) -> SourceError:
         return SourceError(
-            f'kafka "{servers}" refused a request: {type(exc).__name__}: {exc}',
+            f'kafka "{servers}" refused a request: {refusal(exc)}',
             hint="Check this user's rights and the properties of the connection.",
+            detail=detail_of(exc),
         )
 
     @contextmanager
@@ -146,7 +147,7 @@ class KafkaCluster:
             return question(admin)
 
     def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
-        cause = "" if isinstance(exc, _SILENCE) else f": {type(exc).__name__}: {exc}"
+        cause = "" if isinstance(exc, _SILENCE) else f": {refusal(exc)}"
         return SourceUnavailableError(
             f'kafka "{servers}" cannot be reached{cause}',
             hint="Check properties.bootstrap.servers, and that the broker runs.",
@@ -205,14 +206,16 @@ class KafkaCluster:
                 refused = _refused_configs(admin, topic, specification, config)
                 if not refused:
                     raise SourceError(
-                        f'topic "{topic}" cannot be created: {exc}',
+                        f'topic "{topic}" cannot be created: {refusal(exc)}',
                         hint="Check the changelog replication setting and this user's rights.",
+                        detail=detail_of(exc),
                     ) from exc
                 values = ", ".join(f"{name}={config[name]}" for name in refused)
                 names = ", ".join((settings or {}).get(name, name) for name in refused)
                 raise SourceError(
-                    f'topic "{topic}" cannot be created: the cluster refuses {values}: {exc}',
+                    f'topic "{topic}" cannot be created: the cluster refuses {values}',
                     hint=f"Set {names} to a value that the cluster's policy allows.",
+                    detail=detail_of(exc),
                 ) from exc
 
     def delete(self, topic: str) -> None:

@@ -1,5 +1,6 @@
 """kafka-python's arguments for a cluster: TLS, OAuth tokens, connections."""
 
+import re
 import ssl
 import threading
 import time
@@ -102,6 +103,16 @@ _Received = tuple[bytes, Exception | None]
 
 class TlsError(kafka_errors.KafkaError):  # type: ignore[misc] # it has no types
     """Broker and client do not trust each other's certificates."""
+
+
+_TLS_REASON = re.compile(r"[A-Z]{3,}(?:_[A-Z]+)+")
+
+
+def refusal(error: BaseException) -> str:
+    """Kafka's name of an error, or OpenSSL's; the library's text belongs into the detail."""
+    reason = _TLS_REASON.search(str(error)) if isinstance(error, TlsError) else None
+    name = type(error).__name__
+    return name if reason is None else f"{name}: {reason[0]}"
 
 
 class NetClient(KafkaNetClient):  # type: ignore[misc] # it has no types

@@ -16,7 +16,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from joins.adapters.kafka.client import LEVELS, KafkaClient, decompressed, failure, passing
 from joins.adapters.kafka.cluster import described
-from joins.adapters.kafka.options import client_options
+from joins.adapters.kafka.options import client_options, refusal
 from joins.kernels.calendar.ticks import FIRST, LAST, MICROS_OF_MS
 from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, DecodedRecords, decode
 from joins.kernels.records.layout import (
@@ -365,8 +365,9 @@ class KafkaRecords:
                 detail=detail_of(exc),
             )
         return SourceError(
-            f'topic "{topic}" of kafka "{servers}" cannot be read: {type(exc).__name__}: {exc}',
+            f'topic "{topic}" of kafka "{servers}" cannot be read: {refusal(exc)}',
             hint="Check this user's rights and the properties of the connection.",
+            detail=detail_of(exc),
         )
 
 

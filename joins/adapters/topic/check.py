@@ -11,7 +11,7 @@ from kafka import errors as kafka_errors
 
 from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.options import client_options
+from joins.adapters.kafka.options import client_options, refusal
 from joins.adapters.registry import SchemaRegistry, check_registries
 from joins.kernels.debezium.options import CapturedName, ConnectType
 from joins.kernels.formats.avro_schema import Program
@@ -78,8 +78,9 @@ def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
                 detail=detail_of(exc),
             ) from exc
         raise SourceError(
-            f'topic "{kafka.topic}" cannot be read: {type(exc).__name__}: {exc}',
+            f'topic "{kafka.topic}" cannot be read: {refusal(exc)}',
             hint="Check this user's rights and the properties of the connection.",
+            detail=detail_of(exc),
         ) from exc
 
 

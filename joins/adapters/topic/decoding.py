@@ -116,7 +116,7 @@ class NoticeTopic:
             return
         name = StreamTopics.one(self._kafka.topic, topic_id)
         for batch in self._records.batches(name, unread, ("key", "value")):
-            columns = map(self._texts, batch.columns)
+            columns = (json_texts(column, self._avro) for column in batch.columns)
             for key, value in zip(*columns, strict=True):
                 read = read_notification(key, value)
                 if isinstance(read, SnapshotNotification):
@@ -124,13 +124,14 @@ class NoticeTopic:
                     if notice is not None:
                         yield notice
 
-    def _texts(self, values: pa.Array) -> list[bytes | None]:
-        """Keys or values as JSON; values that are not Avro stay unchanged."""
-        own: list[bytes | None] = values.to_pylist()
-        if self._avro is None:
-            return own
-        read = self._avro.unwrapped(RawValues.of(values)).values.copied().to_pylist()
-        return [one if text is None else text for one, text in zip(own, read, strict=True)]
+
+def json_texts(values: pa.Array, memory: AvroMemory | None) -> list[bytes | None]:
+    """Keys or values as JSON; values that are not Avro stay unchanged. None memory: no Avro."""
+    own: list[bytes | None] = values.to_pylist()
+    if memory is None:
+        return own
+    read = memory.unwrapped(RawValues.of(values)).values.copied().to_pylist()
+    return [one if text is None else text for one, text in zip(own, read, strict=True)]
 
 
 def notice_of(

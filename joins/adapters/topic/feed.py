@@ -172,7 +172,8 @@ class TopicFeedSession:
         self._sent = 0
         self._source_ts_ms = 0
         self._answer = self._snapshot.ask(now_ms(), self._done)
-        self._clock = clients.enter_context(closing(TopicTimes(config, self._connect)))
+        times = TopicTimes(config, self._connect, self._schemas)
+        self._clock = clients.enter_context(closing(times))
 
     def close(self) -> None:
         self._clients.close()
@@ -207,7 +208,7 @@ class TopicFeedSession:
         """Read, send and check the evidence once; False if there is nothing to do now."""
         self._hear()
         asked_ms = self._clock.due()  # before the ends, which have everything up to then
-        ends = self._ends()
+        ends = self.ends()
         if asked_ms is not None:
             self._clock.answered(asked_ms, ends)
         pieces = self._fetch(ends)
@@ -223,6 +224,25 @@ class TopicFeedSession:
         if proof is not None:
             self._protocol.tell_proof(proof)
         return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
+
+    # What a second read looks at
+    # -----------------------------------------------------------------------------------------
+
+    @property
+    def has_lost_records(self) -> bool:
+        """True if the oldest records of a partition were gone when the topic was first read."""
+        return bool(self._snapshot.journal.removed)
+
+    @property
+    def generation(self) -> int:
+        return self._snapshot.generation
+
+    def has_sent(self, ends: Mapping[int, int]) -> bool:
+        return all(self._done[partition] >= end for partition, end in ends.items())
+
+    def missing(self) -> str | None:
+        """What keeps the table from being proven whole; None if it is."""
+        return None if isinstance(self._answer, Complete) else self._answer.text
 
     # The beginning
     # -----------------------------------------------------------------------------------------
@@ -423,7 +443,8 @@ class TopicFeedSession:
     # What is read
     # -----------------------------------------------------------------------------------------
 
-    def _ends(self) -> dict[int, int]:
+    def ends(self) -> dict[int, int]:
+        """Next offsets to which there are records; not beyond the bounds of a bounded table."""
         if time.monotonic() >= self._described_at_s + _DESCRIBED_S:
             self._described_at_s = time.monotonic()
             self._description = self._cluster.require(self._topic)

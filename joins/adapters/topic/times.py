@@ -8,14 +8,18 @@ from dataclasses import replace
 from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.registry import SchemaRegistry
+from joins.adapters.topic.decoding import json_texts
 from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.kernels.changelog.envelope import now_ms
+from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.errors import RecordsExpiredError, SourceError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from watermark.freshness import Freshness, PassedOnTimes, Proof, ProofKind
 
 _CONNECT_S = 2.0
+_SAME_CLOCK_MS = 1_000
 _LOOKED_BACK = 16  # offsets; the last ones may be markers of transactions
 _WITHOUT_HEARTBEATS = (
     "the connector passes on the times of changes only: while the table is quiet, its time stands "
@@ -25,9 +29,10 @@ _WITHOUT_HEARTBEATS = (
 
 
 class HeartbeatTopic:
-    """Reads the newest heartbeat of a connector (JSON with `ts_ms`)."""
+    """Reads the newest heartbeat of a connector: JSON with `ts_ms`, or Avro with `schemas`."""
 
-    def __init__(self, kafka: KafkaOptions) -> None:
+    def __init__(self, kafka: KafkaOptions, schemas: SchemaRegistry | None = None) -> None:
+        self._avro = None if schemas is None else AvroMemory(schemas.avro_schema)
         self._topic = kafka.topic
         self._cluster = KafkaCluster(kafka, keep_open=True)
         self._records = KafkaRecords(kafka)
@@ -53,7 +58,8 @@ class HeartbeatTopic:
             batches = [*self._records.batches(name, ranges, ("value",))]
         except RecordsExpiredError:
             return None
-        values = [value for batch in batches for value in batch.column("value").to_pylist()]
+        columns = (batch.column("value") for batch in batches)
+        values = [value for column in columns for value in json_texts(column, self._avro)]
         times = [ms for value in values if (ms := heartbeat_ms(value)) is not None]
         return max(times, default=None)
 
@@ -79,8 +85,14 @@ class TopicTimes:
     `settle_ms` later, as records before them may still be on their way.
     """
 
-    def __init__(self, config: TopicFeedConfig, connect: ConnectOffsets | None) -> None:
+    def __init__(
+        self,
+        config: TopicFeedConfig,
+        connect: ConnectOffsets | None,
+        schemas: SchemaRegistry | None = None,
+    ) -> None:
         self._config = config
+        self._schemas = schemas
         self._evidence = config.source.evidence
         self._connect = connect
         self._heartbeats = self._find_heartbeats()
@@ -98,9 +110,8 @@ class TopicTimes:
     def _find_heartbeats(self) -> HeartbeatTopic | None:
         if self._evidence is None or self._evidence.heartbeat_topic is None:
             return None
-        return HeartbeatTopic(
-            replace(self._config.source.kafka, topic=self._evidence.heartbeat_topic)
-        )
+        kafka = replace(self._config.source.kafka, topic=self._evidence.heartbeat_topic)
+        return HeartbeatTopic(kafka, self._schemas)
 
     def due(self) -> int | None:
         """T of a question whose ends are looked up next; None if there is none now."""
@@ -153,5 +164,11 @@ class TopicTimes:
             return None
         if self._error is not None:
             return self._error
+        ahead_ms = self._passed_on.ahead_ms
+        if ahead_ms > _SAME_CLOCK_MS:
+            return (
+                f"the connector's clock was {ahead_ms / 1000:g} s ahead of this machine's, and its "
+                "times are set back by that"
+            )
         silent = self._connect is None and self._heartbeats is None
         return _WITHOUT_HEARTBEATS if silent else None

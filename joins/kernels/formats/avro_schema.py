@@ -247,9 +247,17 @@ def _branch_name(branch: object) -> str:
     return str(branch)
 
 
+def _is_decimal(schema: Mapping[str, Any]) -> bool:
+    """As Avro has it: else the annotation is ignored."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    return isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision > 0
+
+
 def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
-    logical = connect.type, str(schema.get("logicalType"))
-    name = schema.get("connect.name") or _LOGICAL.get(logical)
+    logical = _LOGICAL.get((connect.type, str(schema.get("logicalType"))))
+    if logical == DECIMAL and not _is_decimal(schema):
+        logical = None
+    name = schema.get("connect.name") or logical
     scale = schema.get("scale", 0) if name == DECIMAL else None
     precision = schema.get("precision") if name == DECIMAL else None
     parameters = schema.get("connect.parameters") or {}

@@ -7,7 +7,9 @@ from typing import Any
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import DeltaFeedState, check_source_table, state_from_json
 from joins.adapters.delta.version_read import VersionRead
+from joins.adapters.files.listing import FileFeedState, read_state
 from joins.adapters.mysql.consistent_read import consistent_read
+from joins.adapters.topic.feed_state import FeedJournal, read_journal
 from joins.dimension.changelog_scan import DimensionStates
 from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
 from joins.durable.dead_rows import dead_rows_of
@@ -17,6 +19,7 @@ from joins.plan.errors import UnknownDimensionError, VerificationError, VersionE
 from joins.plan.plan import (
     DeltaTableSource,
     Dimension,
+    FileSource,
     JoinPlan,
     MysqlCdcSource,
     SharedSource,
@@ -30,10 +33,11 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import read_status
 from service.security.resolution import connection_of, output_path, resolve_secrets
 from service.security.secrets import SecretResolver
-from service.wiring.context import changelog_partitions
+from service.wiring.context import JobContext, changelog_partitions
 from watermark.errors import SluiceError
 
 _MOST_REPAIRED = 10_000
+_State = SourceState | DeltaFeedState | FileFeedState | FeedJournal
 
 
 def verify(job_dir: Path, question: Question) -> Answer:
@@ -49,7 +53,8 @@ def verify(job_dir: Path, question: Question) -> Answer:
         shown=question.get("shown", 100),
         repaired=_MOST_REPAIRED if question.get("repair") else 0,
     )
-    tables = [_verified(layout, settings, d, limits) for d in _chosen(plan, question.get("table"))]
+    chosen = _chosen(plan, question.get("table"))
+    tables = [_verified(layout, settings, plan, dimension, limits) for dimension in chosen]
     return {"ok": all(table["state"] == "equal" for table in tables), "tables": tables}
 
 
@@ -65,7 +70,11 @@ def _chosen(plan: JoinPlan, name: str | None) -> list[Dimension]:
 
 
 def _verified(
-    layout: JobLayout, settings: Settings, dimension: Dimension, limits: VerifyLimits
+    layout: JobLayout,
+    settings: Settings,
+    plan: JoinPlan,
+    dimension: Dimension,
+    limits: VerifyLimits,
 ) -> Answer:
     started_at_ms = time.time_ns() // 1_000_000
     answer: Answer = {
@@ -74,7 +83,8 @@ def _verified(
         "started_at_ms": started_at_ms,
     }
     try:
-        result = _compared_in_time(layout, settings, dimension, limits)
+        job = _begun(layout, settings, plan)
+        result = _compared_in_time(job, dimension, limits)
     except SluiceError as exc:  # another table may be compared all the same
         ended = {"ended_at_ms": time.time_ns() // 1_000_000}
         return {**answer, **ended, "state": "not-compared", "reason": exc.message, "hint": exc.hint}
@@ -87,26 +97,26 @@ def _verified(
 
 
 def _compared_in_time(
-    layout: JobLayout, settings: Settings, dimension: Dimension, limits: VerifyLimits
+    job: JobContext, dimension: Dimension, limits: VerifyLimits
 ) -> dict[str, Any]:
     """The comparison, once more if upkeep removed the files of the version that it began with."""
     try:
-        return _compared(layout, settings, dimension, limits)
+        return _compared(job, dimension, limits)
     except VersionExpiredError:
-        return _compared(layout, settings, dimension, limits)
+        return _compared(job, dimension, limits)
 
 
-def _compared(
-    layout: JobLayout, settings: Settings, dimension: Dimension, limits: VerifyLimits
-) -> dict[str, Any]:
+def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> dict[str, Any]:
     """The comparison; it counts only if the copy is still the one that was read at its begin."""
+    layout, settings = job.layout, job.settings
     log = DeltaLog(layout.table(dimension) / "changelog", "")
     states = DimensionStates(log, dimension, changelog_partitions(dimension, settings))
     state = _followed(layout, dimension)
+    epoch, generation = _copy_of(state)
     first = states.newest()  # before the source is read: it has nothing behind the position
 
     def proven() -> Place | None:
-        return _proven(layout, dimension, state.epoch)
+        return _proven(layout, dimension, epoch)
 
     source = dimension.source
     dead = dead_rows_of(Checkpoint(layout.checkpoint), dimension.name)
@@ -119,33 +129,63 @@ def _compared(
     if isinstance(source, MysqlCdcSource):
         assert isinstance(state, SourceState)
         connection = connection_of(source).of_server(state.server)
-        with consistent_read(connection, state.table, state.epoch) as read:
+        with consistent_read(connection, state.table, epoch) as read:
             result = Verification(states, read, proven, limits, dead.rows).run(first)
-    else:
-        assert isinstance(source, DeltaTableSource)
+    elif isinstance(source, DeltaTableSource):
         fields, key = dimension.fields, dimension.primary_key
         table = check_source_table(output_path(source, settings), fields, key)
-        version = VersionRead(table, fields, key, state.epoch)
+        version = VersionRead(table, fields, key, epoch)
         result = Verification(states, version, proven, limits, dead.rows).run(first)
+    else:
+        from service.jobs.inspect.second_read import second_read  # loads clients and decoders
+
+        assert isinstance(state, FileFeedState | FeedJournal)
+        with second_read(job, dimension, state, states, limits.proof_s) as (copy, reached):
+            comparison = Verification(states, copy, reached, limits, dead.rows, copy.counted())
+            result = comparison.run(first)
     now = _followed(layout, dimension)
-    if (now.epoch, now.generation) != (state.epoch, state.generation):
+    if _copy_of(now) != (epoch, generation):
         raise VerificationError(
             f'table "{dimension.name}" was copied again while it was compared',
             hint="Verify it again.",
         )
-    return {**result, "generation": state.generation}
+    return {**result, "generation": generation}
 
 
-def _followed(layout: JobLayout, dimension: Dimension) -> SourceState | DeltaFeedState:
+def _begun(layout: JobLayout, settings: Settings, plan: JoinPlan) -> JobContext:
+    checkpoint = Checkpoint(layout.checkpoint)
+    meta = checkpoint.read_meta()
+    if meta is None:
+        raise VerificationError(
+            f'job "{layout.job_dir.name}" has not begun, so there is nothing to compare yet',
+            hint=f"Verify it when its copies are complete: sluice wait {layout.job_dir.name} join.",
+        )
+    return JobContext(plan, settings, layout, checkpoint, meta)
+
+
+def _followed(layout: JobLayout, dimension: Dimension) -> _State:
     """The state of a source whose copy is complete; VerificationError if it is not."""
-    if not isinstance(dimension.source, MysqlCdcSource | DeltaTableSource):
-        raise _not_comparable(dimension)
-    value = read_json(Checkpoint(layout.checkpoint).source_file(dimension.name))
+    if isinstance(dimension.source, SharedSource):
+        raise VerificationError(
+            f'table "{dimension.name}" is the shared table of job {dimension.source.job_id}, which '
+            "copies it",
+            hint=f"Verify it there: sluice verify {dimension.source.job_id}.",
+        )
+    file = Checkpoint(layout.checkpoint).source_file(dimension.name)
+    if isinstance(dimension.source, FileSource):
+        files = read_state(file)
+        if files is not None and files.is_copied:
+            return files
+    if isinstance(dimension.source, TopicSource):
+        journal = read_journal(file)
+        if journal.is_whole:
+            return journal
+    value = read_json(file)
     if value is not None and isinstance(dimension.source, DeltaTableSource):
         feed = state_from_json(value)
         if feed.copied and feed.needed is None:
             return feed
-    elif value is not None:
+    elif value is not None and isinstance(dimension.source, MysqlCdcSource):
         state = SourceState.from_json(value)
         if state.phase is SourcePhase.FOLLOWING:
             return state
@@ -153,6 +193,13 @@ def _followed(layout: JobLayout, dimension: Dimension) -> SourceState | DeltaFee
         f'table "{dimension.name}" is being copied, so there is nothing to compare yet',
         hint=f"Verify it when the copy is complete: sluice wait {layout.job_dir.name} join.",
     )
+
+
+def _copy_of(state: _State) -> tuple[int, int]:
+    """Epoch and generation; another pair is another copy."""
+    if isinstance(state, SourceState | DeltaFeedState):
+        return state.epoch, state.generation
+    return state.generation - 1, state.generation
 
 
 def _proven(layout: JobLayout, dimension: Dimension, epoch: int) -> Place | None:
@@ -168,22 +215,3 @@ def _proven(layout: JobLayout, dimension: Dimension, epoch: int) -> Place | None
         if "version" in position:
             return epoch, int(position["version"]) + 1, 0
     return None
-
-
-def _not_comparable(dimension: Dimension) -> VerificationError:
-    source, name = dimension.source, f'table "{dimension.name}"'
-    if isinstance(source, SharedSource):
-        return VerificationError(
-            f"{name} is the shared table of job {source.job_id}, which copies it",
-            hint=f"Verify it there: sluice verify {source.job_id}.",
-        )
-    if isinstance(source, TopicSource):
-        return VerificationError(
-            f"{name} is a copy of a topic, which is not compared; the database behind a connector "
-            "cannot be asked",
-            hint="Compare the table with the database by a query of your own.",
-        )
-    return VerificationError(
-        f"{name} is a copy of a {source.kind} table, which is not compared",
-        hint="Compare the rows that sluice dim get prints with the source by a query of your own.",
-    )

@@ -238,7 +238,13 @@ def test_a_runner_that_starts_tells_nothing_of_the_moment_before_it(tmp_path):
     assert (shown["stalls"], shown["warnings"], shown["phase"]) == ([], [], "JOIN")
 
 
-RESULT = {"ended_at_ms": 7, "rows": 40, "sample": 0.5, "position": {"file": "b.1", "pos": 4}}
+RESULT = {
+    "source": "mysql-cdc",
+    "ended_at_ms": 7,
+    "rows": 40,
+    "sample": 0.5,
+    "position": {"file": "b.1", "pos": 4},
+}
 
 
 @pytest.mark.parametrize(
@@ -258,6 +264,22 @@ def test_the_newest_comparison_of_a_table_is_shown(generation, differences, veri
     newest = shown.dimensions[0].verified
     assert (newest and (newest.rows, newest.differences)) == verified
     assert [each.type for each in shown.warnings] == (["copy-differs"] if warns else [])
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [("mysql-cdc", "--repair sends them again"), ("topic", "write each of them again")],
+)
+def test_the_remedy_of_a_difference_is_one_that_the_source_has(source, remedy):
+    content = {"phase": "JOIN", "dimensions": [dimension("users", 9, 9, complete=2)]}
+    status = Status(8, JobState.JOINING, "", None, 1, content)
+    runner = RunnerView(pid=8, alive=True, adopted=False, started_at_ms=0)
+    generation = content["dimensions"][0]["generation"]
+    result = {**RESULT, "source": source, "differences": 2, "generation": generation}
+
+    shown = with_verifications(job_detail(JOB, status, runner), {"users": result})
+
+    assert remedy in shown.warnings[0].hint
 
 
 def test_results_of_comparisons_are_read_back(tmp_path):

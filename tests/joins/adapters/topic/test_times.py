@@ -5,13 +5,17 @@ import time
 import pytest
 
 from joins.adapters.topic.times import heartbeat_ms
-from joins.plan.formats import JSON_FORMAT
+from joins.plan.connections import RegistryOptions
+from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat
 from joins.plan.plan import SnapshotEvidence
+from tests.support.foreign_avro import KEY, KEY_NUMBER, VALUE, VALUE_NUMBER, register, writer
 from tests.support.foreign_topics import Connector, topic_feed
+from tests.support.registry import registry
 from tests.support.topics import create_topic, delete_topics, produce
 from watermark.freshness import ProofKind
 
 USERS = {1: "a", 2: "b"}
+HEARTBEAT_NUMBER = VALUE_NUMBER + 1
 HEARTBEATS = {
     "plain_json": (b'{"serverName":"shop","ts_ms":17}', 17),
     "json_with_a_schema": (b'{"schema":{"type":"struct"},"payload":{"ts_ms":17}}', 17),
@@ -132,6 +136,37 @@ def test_a_heartbeat_counts_only_once_records_before_it_must_have_arrived(connec
         assert {event["time_ms"] for event in proofs(feed)} <= {changed_ms}
     finally:
         delete_topics(connector.servers, topic)
+
+
+HEARTBEAT = {
+    "type": "record",
+    "name": "Heartbeat",
+    "fields": [{"name": "ts_ms", "type": "long"}],
+}
+
+
+def test_heartbeats_in_avro_carry_the_time_of_a_quiet_table(kafka, processes, tmp_path):
+    """As the table's records; a heartbeat in JSON beside them counts, too."""
+    key, value = writer(KEY_NUMBER, KEY), writer(VALUE_NUMBER, VALUE)
+    connector = Connector(kafka.bootstrap_servers, key_bytes=key, value_bytes=value)
+    topic = create_topic(connector.servers, partitions=1)
+    beat = writer(HEARTBEAT_NUMBER, HEARTBEAT)
+    with registry() as own:
+        register(own)
+        own.add(HEARTBEAT_NUMBER, HEARTBEAT)
+        connector.snapshot(USERS)
+        kind = KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
+        form = RecordFormat(kind, registry=RegistryOptions(own.url))
+        feed = topic_feed(connector, tmp_path, settled(heartbeat_topic=topic), value=form)
+        with feed.session() as session:
+            for heartbeat in (beat({"ts_ms": 1_000_000}), {"ts_ms": 2_000_000}):
+                produce(connector.servers, topic, [heartbeat])
+                for _ in range(2):
+                    asked_again(session)
+                    feed.run(session)
+    connector.close()
+    times = [event["time_ms"] for event in proofs(feed)]
+    assert (times[0], times[-1]) == (1_000_000, 2_000_000)
 
 
 def test_a_topic_of_heartbeats_that_is_missing_is_told(connector, tmp_path):
