@@ -6,7 +6,7 @@ dimensions, watermarks and versions of the state. The job's state is only read.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -314,13 +314,7 @@ class Waited:
         return f"waited {self.waited_ms / 1000:g} s for {tables}"
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "tables": list(self.tables),
-            "wait_ms": self.wait_ms,
-            "since_ms": self.since_ms,
-            "until_ms": self.until_ms,
-            "waited_ms": self.waited_ms,
-        }
+        return {**asdict(self), "tables": list(self.tables), "waited_ms": self.waited_ms}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ NAMES = (
     "job-update",
     JOURNEYS,
     "kill-storm",
+    "late-rows",
     "laws",
     "oracle-check",
     "poison",

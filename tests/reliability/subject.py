@@ -231,13 +231,22 @@ def subject_sql(rig: Rig, user_info: str, topic: str, sink: str) -> str:
 
 @contextmanager
 def running_subject(
-    lab: Lab, rig: Rig, *, users: int, partitions: int = PARTITIONS, chunk_rows: int = 50_000
+    lab: Lab,
+    rig: Rig,
+    *,
+    users: int,
+    partitions: int = PARTITIONS,
+    chunk_rows: int = 50_000,
+    options: tuple[str, ...] = (),
 ) -> Iterator[Subject]:
-    """A job on tables and topics of its own; what it left stays for the verdict."""
+    """A job on its own tables and topics; what it left stays for the verdict.
+
+    `options` are further ones of the table, if the job copies it.
+    """
     servers, path = rig.kafka.bootstrap_servers, unique_name("out")
     topic = create_topic(servers, partitions=partitions)
     with (
-        _users(lab, rig, users, chunk_rows) as (schema, declared, captured),
+        _users(lab, rig, users, chunk_rows, options) as (schema, declared, captured),
         rig.mariadb.connect(schema) as connection,
         BulkProducer(servers, topic) as producer,
     ):
@@ -252,7 +261,7 @@ def running_subject(
 
 @contextmanager
 def _users(
-    lab: Lab, rig: Rig, rows: int, chunk_rows: int
+    lab: Lab, rig: Rig, rows: int, chunk_rows: int, options: tuple[str, ...]
 ) -> Iterator[tuple[str, str, CapturedUsers | None]]:
     """The schema, the DDL of `user_info`, and the connector that captures it if there is one."""
     if lab.is_captured:
@@ -262,7 +271,11 @@ def _users(
         return
     with new_schema(rig.mariadb, USERS, fill_users(rows)) as schema:
         chunk = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
-        yield schema, cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (chunk,)), None
+        yield (
+            schema,
+            cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (chunk, *options)),
+            None,
+        )
 
 
 def judged(subject: Subject, **given: Any) -> Verdict:

@@ -293,7 +293,7 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
             "value evidence deletes_by_null key end_offsets bounded_mode "
             "bounded_timestamp_ms bounded_offsets changelog_partitions history",
         ),
-        "metadata": Leaf(K.DIMENSION_COLUMNS),
+        **_each(K.DIMENSION_COLUMNS, "metadata computed"),
         **_owner("topic_id"),
     },
     FileSource: {

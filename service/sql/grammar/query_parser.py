@@ -25,7 +25,8 @@ from service.sql.text.script import OUTSIDE
 MAX_COLUMNS = 1_000
 MAX_LIMIT = 10_000
 QUERY_HINTS = {
-    "LOOKUP": "a dimension's rows are in a local index, so no lookup is repeated or cached",
+    "LOOKUP": "a dimension's rows are in a local index, so no lookup is repeated or cached; the "
+    "table option 'join.late-rows.wait' is for rows that come late",
     "STATE_TTL": "no row is kept by its age: a window's state ends with the window, a dimension "
     "has the rows of its table",
     "BROADCAST": "each node has an index of the dimension",

@@ -7,6 +7,7 @@ from joins.batch.event_state import EventSpec, EventState, EventView, advance, b
 from joins.durable.pins import EventPin
 from joins.plan.plan import Windowing, WindowKind
 from joins.plan.types import Column, SqlType, TypeName
+from tests.support.probe import PLAN, USERS
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 TIME = SqlType(TypeName.TIMESTAMP, 3)
@@ -102,3 +103,24 @@ def test_nobody_waits_for_idle_partitions_or_for_nothing():
     assert view(move, None, move.after).waits_for() is None
     quiet = advance(spec(STREAM), move.after, BatchInput(5_000, (0, 1), {0: Heard(70_000, 2)}))
     assert view(quiet, 90_000, quiet.after).waits_for()["channel"] == "probe/0"
+
+
+def test_late_rows_wait_for_the_clock_less_their_bound():
+    late = EventSpec.of(replace(PLAN, dimensions=(replace(USERS, late_wait_ms=1_000),)))
+    assert (late.waits, late.late_wait_ms, late.waited) == (True, 1_000, ("users",))
+    first = advance(late, EventState(), BatchInput(5_000, (0,))).after
+    assert (first.release_ms, first.processing_time) == (4_000, False)
+    assert advance(late, first, BatchInput(4_500, (0,))).after.release_ms == 4_000
+    state = replace(first, late_rows={"late_matched": 1, "late_expired": 0, "tried": {"users": 3}})
+    assert (state.tried({"users": 3}), state.tried({"users": 4})) == (True, False)
+    counted = state.counted({"waited": 3, "late_matched": 2, "late_expired": 1})
+    assert (counted.waiting, counted.late_rows["late_matched"]) == (3, 3)
+    assert EventState.of(counted.as_json()) == counted
+    channels = advance(late, counted, BatchInput(5_000, (0,))).channels
+    shown = EventView(late, counted, channels, 4_100, None, (), (), is_drained=False)
+    assert shown.as_json()["late_rows"] == {
+        "wait_ms": 1_000,
+        "tables": ["users"],
+        "matched": 3,
+        "expired": 1,
+    }

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.lookback.event_replay import state_differences
-from joins.plan.plan import JoinType
-from joins.plan.types import Call, Column, SqlType, TypeName
+from joins.plan.plan import JoinType, KeyPair
+from joins.plan.types import Call, Column, Constant, SqlType, TypeName
 from tests.support.late_batches import WAIT_MS, WAITING_PLAN, LateJob
 from tests.support.laws import examples
 
@@ -110,6 +110,27 @@ def test_many_small_files_are_merged(job):
     job.change({number: f"n{number}" for number in range(20)})
     assert [row[1] for row in job.run({}, T + 50).rows] == list(range(20))
     assert job.log.newest_files() == ()
+
+
+def test_a_record_waits_until_all_tables_have_a_match(tmp_path):
+    (first,) = WAITING_PLAN.joins
+    friend = Call("+", (Column("c", "user_id", BIGINT), Constant("10", BIGINT)), BIGINT)
+    second = replace(first, alias="v", keys=(KeyPair(friend, "id"),))
+    job = LateJob(tmp_path, replace(WAITING_PLAN, joins=(first, second)))
+    job.run({0: [click(1)]}, T)
+    job.change({1: "ann"})
+    assert job.run({}, T + 1).rows == []
+    job.change({11: "bob"})
+    assert job.run({}, T + 2).rows == [], "the row of the first table is gone again"
+    job.change({1: "ann", 11: "bob"})
+    assert job.run({}, T + 3).rows == [(0, 0, "ann")]
+
+
+def test_a_bounded_stream_ends_behind_its_last_late_row(job):
+    job.run({0: [click(1)]}, T)
+    assert job.log.next_due(job.state.release_ms) == T
+    job.run({}, T + WAIT_MS)
+    assert (job.log.next_due(job.state.release_ms), job.state.has_ended) == (None, True)
 
 
 BATCHES = st.lists(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.jobs.inspect.event_waiting import shown_time
+from service.jobs.inspect.event_waiting import event_time_conditions, shown_time
 from service.jobs.inspect.waiting import explain_wait
 from service.schemas.jobs import JobDetail
 from tests.support.event_time import event_time, generator, released, windows
@@ -498,3 +498,17 @@ def test_what_is_behind_an_unmet_condition_is_not_guessed():
     assert met["source-reached"] is None
     assert met["lookups-ready"] is None
     assert met["rows-written"] is None
+
+
+def test_records_that_wait_for_a_row_are_told_with_their_bound():
+    late = {"wait_ms": 5_000, "tables": ["users"], "matched": 0, "expired": 0}
+    time = {"waiting_rows": 2, "oldest_waiting_ms": 1_000, "late_rows": late}
+    (condition,) = event_time_conditions({"phase": "JOIN", "event_time": time})
+    assert (condition.name, condition.met) == ("rows-released", True)
+    assert condition.evidence == (
+        '2 records wait for a row of "users", 5 s at most, the oldest since '
+        "1970-01-01T00:00:01.000Z"
+    )
+    quiet = {**time, "waiting_rows": 0}
+    (condition,) = event_time_conditions({"phase": "JOIN", "event_time": quiet})
+    assert condition.evidence == 'no record waits for a row of "users"'

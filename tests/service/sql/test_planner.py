@@ -157,3 +157,13 @@ def test_stored_plan_is_json_with_its_format_version():
     data = plan_codec.dump(plan(selecting("t")))
     assert b'"format_version":1' in data
     assert isinstance(plan_codec.load(data), JoinPlan)
+
+
+def test_a_preview_waits_for_no_late_row():
+    hint = "/*+ OPTIONS('join.late-rows.wait' = '5 min') */"
+    select = f"SELECT s.k, d.name FROM s JOIN d {hint} FOR SYSTEM_TIME AS OF s.p ON s.k = d.id"
+    sink = "CREATE TABLE o (k BIGINT, name STRING) WITH ('connector' = 'blackhole');"
+    made = plan(f"{TABLES}{sink} INSERT INTO o {select}")
+    assert (made.late_wait_ms, made.needs_event_batches) == (300_000, True)
+    shown = plan(f"{TABLES}{select}")
+    assert (shown.late_wait_ms, shown.needs_event_batches) == (None, False)

@@ -180,6 +180,10 @@ REFUSED = {
         [(USERS, USERS + ", 'scan.incremental.snapshot.chunk.size'='100'")],
         {K.DIMENSION_COPY},
     ),
+    "that records wait for a dimension": (
+        [(USERS, USERS + ", 'join.late-rows.wait'='5 min'")],
+        {K.EVENT_TIME},
+    ),
     "the path of the sink": ([("'path'='enriched'", "'path'='other'")], {K.SINK_IDENTITY}),
     "the connector of the sink": ([(DELTA, "('connector'='blackhole')")], {K.SINK_IDENTITY}),
     "the partitions of the sink": (

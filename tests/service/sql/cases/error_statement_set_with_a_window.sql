@@ -1,4 +1,4 @@
--- error: INSERT INTO "counts" joins by event time or has a window, which a statement set of several INSERTs cannot
+-- error: INSERT INTO "counts" joins by event time, has a window or waits for late rows, which a statement set of several INSERTs cannot
 -- fixed: EXECUTE STATEMENT SET BEGIN =>
 -- fixed: INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id; =>
 -- with: s_plain out_bigint_string

@@ -1,4 +1,4 @@
--- error: UNION ALL beside a window or a join by event time
+-- error: UNION ALL beside a window, a join by event time or 'join.late-rows.wait'
 -- fixed: INSERT INTO p SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE v, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end => INSERT INTO united SELECT * FROM v
 -- with: orders
 CREATE TABLE p (x BIGINT) WITH ('connector' = 'blackhole');

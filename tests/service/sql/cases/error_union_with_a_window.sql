@@ -1,4 +1,4 @@
--- error: UNION ALL beside a window or a join by event time
+-- error: UNION ALL beside a window, a join by event time or 'join.late-rows.wait'
 -- fixed:  UNION ALL SELECT id FROM orders => 
 -- with: orders
 CREATE TABLE p (x BIGINT) WITH ('connector' = 'blackhole');
