@@ -168,9 +168,15 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         return led
 
 
+def may_pass(error: Exception) -> bool:
+    """True if the same request may succeed later; an unknown broker is one that is away."""
+    lasting = isinstance(error, kafka_errors.KafkaError) and not error.retriable
+    return not lasting or isinstance(error, kafka_errors.UnknownBrokerIdError)
+
+
 def passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
-    """Return a retriable `error`, raise any other."""
-    if error.retriable or isinstance(error, kafka_errors.UnknownBrokerIdError):
+    """Return an `error` that may pass, raise any other."""
+    if may_pass(error):
         return error
     raise error
 

@@ -9,7 +9,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
 
-from joins.adapters.kafka.client import LEVELS, KafkaClient
+from joins.adapters.kafka.client import LEVELS, KafkaClient, may_pass
 from joins.adapters.kafka.groups import (
     OpenTransaction,
     commit_offsets,
@@ -102,11 +102,8 @@ class KafkaCluster:
 
     def _unanswered(self, exc: Exception) -> SourceError:
         servers = self._kafka.bootstrap_servers
-        if isinstance(exc, kafka_errors.KafkaError) and not exc.retriable:
-            return self._refused(servers, exc)
-        return self._unavailable(servers, exc)
-
-    def _refused(self, servers: str, exc: Exception) -> SourceError:
+        if may_pass(exc):
+            return self._unavailable(servers, exc)
         return SourceError(
             f'kafka "{servers}" refused a request: {refusal(exc)}',
             hint="Check this user's rights and the properties of the connection.",
@@ -128,9 +125,7 @@ class KafkaCluster:
             self._answers = True
         except (kafka_errors.KafkaError, OSError) as exc:
             self.close()
-            if isinstance(exc, OSError) or exc.retriable:
-                raise self._unavailable(servers, exc) from exc
-            raise self._refused(servers, exc) from exc
+            raise self._unanswered(exc) from exc
         finally:
             if self._kept is not client:
                 client.close()
@@ -367,7 +362,7 @@ def _cluster_id(admin: KafkaAdminClient) -> str | None:
     try:
         cluster_id: str | None = admin.describe_cluster()["cluster_id"]
     except kafka_errors.KafkaError as exc:
-        if exc.retriable:
+        if may_pass(exc):
             raise
         return None  # a service that lacks this request of Kafka's protocol
     return cluster_id or None

@@ -10,6 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka import errors as kafka_errors
 
 from joins.adapters.connect import ConnectOffsets
+from joins.adapters.kafka.client import may_pass
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.options import client_options, refusal
 from joins.adapters.registry import SchemaRegistry, check_registries
@@ -71,7 +72,7 @@ def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
         finally:
             consumer.close()
     except (kafka_errors.KafkaError, OSError) as exc:
-        if isinstance(exc, OSError) or exc.retriable:
+        if may_pass(exc):
             raise SourceUnavailableError(
                 f'kafka "{kafka.bootstrap_servers}" cannot be reached',
                 hint="Check properties.bootstrap.servers, and that the broker runs.",

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
 
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -155,6 +156,19 @@ def test_a_cluster_that_does_not_answer_is_unavailable():
     cluster = KafkaCluster(KafkaOptions(f"127.0.0.1:{free_port()}", "t"))
     with pytest.raises(SourceUnavailableError, match="cannot be reached"):
         cluster.end_offsets("t")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (kafka_errors.UnknownBrokerIdError(-1), SourceUnavailableError),
+        (kafka_errors.NotLeaderForPartitionError(), SourceUnavailableError),
+        (kafka_errors.TopicAuthorizationFailedError("t"), SourceError),
+    ],
+)
+def test_a_broker_that_is_away_refuses_nothing(error, kind):
+    cluster = KafkaCluster(KafkaOptions("127.0.0.1:1", "t"))
+    assert type(cluster._unanswered(error)) is kind
 
 
 def test_a_kept_client_answers_again_and_again(kafka, topic):
