@@ -118,7 +118,13 @@ class Gallery:
         server = psutil.Process(self._up.database.pid)
         server.suspend()
         try:
-            self.take("holding-stale", job, "Holding (stale)", '"user_info"', "Let records pass")
+            self.take(
+                "holding-stale",
+                job,
+                "Holding (stale)",
+                '"user_info"',
+                'Check what "user_info" is copied from',
+            )
         finally:
             server.resume()
         job.delete()

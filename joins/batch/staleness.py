@@ -57,7 +57,9 @@ class Holding:
     def text(self, now_ms: int) -> str:
         since = datetime.fromtimestamp(self.since_ms / 1000, UTC)
         waits = "; ".join(each.text(now_ms) for each in self.tables)
-        return f"{self.state}: newer records wait since {since:%H:%M:%S} UTC: {waits}"
+        if self.state is GateState.RELEASED:
+            return f"newer records pass by an operator's decision: {waits}"
+        return f"newer records wait since {since:%H:%M:%S} UTC: {waits}"
 
 
 class StalenessGate:

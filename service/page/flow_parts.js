@@ -36,6 +36,7 @@ function tableParts(tables, lane, job, pulse) {
   const channels = tables.flatMap((each) => each.channels ?? []);
   const complete = channels.filter((each) => isComplete(each.watermark)).length;
   const isWhole = channels.length > 0 && complete === channels.length;
+  const isSized = tables.every((each) => each.snapshot.rows_total > 0);
   const share = Math.min(...tables.map((each) => percent(each.snapshot.rows_done, each.snapshot.rows_total) ?? 0));
   const version = isOne ? first.index_version ?? first.changelog_version : null;
   const isBuilt = tables.every((each) => Number.isFinite(each.index_version));
@@ -52,7 +53,7 @@ function tableParts(tables, lane, job, pulse) {
       }),
       part("channels", 1, {
         kind: "changelog",
-        title: isWhole ? "Copy complete" : `Copy ${Math.min(share, isWhole ? 100 : 99)} %`,
+        title: isWhole ? "Copy complete" : isSized ? `Copy ${Math.min(share, 99)} %` : "Copy",
         lines: [channels.length ? `${complete} of ${many(channels.length, "partition")}` : "no partition yet"],
         tone: isBroken(job, "changelog", tables) ? "warn" : !isLive(job) ? "rest" : isWhole ? "good" : "busy",
       }),

@@ -287,12 +287,14 @@ def _count(probe: Document, count: int) -> str:
 def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWords:
     holding, probe = job["holding"], job["probe"]
     if holding is not None and holding["state"] == "HOLDING":
-        remedy = f'Let records pass: sluice acknowledge {job["id"]} stale --for "10 min" '
+        tables = ", ".join(f'"{each["table"]}"' for each in holding["tables"]) or "the table"
         return StatusWords(
             "Holding (stale)",
             Tone.WARN,
             sentence(holding["text"]),
-            f'{remedy}--reason "…"',
+            f"Check what {tables} is copied from; records go on by themselves when it answers. To "
+            f'let them pass before: sluice acknowledge {job["id"]} stale --for "10 min" '
+            '--reason "…"',
             since_ms=holding["since_ms"],
         )
     held = (probe or {}).get("open_transactions") or ()

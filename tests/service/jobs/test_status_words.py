@@ -28,7 +28,7 @@ ID = "01234567-89ab-7def-8123-456789abcdef"
 HOLDING = {
     "state": "HOLDING",
     "since_ms": 5_000,
-    "tables": [],
+    "tables": [{"table": "users", "bound_ms": 5_000, "time_ms": 0}],
     "released_until_ms": None,
     "text": 'records wait: table "users" is 12 s old, at most 5 s are allowed',
 }
@@ -142,7 +142,8 @@ CASES = {
         "warn",
         None,
         "12 s old",
-        f"sluice acknowledge {ID} stale",
+        f'Check what "users" is copied from; records go on by themselves when it answers. To let '
+        f"them pass before: sluice acknowledge {ID} stale",
     ),
     "transaction": (
         opened(probe=joining(open_transactions=[TRANSACTION])),
