@@ -8,11 +8,6 @@ The host ends when no control plane is linked and no runner lives. With `SLUICE_
 ends earlier, and its runners with it.
 """
 
-from service.footprint import leave_out
-
-if __name__ == "__main__":
-    leave_out("pandas")  # pyarrow would load it
-
 import argparse
 import gc
 import os

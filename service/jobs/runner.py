@@ -6,11 +6,6 @@ continue (`status.json` has the cause), 4 if another runner owns the job, 5 if t
 plan, under which it starts again, 1 otherwise.
 """
 
-from service.footprint import leave_out
-
-if __name__ == "__main__":
-    leave_out("pandas")  # pyarrow would load it
-
 import argparse
 import os
 import signal
