@@ -18,7 +18,7 @@ export function known(job, numbers, nowMs) {
   const { probe } = job;
   const series = numbers?.series ?? {};
   const pulse = numbers ? newest(numbers) : {};
-  const waiting = probe?.lag_records ?? probe?.held_records;
+  const waiting = job.phase === "JOIN" ? probe?.lag_records : probe?.held_records;
   const letters = openLetters(probe);
   const isLive = job.report?.is_live !== false;
   return [

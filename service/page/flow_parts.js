@@ -15,7 +15,7 @@ export function flowParts(job, rates, { tables: most }) {
   const isAlone = joinsNothing(job) || !dimensions.length;
   const lanes = isAlone ? [] : laneGroups(dimensions, most);
   const last = lanes.length;
-  const stream = streamParts(job, pulse, last, isAlone);
+  const stream = streamParts(job, brokenPlaces(job).stream ? {} : pulse, last, isAlone);
   const tables = lanes.map((lane, number) => tableParts(lane, number, job, pulse));
   return {
     lanes: last + 1,

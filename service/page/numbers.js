@@ -82,7 +82,7 @@ export function numbers(watch) {
       "div",
       { class: "bar" },
       h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
-      drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, cursorMs === null ? "Newest values" : `At ${clock(cursorMs)}`),
+      drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, `Values of ${clock(cursorMs ?? known.at_ms.at(-1))}`),
     ),
     numbersError && refusal("The numbers cannot be shown", numbersError),
     drawn.length > 0 && h("div", { class: "charts" }, drawn.slice(0, first)),

@@ -130,8 +130,10 @@ def _ended(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | Non
     if job["desired_state"] == "REMOVED":
         return None
     if state == "FINISHED":
+        rows = (job["probe"] or {}).get("joined_records")
+        count = "" if rows is None else f": {rows:,} rows"
         return StatusWords(
-            "Finished", Tone.REST, "Everything up to the end of its stream is joined."
+            "Finished", Tone.REST, f"Everything up to the end of its stream is joined{count}."
         )
     if state == "FAILED":
         error = job["error"] or {"message": job["reason"], "hint": f"Read its log. {resume}"}

@@ -232,7 +232,7 @@ CASES = {
         "Finished",
         "rest",
         None,
-        "is joined",
+        "is joined: ",
         None,
     ),
     "removal_fails": (
