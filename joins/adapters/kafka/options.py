@@ -108,11 +108,19 @@ class TlsError(kafka_errors.KafkaError):  # type: ignore[misc] # it has no types
 _TLS_REASON = re.compile(r"[A-Z]{3,}(?:_[A-Z]+)+")
 
 
+class PemError(kafka_errors.KafkaConfigurationError):  # type: ignore[misc] # it has no types
+    """A certificate or key of the properties cannot be used."""
+
+
 def refusal(error: BaseException) -> str:
-    """Kafka's name of an error, or OpenSSL's; the library's text belongs into the detail."""
-    reason = _TLS_REASON.search(str(error)) if isinstance(error, TlsError) else None
-    name = type(error).__name__
-    return name if reason is None else f"{name}: {reason[0]}"
+    """Our text of an error of ours, else Kafka's name of it; a library's text is a detail."""
+    if isinstance(error, TokenUnavailableError | TokenRefusedError | PemError):
+        return str(error.args[0])
+    if isinstance(error, TlsError):
+        reason = _TLS_REASON.search(str(error))
+        why = "" if reason is None else f": {reason[0]}"
+        return f"one side does not accept the other's certificate{why}"
+    return type(error).__name__
 
 
 class NetClient(KafkaNetClient):  # type: ignore[misc] # it has no types
@@ -162,7 +170,7 @@ def _last_words(receive: Callable[[], _Received]) -> _Received:
 
 
 def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """The TLS context for a broker; KafkaConfigurationError for an invalid certificate or key."""
+    """The TLS context for a broker; PemError for an invalid certificate or key."""
     try:
         context = ssl.create_default_context(cadata=properties.get(TRUSTSTORE_CERTIFICATES))
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -171,9 +179,7 @@ def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
             key, password = properties.get(KEYSTORE_KEY, ""), properties.get(KEY_PASSWORD, "")
             load_certificate(context, properties[KEYSTORE_CERTIFICATES], key, password)
     except (ssl.SSLError, ValueError) as exc:
-        raise kafka_errors.KafkaConfigurationError(
-            f"the PEM texts of ssl.truststore and ssl.keystore cannot be used: {exc}"
-        ) from exc
+        raise PemError("the PEM texts of ssl.truststore and ssl.keystore cannot be used") from exc
     return context
 
 

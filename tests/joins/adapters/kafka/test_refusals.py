@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from kafka import errors as kafka_errors
 
-from joins.adapters.kafka.options import TlsError, refusal
+from joins.adapters.kafka.options import TlsError, TokenRefusedError, refusal
 
 ROOT = Path(__file__).parents[4]
 OURS = {"RecordFormatError", "TokenRefusedError"}  # their texts are ours
@@ -16,11 +16,15 @@ OURS = {"RecordFormatError", "TokenRefusedError"}  # their texts are ours
     ("error", "said"),
     [
         (kafka_errors.TopicAuthorizationFailedError("t"), "TopicAuthorizationFailedError"),
-        (TlsError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed (_ssl.c:992)"), None),
+        (
+            TlsError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed (_ssl.c:992)"),
+            "one side does not accept the other's certificate: CERTIFICATE_VERIFY_FAILED",
+        ),
+        (TokenRefusedError('"http://a" is no token endpoint'), '"http://a" is no token endpoint'),
     ],
 )
-def test_a_refusal_is_the_errors_name(error, said):
-    assert refusal(error) == (said or "TlsError: CERTIFICATE_VERIFY_FAILED")
+def test_a_refusal_is_our_text_or_the_errors_name(error, said):
+    assert refusal(error) == said
 
 
 def messages_with_a_librarys_text(path):
