@@ -179,7 +179,7 @@ def script(connector, given, broker, topic):
     sink = table("kafka", "k BIGINT", {**kafka, "format": "json"})
     stream = table("kafka", "k BIGINT, p AS PROCTIME()", {**kafka, "format": "json"})
     dimension = table("mysql-cdc", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql)
-    if connector == "mysql-cdc":
+    if connector in ("mysql-cdc", "mysql"):
         dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql | given)
     elif connector == "jdbc":
         own = {"username": "u", "password": "${secret:canary}", "table-name": "d"} | given
@@ -337,7 +337,7 @@ def test_no_refusal_shows_a_secret(world, connector, key, refusal):
     world_settings, broker, topic = world
     with REFUSALS[refusal]() as port:
         given = with_secret(key)
-        if connector == "mysql-cdc":
+        if connector in ("mysql-cdc", "mysql"):
             given |= {"port": port}
         elif connector == "jdbc":
             given |= {"url": f"jdbc:mysql://127.0.0.1:{port}/shop"}

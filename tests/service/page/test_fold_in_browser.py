@@ -75,7 +75,7 @@ STATES = {
         joining(NOW_MS) | {"holding": STALE},
         "Holding (stale)",
         '"items" is 12 s',
-        "Let records",
+        "Check what",
     ),
     "disk": (joining(NOW_MS) | {"warnings": [FULL]}, "Waiting for disk space", "/data", "Free"),
     "kafka": (stalled("kafka", AWAY), "Stalled", "broker-1:9092", "the broker runs"),
