@@ -19,6 +19,7 @@ def generator(name: str, watermark_ms: int | None, **more: Any) -> dict[str, Any
         "aligned": True,
         "active_at_ms": AT_MS + 50_000,
         "idle_timeout_ms": None,
+        "max_wait_ms": None,
         **more,
     }
 
@@ -59,6 +60,7 @@ def event_time(**changes: Any) -> dict[str, Any]:
             "text": '12,000 records wait for the watermark of dimension "rates", partition 0, '
             "which is 40 s behind",
         },
+        "late_rows": None,
         **changes,
     }
 
