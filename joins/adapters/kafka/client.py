@@ -13,6 +13,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
 from kafka.protocol.consumer import IsolationLevel
 
+from joins.adapters.kafka.options import error_about
 from joins.kernels.records.layout import BODIES, RecordFormatError
 from joins.plan.plan import Compression, Isolation
 
@@ -188,4 +189,4 @@ def require_success(code: int, what: str) -> None:
 
 def failure(code: int, what: str) -> kafka_errors.KafkaError | None:
     """The retriable error of an answer about `what`, None for code 0; raises any other."""
-    return passing(kafka_errors.for_code(code)(what)) if code else None
+    return passing(error_about(kafka_errors.for_code(code), what)) if code else None

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
 
+from joins.adapters.kafka.options import error_about
 from joins.plan.errors import SourceError
 
 
@@ -137,7 +138,7 @@ def _commit(
 ) -> None:
     for tp, error in admin.alter_group_offsets(group, noted).items():
         if error is not kafka_errors.NoError:
-            raise error(f'offset of partition {tp.partition} for group "{group}"')
+            raise error_about(error, f'offset of partition {tp.partition} for group "{group}"')
 
 
 def require_no_members(admin: KafkaAdminClient, group: str) -> None:

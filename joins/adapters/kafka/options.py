@@ -112,6 +112,13 @@ class PemError(kafka_errors.KafkaConfigurationError):  # type: ignore[misc] # it
     """A certificate or key of the properties cannot be used."""
 
 
+def error_about(kind: type[kafka_errors.KafkaError], what: str) -> kafka_errors.KafkaError:
+    """One of Kafka's errors about `what`, which is text of ours: `refusal` shows it."""
+    error = kind(what)
+    error.what = what
+    return error
+
+
 def refusal(error: BaseException) -> str:
     """Our text of an error of ours, else Kafka's name of it; a library's text is a detail."""
     if isinstance(error, TokenUnavailableError | TokenRefusedError | PemError):
@@ -120,7 +127,8 @@ def refusal(error: BaseException) -> str:
         reason = _TLS_REASON.search(str(error))
         why = "" if reason is None else f": {reason[0]}"
         return f"one side does not accept the other's certificate{why}"
-    return type(error).__name__
+    what, name = getattr(error, "what", None), type(error).__name__
+    return name if what is None else f"{name}: {what}"
 
 
 class NetClient(KafkaNetClient):  # type: ignore[misc] # it has no types
