@@ -22,7 +22,13 @@ from service.jobs.store.runner_files import append_event
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.outcomes import RunnerReports
 from service.jobs.supervise.runner_process import RunnerProcess
-from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage, Silence, Watch, answers
+from service.jobs.supervise.watch import (
+    RUNNER_STATES,
+    RunnerStage,
+    Silence,
+    Watch,
+    only_serves_requests,
+)
 from watermark.errors import InvalidTransitionError
 
 MACHINES = {"job": (JOB_STATES, JobState), "runner": (RUNNER_STATES, RunnerStage)}
@@ -144,7 +150,7 @@ def test_a_silent_runner_stalls_a_job_that_has_not_ended_and_is_killed_in_any(
         assert stalled.state is (state if state in ENDED else JobState.STALLED)
         now[0] = 1_000_000.0
         reports.follow(store.get(job.id), watch)
-        assert (watch.state is RunnerStage.HUNG) == (not answers(stalled))
+        assert (watch.state is RunnerStage.HUNG) == (not only_serves_requests(stalled))
     finally:
         child.kill()
         child.wait()
