@@ -178,13 +178,9 @@ class Server:
         assert self._running is not None
         return self._running
 
-    def connect(self) -> "pymysql.Connection[Any]":
-        """With TLS where the server has it: one of its settings requires that."""
-        return self.database.connect(ssl={"check_hostname": False, "verify_mode": False})
-
     def run(self, *statements: str, schema: str | None = None) -> list[Any]:
         """Carry statements out in one session, which is as the server makes sessions."""
-        with self.connect() as connection, connection.cursor() as cursor:
+        with self.database.connect() as connection, connection.cursor() as cursor:
             if schema is not None:
                 cursor.execute(f"USE {schema}")
             for statement in statements:
@@ -462,7 +458,7 @@ class Place:
     def _rows(self, server: Server | None = None) -> Rows:
         """The rows of the server."""
         with (
-            (server or self._server).connect() as connection,
+            (server or self._server).database.connect() as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute(_PLAIN_SESSION)
@@ -587,7 +583,8 @@ _DRAWN = re.compile(
 )
 _NOT_DRAWN = re.compile(
     r"^(read_only|event_scheduler|innodb_|wsrep_|general_log|.*rpl_semi|table_lock"
-    r"|flush$|autocommit|completion_type|secure_auth|performance|aria_|server_audit)"
+    r"|flush$|autocommit|completion_type|secure_auth|performance|aria_|server_audit"
+    r"|require_secure_transport)"  # the server here has no TLS
 )
 _VALUES = {
     "sql_select_limit": ("1",),
