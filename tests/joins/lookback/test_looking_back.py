@@ -374,7 +374,7 @@ def test_a_row_that_is_not_as_its_batch_made_it_is_named(done, name, number):
 @pytest.mark.parametrize("name", ["join", "join_set", "as_of_join", "windows_to_delta"])
 def test_dead_letters_of_a_job_that_has_finished_are_listed_shown_and_joined_once(done, name):
     job = done[name]
-    every = {"cursor": None, "limit": 10, "pending": False, "matching": None}
+    every = {"cursor": None, "limit": 10, "pending": False, "matching": ""}
     listed = job.asks(list_letters, **every, value_bytes=100)
     assert {letter["offset"] for letter in listed["items"]} == DEAD
     place = {"topic": None, "partition": 0, "offset": 2}
