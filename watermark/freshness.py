@@ -125,13 +125,12 @@ class Freshness:
 
     def channel(self, channel: int, committed: int) -> Watermark | None:
         """`(T, true)` of one channel; the table's T is the minimum over its channels."""
-        ends = [proof.ends.get(channel, 0) for proof in self._proofs]
-        count = bisect_right(ends, committed)
-        known = self._of_channels.get(channel)
-        if count and (known is None or self._proofs[count - 1].time_ms > known[0]):
-            self._of_channels[channel] = self._proofs[count - 1].time_ms, ends[count - 1]
+        count = bisect_right(self._proofs, committed, key=lambda each: each.ends.get(channel, 0))
+        proof, known = self._proofs[count - 1] if count else None, self._of_channels.get(channel)
+        if proof is not None and (known is None or proof.time_ms > known[0]):
+            self._of_channels[channel] = proof.time_ms, proof.ends.get(channel, 0)
         elif known is None or committed < known[1]:
-            return Watermark(self._proofs[count - 1].time_ms, True) if count else None
+            return None if proof is None else Watermark(proof.time_ms, use_processing_time=True)
         return Watermark(self._of_channels[channel][0], use_processing_time=True)
 
     def forget_before(self, committed: Mapping[int, int]) -> None:

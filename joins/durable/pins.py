@@ -38,9 +38,8 @@ class EventPin:
     # versioned dimension → partition → its watermark, and when it was heard
     dimensions: Mapping[str, Mapping[str, Any]] = ABSENT
     state_versions: Mapping[str, int] = ABSENT  # state table → its version before the batch
-    late_rows: Mapping[str, Any] | None = (
-        None  # sums and versions of late rows, if the job has them
-    )
+    # sums of late rows and the versions they were looked up in; None for jobs without them
+    late_rows: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventPin":

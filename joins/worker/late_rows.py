@@ -5,9 +5,10 @@ answers these rows and the batch's records, and writes the unmatched records as 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,13 +70,21 @@ class LateRows:
         counts = TaskCounts()
         origin = current_origin(self.probe.epoch, pin.batch)
         removed: list[dict[str, str]] = []
-        schema = self.probe.kernel.arrivals.schema
+        kernel = self.probe.kernel
+        indexes, context = pinned_indexes(self.probe, pin), pinned_context(pin)
+        schema = kernel.arrivals.schema
+
+        def leaves(rows: pa.RecordBatch, upto_ms: int) -> Mask:
+            lacking = lacking_match(kernel, rows, indexes, context)
+            return ~lacking | (times_of(rows) <= upto_ms)
+
         with ScratchFiles(self.scratch, schema, origin, by="partition") as released:
             for item in items:
                 for part in item["parts"]:
                     with ParquetStage(self.root, schema, origin) as kept:
                         for each in part["waiting"]:
-                            if self._looked_up(each, int(item["upto"]), pin, (released, kept)):
+                            goes = partial(leaves, upto_ms=int(item["upto"]))
+                            if self._looked_up(each, goes, released, kept):
                                 removed.append({"path": each["path"]})
                         counts.stage(WAITING + str(part["partition"]), kept.finish())
             files = released.finish()
@@ -85,26 +94,20 @@ class LateRows:
     def _looked_up(
         self,
         each: Mapping[str, Any],
-        upto_ms: int,
-        pin: Pin,
-        targets: tuple[ScratchFiles, ParquetStage],
+        goes: Callable[[pa.RecordBatch], Mask],
+        released: ScratchFiles,
+        kept: ParquetStage,
     ) -> bool:
         """True if the file is rewritten; its rows are read again, so that none stays in memory."""
         file = WaitingFile(self.read_from / each["path"], self.probe.kernel.arrivals)
-        leaves = [self._leaves(rows, upto_ms, pin) for rows in _all_of(file)]
-        if not each["rewrite"] and not any(mask.any() for mask in leaves):
+        masks = [goes(rows) for rows in _all_of(file)]
+        if not each["rewrite"] and not any(mask.any() for mask in masks):
             return False
-        released, kept = targets
-        for rows, mask in zip(_all_of(file), leaves, strict=True):
+        for rows, mask in zip(_all_of(file), masks, strict=True):
             if mask.any():
                 released.write(rows.column(PARTITION)[0].as_py(), filtered(rows, mask))
             kept.write(filtered(rows, ~mask))
         return True
-
-    def _leaves(self, rows: pa.RecordBatch, upto_ms: int, pin: Pin) -> Mask:
-        indexes, context = pinned_indexes(self.probe, pin), pinned_context(pin)
-        lacking = lacking_match(self.probe.kernel, rows, indexes, context)
-        return ~lacking | (times_of(rows) <= upto_ms)
 
     # The last stage
 
