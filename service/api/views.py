@@ -77,7 +77,7 @@ def job_detail(
     own = {
         **_summary(job, status),
         "sql": job.sql,
-        "sinks": sinks_of(job.plan),
+        "sinks": _sinks_of(_inserts_of(job.plan)),
         "warnings": warnings,
         "acknowledgements": [dict(each) for each in acknowledgements],
         "report": None
@@ -167,30 +167,37 @@ def _is_live(job: Job, status: Status | None, runner: RunnerView) -> bool:
     return job.error is None or job.error.type != UNRESPONSIVE
 
 
-def sinks_of(plan: bytes) -> list[SinkView]:
-    """The sinks of a stored plan; empty if it is damaged, which the runner reports."""
-    try:
-        stored = orjson.loads(plan)
-        inserts = [stored, *stored.get("more_inserts", ())]
-        return [_sink(number, insert) for number, insert in enumerate(inserts, start=1)]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return []
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
+"""What a damaged plan raises: it names nothing then, and the runner reports it."""
 
 
 def ends_of(plan: bytes) -> PlannedEnds:
-    return PlannedEnds(sinks_of(plan), _inputs_of(plan))
+    inserts = _inserts_of(plan)
+    return PlannedEnds(_sinks_of(inserts), _inputs_of(inserts))
 
 
-def _inputs_of(plan: bytes) -> list[InputView]:
-    """Empty if the plan is damaged, which the runner reports."""
+def _inserts_of(plan: bytes) -> list[Any]:
     try:
         stored = orjson.loads(plan)
-        inserts = [stored, *stored.get("more_inserts", ())]
+        return [stored, *stored.get("more_inserts", ())]
+    except _DAMAGED:
+        return []
+
+
+def _sinks_of(inserts: Sequence[Any]) -> list[SinkView]:
+    try:
+        return [_sink(number, insert) for number, insert in enumerate(inserts, start=1)]
+    except _DAMAGED:
+        return []
+
+
+def _inputs_of(inserts: Sequence[Any]) -> list[InputView]:
+    try:
         probes = [each["probe"] for each in inserts if each.get("probe")]
         streams = [view for probe in probes for view in _streams(probe)]
         tables = [_table(each) for insert in inserts for each in insert.get("dimensions", ())]
         return list({(each.connector, each.place): each for each in [*streams, *tables]}.values())
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except _DAMAGED:
         return []
 
 

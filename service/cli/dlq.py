@@ -3,7 +3,6 @@
 import base64
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,8 +167,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Join dead letters again with the pin of their batch; exits with 1 if some are still bad."""
-    chosen = {"all": everything, "matching": matching}
-    selection = _selection(places or [], value_file, batch, chosen)
+    selection = _selection(places or [], value_file, batch, matching, everything=everything)
     with open_client(server) as client:
         outcome = client.job(job).replay_dead_letters(
             selection, idempotency_key=key, timeout_s=timeout
@@ -196,8 +194,7 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Discard dead letters. They stay listed with the reason; replays skip them."""
-    chosen = {"all": everything, "matching": matching}
-    selection = _selection(places or [], None, batch, chosen)
+    selection = _selection(places or [], None, batch, matching, everything=everything)
     with open_client(server) as client:
         outcome = client.job(job).discard_dead_letters(
             reason,
@@ -211,12 +208,17 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
 
 
 def _selection(
-    places: list[str], value_file: Path | None, batch: int | None, chosen: Mapping[str, Any]
+    places: list[str],
+    value_file: Path | None,
+    batch: int | None,
+    matching: str | None,
+    *,
+    everything: bool,
 ) -> dict[str, Any]:
-    """The body of a request; `chosen` has "all", and "matching", which means all such letters."""
-    everything = chosen["all"] or chosen["matching"] is not None
+    """The body of a request; with `matching` all letters with such a reason are meant."""
+    everything |= matching is not None
     if everything == bool(places):
-        name = "--all" if chosen["matching"] is None else "--matching"
+        name = "--all" if matching is None else "--matching"
         raise SubmissionError(
             "no record given" if not places else f"{name} cannot be combined with records",
             hint="Name records as partition/offset, or give --matching or --all.",
@@ -226,8 +228,8 @@ def _selection(
             "--value-file requires exactly one record", hint="Replay the records one by one."
         )
     if everything:
-        text = chosen["matching"]
-        return {"all": True, "by": operator()} | ({} if text is None else {"matching": text})
+        which = {} if matching is None else {"matching": matching}
+        return {"all": True, "by": operator(), **which}
     more: dict[str, Any] = {} if batch is None else {"batch": batch}
     if value_file is not None:
         more["value_base64"] = base64.b64encode(_bytes_of(value_file)).decode()

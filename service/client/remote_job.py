@@ -402,11 +402,8 @@ class RemoteJob:
         self, *, pending: bool = False, matching: str | None = None
     ) -> Pages[DeadLetterPage, DeadLetterView]:
         """Dead letters, with `pending` only those not yet replayed; `matching` is of the reason."""
-        path, more = (
-            f"{self._path}/dead-letters",
-            {} if matching is None else {"matching": matching},
-        )
-        return Pages(self._transport, DeadLetterPage, path, 500, pending=pending, **more)
+        path, query = f"{self._path}/dead-letters", {"pending": pending, "matching": matching}
+        return Pages(self._transport, DeadLetterPage, path, 500, **query)
 
     def dead_letter(self, place: str, **query: int | str) -> DeadLetterView:
         """One dead letter at `partition/offset`, with the query parameters of the address."""

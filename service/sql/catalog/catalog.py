@@ -22,10 +22,10 @@ from service.sql.catalog.mysql_connector import without_login
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import InlineSecret, InlineSecrets
 from service.sql.catalog.watermarks import (
+    LATE_ROWS_WAIT,
+    MAX_STALENESS,
     TableWatermark,
     declared_watermark,
-    late_wait,
-    max_staleness,
     verify_schedule,
 )
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -145,9 +145,9 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         endpoints,
         inline,
         values.without_effect(),
-        max_staleness_ms=max_staleness(values),
+        max_staleness_ms=values.milliseconds_if_set(MAX_STALENESS),
         verify=verify_schedule(values),
-        late_wait_ms=late_wait(values),
+        late_wait_ms=values.milliseconds_if_set(LATE_ROWS_WAIT),
     )
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)

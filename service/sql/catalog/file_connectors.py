@@ -18,8 +18,7 @@ from service.sql.catalog.stores import (
 )
 from service.sql.catalog.watermarks import (
     IDLE_OPTION,
-    LATE_ROWS_OPTION,
-    STALENESS_OPTION,
+    JOIN_OPTIONS,
     VERIFY_OPTIONS,
 )
 
@@ -60,8 +59,7 @@ _DELTA = (
         roles=frozenset((TableRole.DIMENSION,)),
     ),
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
-    STALENESS_OPTION,
-    LATE_ROWS_OPTION,
+    *JOIN_OPTIONS,
     *VERIFY_OPTIONS,
     Option(
         "sink.writer",
@@ -118,8 +116,7 @@ _FILESYSTEM = (
         ),
         TableRole.DIMENSION,
     ),
-    STALENESS_OPTION,
-    LATE_ROWS_OPTION,
+    *JOIN_OPTIONS,
     *ignored(
         "files are read, and never written",
         "sink.*",

@@ -69,8 +69,7 @@ from service.sql.catalog.topic_history import (
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 from service.sql.catalog.watermarks import (
     AFTER_BACKLOG,
-    LATE_ROWS_OPTION,
-    STALENESS_OPTION,
+    JOIN_OPTIONS,
     USE_PROCESSING_TIME,
     WATERMARK_OPTIONS,
 )
@@ -289,8 +288,7 @@ _KAFKA_OPTIONS = (
     *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
     *WATERMARK_OPTIONS,
-    STALENESS_OPTION,
-    LATE_ROWS_OPTION,
+    *JOIN_OPTIONS,
     *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
@@ -357,8 +355,7 @@ _UPSERT_OPTIONS = (
     *HISTORY_OPTIONS,
     *OF_FLINK,
     *IGNORED,
-    STALENESS_OPTION,
-    LATE_ROWS_OPTION,
+    *JOIN_OPTIONS,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"

@@ -11,8 +11,7 @@ from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, o
 from service.sql.catalog.option_values import OptionValues, literal
 from service.sql.catalog.watermarks import (
     IDLE_OPTION,
-    LATE_ROWS_OPTION,
-    STALENESS_OPTION,
+    JOIN_OPTIONS,
     VERIFY_OPTIONS,
 )
 from service.sql.grammar.syntax import CreateTable, OptionNode
@@ -263,8 +262,7 @@ _OPTIONS = (
     _PARTITIONS,
     IDLE_OPTION,
     *_OF_FLINK_CDC,
-    STALENESS_OPTION,
-    LATE_ROWS_OPTION,
+    *JOIN_OPTIONS,
     *VERIFY_OPTIONS,
 )
 

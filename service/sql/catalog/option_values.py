@@ -127,6 +127,9 @@ class OptionValues:
     def milliseconds(self, key: str) -> int:
         return duration_ms(self.required(key)) or 0
 
+    def milliseconds_if_set(self, key: str) -> int | None:
+        return self.milliseconds(key) if self.is_set(key) else None
+
     def memory(self, key: str) -> int | None:
         value = self.text(key)
         return None if value is None else memory_bytes(value)

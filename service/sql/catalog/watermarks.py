@@ -72,6 +72,7 @@ LATE_ROWS_OPTION = Option(
     form="1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
+JOIN_OPTIONS = (STALENESS_OPTION, LATE_ROWS_OPTION)
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -111,16 +112,6 @@ def verify_schedule(values: OptionValues) -> VerifySchedule | None:
         return None
     rows_per_s = values.number(VERIFY_ROWS) if values.is_set(VERIFY_ROWS) else None
     return VerifySchedule(values.milliseconds(VERIFY_INTERVAL), rows_per_s or _VERIFIED_ROWS_PER_S)
-
-
-def max_staleness(values: OptionValues) -> int | None:
-    """Milliseconds of the option, None without it."""
-    return values.milliseconds(MAX_STALENESS) if values.is_set(MAX_STALENESS) else None
-
-
-def late_wait(values: OptionValues) -> int | None:
-    """Milliseconds of the option, None without it."""
-    return values.milliseconds(LATE_ROWS_WAIT) if values.is_set(LATE_ROWS_WAIT) else None
 
 
 WATERMARK_OPTIONS = (
@@ -275,16 +266,13 @@ def bound_ms(expression: Expression, rowtime: str) -> int | None:
 
 
 def _with_options(watermark: TableWatermark, values: OptionValues) -> TableWatermark:
-    def milliseconds(key: str) -> int | None:
-        return values.milliseconds(key) if key in values.nodes else None
-
-    most_ms = milliseconds(MAX_FUTURE)
+    most_ms = values.milliseconds_if_set(MAX_FUTURE)
     late_path = values.nodes[LATE_RECORDS].value if LATE_RECORDS in values.nodes else None
     return replace(
         watermark,
         on_event=EMIT_STRATEGY in values.nodes and values.text(EMIT_STRATEGY) == "on-event",
-        idle_timeout_ms=milliseconds(IDLE_TIMEOUT),
-        max_wait_ms=milliseconds(MAX_WAIT),
+        idle_timeout_ms=values.milliseconds_if_set(IDLE_TIMEOUT),
+        max_wait_ms=values.milliseconds_if_set(MAX_WAIT),
         max_future_ms=watermark.max_future_ms if most_ms is None else most_ms,
         late_records_path=late_path,
         late_store=store_options(values, late_path or "", LATE_STORE),

@@ -287,4 +287,4 @@ def test_equal_indexes_of_several_jobs_are_one_and_each_leaves_what_others_need(
     behind.prepare(versions[-1])
     assert set(place.rglob("s*")) == files, "nothing is made twice"
     behind.prune(versions[1])
-    assert stored_versions(place, BY_ID)[0] == versions[1], "a batch of its own needs it"
+    assert stored_versions(place, BY_ID)[0] == versions[1], "its batches need it"
