@@ -296,7 +296,9 @@ def test_no_record_that_came_after_a_time_is_before_its_ends(steps, limit_ms, mo
     stream, now_ms, came_at = Arrivals(most), 0, []
     for passes_ms, records in steps:
         now_ms += passes_ms
-        stream.add(LookUp(now_ms, {0: len(came_at)}))  # a look-up takes a while: records come meanwhile
+        stream.add(
+            LookUp(now_ms, {0: len(came_at)})
+        )  # a look-up takes a while: records come meanwhile
         came_at += [now_ms + 1] * records
         now_ms += 1
         assert len(stream) <= most

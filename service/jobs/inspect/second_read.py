@@ -12,6 +12,7 @@ from joins.adapters.topic.second_copy import SecondCopy, read_files, read_topic
 from joins.dimension.build_side import committed_offsets
 from joins.dimension.changelog_scan import DimensionStates
 from joins.kernels.changelog.comparison import Place
+from joins.lookback.verification import VerifyLimits
 from joins.plan.plan import Dimension, FileSource, TopicSource
 from service.wiring.context import JobContext
 from service.wiring.feeds import file_feed, topic_feed
@@ -25,7 +26,7 @@ def second_read(
     dimension: Dimension,
     state: FileFeedState | FeedJournal,
     states: DimensionStates,
-    proof_s: float,
+    limits: VerifyLimits,
 ) -> Iterator[tuple[SecondCopy, Proven]]:
     """The source's rows, and the proof that the changelog has everything up to where they end."""
     directory = job.layout.verifications
@@ -35,12 +36,14 @@ def second_read(
         if isinstance(source, FileSource):
             assert isinstance(state, FileFeedState)
             config = file_feed(job, dimension, source)
-            read = read_files(config, Path(place), state.generation - 1, state.files)
+            epoch = state.generation - 1
+            read = read_files(config, Path(place), epoch, state.files, limits.rows_per_s)
             yield read, lambda: read.low  # what is complete has all of it
             return
         assert isinstance(source, TopicSource)
         feed = topic_feed(job, dimension, source)
-        again = read_topic(feed, Path(place), state.generation - 1, proof_s)
+        pace = limits.proof_s, limits.rows_per_s
+        again = read_topic(feed, Path(place), state.generation - 1, *pace)
         assert again.ends is not None
         yield again, _Arrival(feed, states, again.ends, again.low).proven
 

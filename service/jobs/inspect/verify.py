@@ -1,6 +1,7 @@
 """Verifies tables of a job against their sources, and keeps the newest result of each."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +141,9 @@ def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> di
         from service.jobs.inspect.second_read import second_read  # loads clients and decoders
 
         assert isinstance(state, FileFeedState | FeedJournal)
-        with second_read(job, dimension, state, states, limits.proof_s) as (copy, reached):
-            comparison = Verification(states, copy, reached, limits, dead.rows, copy.counted())
+        with second_read(job, dimension, state, states, limits) as (copy, reached):
+            read = replace(limits, rows_per_s=None)  # it is in a file now
+            comparison = Verification(states, copy, reached, read, dead.rows, copy.counted())
             result = comparison.run(first)
     now = _followed(layout, dimension)
     if _copy_of(now) != (epoch, generation):

@@ -17,9 +17,8 @@ from service.sql.catalog.stores import (
     store_options,
 )
 from service.sql.catalog.watermarks import (
+    DIMENSION_OPTIONS,
     IDLE_OPTION,
-    JOIN_OPTIONS,
-    VERIFY_OPTIONS,
 )
 
 _DELTA = (
@@ -59,8 +58,7 @@ _DELTA = (
         roles=frozenset((TableRole.DIMENSION,)),
     ),
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
-    *JOIN_OPTIONS,
-    *VERIFY_OPTIONS,
+    *DIMENSION_OPTIONS,
     Option(
         "sink.writer",
         "Writer: columnar, or Spark's Delta writer where the table needs it.",
@@ -116,7 +114,7 @@ _FILESYSTEM = (
         ),
         TableRole.DIMENSION,
     ),
-    *JOIN_OPTIONS,
+    *DIMENSION_OPTIONS,
     *ignored(
         "files are read, and never written",
         "sink.*",

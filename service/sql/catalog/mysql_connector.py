@@ -10,9 +10,8 @@ from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
 from service.sql.catalog.option_values import OptionValues, literal
 from service.sql.catalog.watermarks import (
+    DIMENSION_OPTIONS,
     IDLE_OPTION,
-    JOIN_OPTIONS,
-    VERIFY_OPTIONS,
 )
 from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.script import Edit, Script
@@ -262,8 +261,7 @@ _OPTIONS = (
     _PARTITIONS,
     IDLE_OPTION,
     *_OF_FLINK_CDC,
-    *JOIN_OPTIONS,
-    *VERIFY_OPTIONS,
+    *DIMENSION_OPTIONS,
 )
 
 

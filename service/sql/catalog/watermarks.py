@@ -72,7 +72,6 @@ LATE_ROWS_OPTION = Option(
     form="1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
-JOIN_OPTIONS = (STALENESS_OPTION, LATE_ROWS_OPTION)
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -84,7 +83,9 @@ _LATE_TABLE = Option(
 
 _VERIFIED_ROWS_PER_S = 5_000
 VERIFY_INTERVAL, VERIFY_ROWS = "verify.interval", "verify.rows-per-second"
-VERIFY_OPTIONS = (
+DIMENSION_OPTIONS = (
+    STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     Option(
         VERIFY_INTERVAL,
         "How often the copy is compared with its source while the job runs, as by sluice verify; "
