@@ -66,6 +66,7 @@ PROMISED = (
     "many",
     "project",
     "shared",
+    "staleness",
     "watermark",
     "windows",
 )

@@ -151,13 +151,13 @@ class CopyStates:
 
 def is_in(values: Hashes, members: Hashes) -> Mask:
     """Which values are among the sorted `members`; a sixth of the time of `numpy.isin`."""
-    found = np.zeros(len(values), np.bool_)
+    mask = np.zeros(len(values), np.bool_)
     if len(members):
         order = np.argsort(values)  # neighbours are looked up in the same places of memory
         ascending = values[order]
         at = np.minimum(np.searchsorted(members, ascending), len(members) - 1)
-        found[order] = members[at] == ascending
-    return found
+        mask[order] = members[at] == ascending
+    return mask
 
 
 def states_between(
