@@ -127,7 +127,7 @@ def _require_table(connection: "Connection[Any]", config: MysqlConnectionConfig)
     tables = rows(connection, _TABLE, config.database, config.table)
     exact = [row for row in tables if row[:2] == (config.database, config.table)]
     if not tables:
-        raise _missing_table(connection, config)
+        raise missing_table(connection, config)
     if not exact:
         database, table = tables[0][:2]
         raise SourceError(
@@ -150,7 +150,7 @@ def _require_table(connection: "Connection[Any]", config: MysqlConnectionConfig)
         )
 
 
-def _missing_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> SourceError:
+def missing_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> SourceError:
     schemas = [str(name) for (name,) in rows(connection, _SCHEMAS)]
     if config.database not in schemas:
         otherwise = "Check the database-name option and the user's grants."
