@@ -12,6 +12,10 @@ from service.sql.catalog.watermarks import (
 
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
+_SHARDS = (
+    "Name one table; tables that are parts of one are declared one by one, each with a join of its "
+    "own, or Debezium writes them into one topic."
+)
 _SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
 CHUNK_SIZE = "scan.incremental.snapshot.chunk.size"
 MOST_CHUNK_ROWS = 50_000
@@ -210,8 +214,16 @@ _OPTIONS = (
         required=True,
         pattern=rf"(?i:(?!(?:{_SYSTEM_SCHEMAS})\Z)){_IDENTIFIER}",
         form=_IDENTIFIER_FORM + ", not a system database",
+        otherwise=_SHARDS,
     ),
-    Option("table-name", "The table.", required=True, pattern=_IDENTIFIER, form=_IDENTIFIER_FORM),
+    Option(
+        "table-name",
+        "The table.",
+        required=True,
+        pattern=_IDENTIFIER,
+        form=_IDENTIFIER_FORM,
+        otherwise=_SHARDS,
+    ),
     Option(
         "database.ssl.mode",
         "TLS of every connection to the server: preferred, disabled, required, or verified by CA, "

@@ -260,7 +260,7 @@ def check_option(script: Script, node: OptionNode, option: Option) -> None:
         raise script.error(
             node.value_at,
             f'option "{node.key}"{shown}, expected {option.form}',
-            hint=f"Give {option.form}.",
+            hint=option.otherwise or f"Give {option.form}.",
         )
 
 

@@ -355,10 +355,15 @@ def check_probe(script: Script, table: Table, at: int) -> None:
             edit=swapped(script, table.node),
         )
     if table.endpoints.stream is None:
+        instead = (
+            "Changes of a database's table are brought into a topic by Debezium."
+            if table.connector.home is Home.DATABASE
+            else "Declare its topic as 'kafka' to read each record with a value as a row."
+        )
         raise script.error(
             at,
             f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
-            hint=f"{OUTSIDE} The first table is the stream: kafka or datagen.",
+            hint=f"{OUTSIDE} The first table is the stream: kafka or datagen. {instead}",
         )
 
 
