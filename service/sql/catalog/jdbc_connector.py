@@ -16,7 +16,12 @@ from joins.plan.plan import (
     TlsMode,
 )
 from joins.plan.types import TypeName
-from service.sql.catalog.mysql_connector import BARE_OPTIONS, NOT_WRITTEN
+from service.sql.catalog.mysql_connector import (
+    BARE_OPTIONS,
+    IDENTIFIER,
+    NOT_WRITTEN,
+    SYSTEM_SCHEMAS,
+)
 from service.sql.catalog.option import Option, OptionType, TableRole, ignored
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues, literal
 from service.sql.catalog.watermarks import JOIN_OPTIONS
@@ -152,7 +157,7 @@ def _endpoints(
 
 
 def _followed(values: OptionValues, parts: re.Match[str], parameters: list[str]) -> MysqlCdcSource:
-    database, _, table = values.required("table-name").replace("`", "").rpartition(".")
+    database, table = _table_of(values, parts["database"], parameters, is_postgres=False)
     values.notes.append(
         f'Table "{values.table}" is jdbc and is read as mysql-cdc: it is copied whole and follows '
         "the binlog, for which its user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT; "
@@ -163,7 +168,7 @@ def _followed(values: OptionValues, parts: re.Match[str], parameters: list[str])
         port=int(parts["port"] or 3306),
         username=values.required("username"),
         password=values.required("password"),
-        database=database or parts["database"],
+        database=database,
         table=table,
         changelog_partitions=values.number("changelog.partitions"),
         tls=MysqlTls(_tls_of_url(parameters)),
@@ -223,10 +228,14 @@ def _table_of(
     """Database, and table; of PostgreSQL the table has its schema in front, if one is named."""
     name = values.required("table-name")
     names = re.sub(r'[`"]', "", name).split(".")
-    if len(names) > 2 or not all(names):
+    is_system = not is_postgres and re.fullmatch(
+        f"(?i:{SYSTEM_SCHEMAS})", names[0] if names[1:] else database
+    )
+    if len(names) > 2 or is_system or not all(re.fullmatch(IDENTIFIER, each) for each in names):
         raise values.error(
             "table-name",
-            f'option "table-name" is "{name}", expected a table, or schema.table',
+            f'option "table-name" is "{name}", expected a table, or schema.table, not of '
+            "a system database",
             hint="Name one table, with its schema in front where it needs one.",
         )
     if not is_postgres:

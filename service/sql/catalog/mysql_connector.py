@@ -10,13 +10,13 @@ from service.sql.catalog.watermarks import (
     VERIFY_OPTIONS,
 )
 
-_IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
+IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
 _SHARDS = (
     "Name one table; tables that are parts of one are declared one by one, each with a join of its "
     "own, or Debezium writes them into one topic."
 )
-_SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
+SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
 CHUNK_SIZE = "scan.incremental.snapshot.chunk.size"
 MOST_CHUNK_ROWS = 50_000
 _WHOLE = "a dimension is copied whole first, and then follows the binlog"
@@ -212,7 +212,7 @@ _OPTIONS = (
         "database-name",
         "Database of the table; not a system database.",
         required=True,
-        pattern=rf"(?i:(?!(?:{_SYSTEM_SCHEMAS})\Z)){_IDENTIFIER}",
+        pattern=rf"(?i:(?!(?:{SYSTEM_SCHEMAS})\Z)){IDENTIFIER}",
         form=_IDENTIFIER_FORM + ", not a system database",
         otherwise=_SHARDS,
     ),
@@ -220,7 +220,7 @@ _OPTIONS = (
         "table-name",
         "The table.",
         required=True,
-        pattern=_IDENTIFIER,
+        pattern=IDENTIFIER,
         form=_IDENTIFIER_FORM,
         otherwise=_SHARDS,
     ),
