@@ -347,6 +347,36 @@ class MysqlCdcSource:
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 
+class Database(StrEnum):
+    """A kind of database that is read by its queries."""
+
+    POSTGRESQL = "postgresql"
+    MYSQL = "mysql"
+
+
+@dataclass(frozen=True, slots=True)
+class PolledSource:
+    """A table of a database, read again and again: whole, or the rows that a column says are new.
+
+    Between whole reads, without a column at each read, a row that is gone stays in the copy.
+    """
+
+    database_kind: Database
+    hostname: str
+    port: int
+    username: str
+    password: str = field(repr=False)  # may be a `${secret:name}` reference
+    database: str
+    table: str  # of PostgreSQL with its schema in front, if it is named
+    refresh_ms: int  # from the start of a read to the start of the next one
+    column: str | None = None  # one that grows with each change of a row
+    whole_refresh_ms: int = 3_600_000  # with a column: from a whole read to the next one
+    changelog_partitions: int | None = None  # None for the setting's default
+    tls: MysqlTls = PREFERRED_TLS
+    zone: str = "UTC"  # as of `MysqlCdcSource`
+    kind: Literal["jdbc"] = "jdbc"
+
+
 @dataclass(frozen=True, slots=True)
 class DeltaTableSource:
     """A Delta table of other writers: one version of it, then each later commit."""
@@ -492,7 +522,9 @@ class SharedSource:
     kind: Literal["shared"] = "shared"
 
 
-DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource | SharedSource
+DimensionSource = (
+    MysqlCdcSource | PolledSource | DeltaTableSource | TopicSource | FileSource | SharedSource
+)
 
 
 def files_of(source: DimensionSource) -> FileSource | DeltaTableSource | None:

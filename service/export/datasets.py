@@ -11,6 +11,7 @@ from joins.plan.plan import (
     ROW_NUMBER,
     WINDOW,
     BlackholeSink,
+    Database,
     DatagenSource,
     DeltaSink,
     DeltaTableSource,
@@ -22,6 +23,7 @@ from joins.plan.plan import (
     KafkaSource,
     MetadataField,
     MysqlCdcSource,
+    PolledSource,
     PrintSink,
     SharedSource,
     TopicSource,
@@ -31,7 +33,7 @@ from joins.plan.types import Call, Column, Expression, columns_of
 
 _Place = (
     KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
-    | PrintSink | BlackholeSink | TopicSource | FileSource | SharedSource
+    | PrintSink | BlackholeSink | TopicSource | FileSource | SharedSource | PolledSource
 )  # fmt: skip
 
 
@@ -67,7 +69,11 @@ def name_of(place: _Place) -> DatasetName | None:
     """The name; None for rows that are generated, printed, dropped or shared."""
     if isinstance(place, KafkaSource | KafkaSink | TopicSource):
         return _topic(place.kafka)
-    if isinstance(place, MysqlCdcSource):
+    if isinstance(place, PolledSource) and place.database_kind is Database.POSTGRESQL:
+        schema, _, table = place.table.rpartition(".")
+        name = f"{place.database}.{schema or 'public'}.{table}"
+        return DatasetName(f"postgres://{place.hostname}:{place.port}", name)
+    if isinstance(place, MysqlCdcSource | PolledSource):
         return DatasetName(
             f"mysql://{place.hostname}:{place.port}", f"{place.database}.{place.table}"
         )

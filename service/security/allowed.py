@@ -20,6 +20,7 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
+    PolledSource,
     SharedSource,
     TopicSource,
 )
@@ -86,7 +87,7 @@ def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None
 
 
 def _check_dimension(table: str, source: DimensionSource, settings: Settings) -> None:
-    if isinstance(source, MysqlCdcSource):
+    if isinstance(source, MysqlCdcSource | PolledSource):
         server = f"{source.hostname}:{source.port}"
         allowed = settings.allowed_databases
         _check_server(table, "database server", server, allowed, "SLUICE_ALLOWED_DATABASES")

@@ -28,6 +28,7 @@ from joins.plan.plan import (
     KafkaSource,
     MysqlCdcSource,
     OffsetReset,
+    PolledSource,
     ProbeSource,
     Sink,
     StartupMode,
@@ -45,6 +46,7 @@ from watermark.errors import Secret
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
 StoreTables = TypeVar("StoreTables", DeltaSink, DeltaTableSource)
+Databases = TypeVar("Databases", MysqlCdcSource, PolledSource)
 Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns, StreamTable)
 
 
@@ -58,6 +60,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
             return replace(declared, source=_with_history_login(topic, secrets))
         if isinstance(source, DeltaTableSource):
             return replace(declared, source=with_store_login(source, secrets))
+        if isinstance(source, PolledSource):
+            return replace(declared, source=_with_secrets(source, secrets))
         if not isinstance(source, MysqlCdcSource):
             return declared
         return replace(declared, source=_with_secrets(source, secrets))
@@ -84,7 +88,7 @@ def _with_history_login(source: TopicSource, secrets: SecretResolver) -> TopicSo
     return replace(source, history=replace(history, files=files))
 
 
-def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:
+def _with_secrets(source: Databases, secrets: SecretResolver) -> Databases:
     resolve = partial(secrets.resolve, servers=f"{source.hostname}:{source.port}")
     ca, cert, key = (
         None if text is None else resolve(text)
@@ -188,7 +192,7 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
     )
 
 
-def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+def connection_of(source: MysqlCdcSource | PolledSource) -> MysqlConnectionConfig:
     password = source.password
     names = references(password.reference) if isinstance(password, Secret) else frozenset()
     secret = next((name for name in names if not name.startswith(INLINE_PREFIX)), "")

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 from joins.adapters.files.listing import FileFeedConfig
+from joins.adapters.mysql.table import CapturedTable
+from joins.adapters.polled.table import PolledConfig
 from joins.adapters.topic.feed_state import TopicFeedConfig
-from joins.plan.plan import Dimension, FileSource, TopicSource
-from service.security.resolution import files_path, history_path, internal_kafka
+from joins.plan.plan import Dimension, FileSource, PolledSource, TopicSource
+from service.security.resolution import connection_of, files_path, history_path, internal_kafka
 from service.wiring.context import JobContext
 
 
@@ -36,4 +38,22 @@ def file_feed(job: JobContext, dimension: Dimension, source: FileSource) -> File
         kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
         partitions=job.partitions(dimension),
         state_file=job.checkpoint.source_file(dimension.name),
+    )
+
+
+def polled_feed(
+    job: JobContext, dimension: Dimension, source: PolledSource, captured: CapturedTable | None
+) -> PolledConfig:
+    kafka = internal_kafka(job.plan, job.settings)
+    return PolledConfig(
+        connection=connection_of(source),
+        captured=captured,
+        fields=dimension.fields,
+        primary_key=dimension.primary_key,
+        kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
+        partitions=job.partitions(dimension),
+        state_file=job.checkpoint.source_file(dimension.name),
+        refresh_ms=source.refresh_ms,
+        column=source.column,
+        whole_refresh_ms=source.whole_refresh_ms,
     )

@@ -16,7 +16,7 @@ from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.source import DeltaFeedConfig, captured_columns
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.source import check_readable_table, check_source
 from joins.adapters.mysql.table import CapturedTable
 from joins.batch.inserts import Inserts, ProbeInsert
 from joins.dimension.build_side import BuildTask
@@ -35,12 +35,14 @@ from joins.job.temporal_join import TemporalJoin, watermark_sink
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.plan import (
+    Database,
     DatagenSource,
     DeltaTableSource,
     Dimension,
     FileSource,
     JoinPlan,
     MysqlCdcSource,
+    PolledSource,
     PrintSink,
     SharedSource,
     TopicSource,
@@ -52,6 +54,7 @@ from joins.source.feed_coordinator import (
     DeltaCoordinator,
     FileCoordinator,
     HistoryCoordinator,
+    PolledCoordinator,
     TopicCoordinator,
 )
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
@@ -74,7 +77,7 @@ from service.security.resolution import (
 from service.security.secrets import SecretResolver
 from service.sql.catalog.settings import trigger_interval_ms
 from service.wiring.context import JobContext, shared_coordinator, shared_meta
-from service.wiring.feeds import file_feed, topic_feed
+from service.wiring.feeds import file_feed, polled_feed, topic_feed
 from service.wiring.meta import claim_meta, hold_files, make_internal_topic
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink, event_job
@@ -86,6 +89,9 @@ def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...
     source = dimension.source
     if isinstance(source, MysqlCdcSource):
         return _captured_table(job, dimension, source).captured
+    if isinstance(source, PolledSource):
+        read = _read_by_queries(job, dimension, source)
+        return captured_columns(dimension.fields) if read is None else read.captured
     if isinstance(source, SharedSource):
         shared_meta(job.layout, source)  # its own job's first start creates the table
     return captured_columns(dimension.fields)
@@ -93,11 +99,28 @@ def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...
 
 def _captured_table(job: JobContext, dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
     """The table as first seen: a restart joins without the database."""
+    fields, key = dimension.fields, dimension.primary_key
+    return _as_first_seen(job, dimension, lambda: check_source(connection_of(source), fields, key))
+
+
+def _read_by_queries(
+    job: JobContext, dimension: Dimension, source: PolledSource
+) -> CapturedTable | None:
+    """A table of MySQL as first seen; None of PostgreSQL, whose columns are as declared."""
+    if source.database_kind is Database.POSTGRESQL:
+        return None
+    config, fields, key = connection_of(source), dimension.fields, dimension.primary_key
+    return _as_first_seen(job, dimension, lambda: check_readable_table(config, fields, key))
+
+
+def _as_first_seen(
+    job: JobContext, dimension: Dimension, look_at: Callable[[], CapturedTable]
+) -> CapturedTable:
     path = job.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
     kept = read_json(path)
     if kept is not None:
         return CapturedTable.from_json(kept)
-    table = check_source(connection_of(source), dimension.fields, dimension.primary_key)
+    table = look_at()
     write_json_atomically(path, table.as_json())
     return table
 
@@ -165,6 +188,9 @@ def _coordinator(
         config = topic_feed(job, dimension, source)
         made = TopicCoordinator if source.history is None else HistoryCoordinator
         return made(dimension.name, config, stalls, acknowledgements, topic)
+    if isinstance(source, PolledSource):
+        polled = polled_feed(job, dimension, source, _read_by_queries(job, dimension, source))
+        return PolledCoordinator(dimension.name, polled, stalls, topic)
     if isinstance(source, FileSource):
         return FileCoordinator(dimension.name, file_feed(job, dimension, source), stalls, topic)
     if isinstance(source, SharedSource):

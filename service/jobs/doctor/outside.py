@@ -15,6 +15,7 @@ from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, ro
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import advice
+from joins.adapters.polled.table import read_state as read_polled
 from joins.adapters.topic.check import check_topic, connector_advice
 from joins.adapters.topic.feed_state import read_journal
 from joins.durable.checkpoint import read_json
@@ -27,6 +28,7 @@ from joins.plan.plan import (
     KafkaOptions,
     KafkaSink,
     KafkaSource,
+    PolledSource,
     SharedSource,
     TopicHistory,
     TopicSource,
@@ -35,6 +37,7 @@ from joins.plan.stream_topics import partition_of
 from joins.source.chunk_reader import SourceState
 from joins.stream.watches import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
+from service.jobs.submit.preflight import check_polled
 from service.security.resolution import (
     connection_of,
     files_path,
@@ -82,6 +85,8 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
             yield unknown(f"connector of source {dimension.name}", text)
         if source.history is not None:
             yield _history(patient, dimension, source.history)
+    elif isinstance(source, PolledSource):
+        yield _polled(patient, dimension, source)
     elif isinstance(source, SharedSource):
         yield _shared(patient, dimension, source)
     else:
@@ -94,6 +99,16 @@ def _shared(patient: Patient, dimension: Dimension, source: SharedSource) -> Che
     if fault is not None:
         return bad(title, fault.message, fault.hint)
     return good(title, f"kept by job {source.job_id}, which goes on")
+
+
+def _polled(patient: Patient, dimension: Dimension, source: PolledSource) -> Check:
+    check_polled(dimension, source)
+    what = f'table "{source.table}" of "{source.hostname}:{source.port}" fits its declaration'
+    kept = read_polled(patient.checkpoint.source_file(dimension.name))
+    if kept is not None and kept.is_copied:
+        ago_s = (time.time() * _MILLIS - kept.started_ms) / _MILLIS
+        what += f", read {kept.sent} began {ago_s:.0f} s ago, generation {kept.generation}"
+    return good(f"source {dimension.name}", what)
 
 
 def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:

@@ -22,6 +22,7 @@ from joins.plan.plan import (
     FileSource,
     JoinPlan,
     MysqlCdcSource,
+    PolledSource,
     SharedSource,
     TopicSource,
 )
@@ -170,6 +171,11 @@ def _followed(layout: JobLayout, dimension: Dimension) -> _State:
             f'table "{dimension.name}" is the shared table of job {dimension.source.job_id}, which '
             "copies it",
             hint=f"Verify it there: sluice verify {dimension.source.job_id}.",
+        )
+    if isinstance(dimension.source, PolledSource):
+        raise VerificationError(
+            f'table "{dimension.name}" is compared with its database by each read of all rows',
+            hint="Nothing to do; a lower 'scan.refresh-interval' compares it more often.",
         )
     file = Checkpoint(layout.checkpoint).source_file(dimension.name)
     if isinstance(dimension.source, FileSource):

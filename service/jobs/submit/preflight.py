@@ -16,8 +16,9 @@ from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.clock import ask
 from joins.adapters.mysql.connection import connected, is_mariadb
-from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.source import check_readable_table, check_source
 from joins.adapters.mysql.table import CapturedTable, advice
+from joins.adapters.polled.postgres import check_table
 from joins.adapters.registry import check_registries
 from joins.adapters.store_path import StorePath, prove_conditional_puts
 from joins.adapters.topic.check import check_topic, connector_advice
@@ -30,14 +31,17 @@ from joins.plan.errors import SinkError, SourceError
 from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
+    Database,
     DeltaSink,
     DeltaTableSource,
     Dimension,
+    DimensionSource,
     FileSource,
     JoinPlan,
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
+    PolledSource,
     SharedSource,
     SinkWriter,
     StartupMode,
@@ -79,18 +83,32 @@ def check_staleness(dimension: Dimension, settings: Settings) -> None:
     if bound_ms is None or isinstance(dimension.source, FileSource):
         return
     answer_ms = _answer_ms(dimension)
-    settings_ms = round(settings.freshness_interval_s * 1000) + settings.build_trigger_ms
+    asked_ms = _asked_ms(dimension.source, settings)
+    settings_ms = asked_ms + settings.build_trigger_ms
     best_ms = settings_ms + answer_ms + _settle_ms(dimension)
     if bound_ms >= best_ms:
         return
     settle = f", on its way {_settle_ms(dimension)} ms" if _settle_ms(dimension) else ""
     raise SourceError(
         f"table \"{dimension.name}\" has 'join.max-staleness' of {bound_ms} ms, below the best "
-        f"freshness of {best_ms} ms: asked each {settings.freshness_interval_s:g} s, answered in "
+        f"freshness of {best_ms} ms: asked each {asked_ms / 1000:g} s, answered in "
         f"{answer_ms} ms, committed each {settings.build_trigger_ms} ms{settle}",
         hint=f"Give it {best_ms} ms or more, best twice as much; or lower "
-        "SLUICE_FRESHNESS_INTERVAL_S.",
+        + _slower_of(dimension.source),
     )
+
+
+def _asked_ms(source: DimensionSource, settings: Settings) -> int:
+    """The pause between two answers that prove a time of the whole table."""
+    if isinstance(source, PolledSource):
+        return source.refresh_ms if source.column is None else source.whole_refresh_ms
+    return round(settings.freshness_interval_s * 1000)
+
+
+def _slower_of(source: DimensionSource) -> str:
+    if isinstance(source, PolledSource):
+        return "'scan.refresh-interval', or with a column 'scan.whole-refresh-interval'."
+    return "SLUICE_FRESHNESS_INTERVAL_S."
 
 
 def _answer_ms(dimension: Dimension) -> int:
@@ -302,7 +320,19 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         path = output_path(source, settings)
         check_source_table(path, dimension.fields, dimension.primary_key)
         return
+    if isinstance(source, PolledSource):
+        check_polled(dimension, source)
+        return
     captured_table(dimension)
+
+
+def check_polled(dimension: Dimension, source: PolledSource) -> int | None:
+    """Check a table that is read by queries; how many rows PostgreSQL estimates."""
+    config, fields, key = connection_of(source), dimension.fields, dimension.primary_key
+    if source.database_kind is Database.POSTGRESQL:
+        return check_table(config, fields, key).rows
+    check_readable_table(config, fields, key)
+    return None
 
 
 def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> str | None:

@@ -23,6 +23,7 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     KeyPair,
+    PolledSource,
     PrintSink,
     ProbeSource,
     SharedSource,
@@ -359,7 +360,14 @@ def _dimension_source(source: DimensionSource) -> str:
         parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
         text = f"{source.value.name}({', '.join(parts)})"
         return text if source.history is None else f"{_history(source.history)} then {text}"
-    return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
+    place = f"{source.database}.{source.table} @ {source.hostname}:{source.port}"
+    if isinstance(source, PolledSource):
+        by = ""
+        if source.column is not None:
+            by = f" by {source.column}, all rows every {source.whole_refresh_ms} ms"
+        kind = source.database_kind.value
+        return f"jdbc({kind} {place}, read every {source.refresh_ms} ms{by})"
+    return f"mysql-cdc({place})"
 
 
 def _history(history: TopicHistory) -> str:
