@@ -398,6 +398,53 @@ class MysqlCdcSource:
         return f"mysql-cdc({self.database}.{self.table} @ {self.hostname}:{self.port})"
 
 
+class Database(StrEnum):
+    """A kind of database that is read by its queries."""
+
+    POSTGRESQL = "postgresql"
+    MYSQL = "mysql"
+
+
+@dataclass(frozen=True, slots=True)
+class PolledSource:
+    """A table of a database, read again and again: whole, or the rows that a column says are new.
+
+    Between whole reads, without a column at each read, a row that is gone stays in the copy.
+    """
+
+    database_kind: Database
+    hostname: str
+    port: int
+    username: str
+    password: str = field(repr=False)  # may be a `${secret:name}` reference
+    database: str
+    table: str  # of PostgreSQL with its schema in front, if it is named
+    refresh_ms: int  # from the start of a read to the start of the next one
+    column: str | None = None  # one that grows with each change of a row
+    whole_refresh_ms: int = 3_600_000  # with a column: from a whole read to the next one
+    changelog_partitions: int | None = None  # None for the setting's default
+    tls: MysqlTls = PREFERRED_TLS
+    zone: str = "UTC"  # as of `MysqlCdcSource`
+    kind: Literal["jdbc"] = "jdbc"
+
+    @property
+    def dataset(self) -> DatasetName:
+        if self.database_kind is not Database.POSTGRESQL:
+            server = f"mysql://{self.hostname}:{self.port}"
+            return DatasetName(server, f"{self.database}.{self.table}")
+        schema, _, table = self.table.rpartition(".")
+        server = f"postgres://{self.hostname}:{self.port}"
+        return DatasetName(server, f"{self.database}.{schema or 'public'}.{table}")
+
+    @property
+    def explained(self) -> str:
+        place = f"{self.database}.{self.table} @ {self.hostname}:{self.port}"
+        by = ""
+        if self.column is not None:
+            by = f" by {self.column}, all rows every {self.whole_refresh_ms} ms"
+        return f"jdbc({self.database_kind.value} {place}, read every {self.refresh_ms} ms{by})"
+
+
 @dataclass(frozen=True, slots=True)
 class DeltaTableSource:
     """A Delta table of other writers: one version of it, then each later commit."""
@@ -605,7 +652,9 @@ def end_explained(source: KafkaSource | TopicSource, ends: list[str]) -> str:
     return " ".join(("until", source.bounded_mode.value, *ends))
 
 
-DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource | SharedSource
+DimensionSource = (
+    MysqlCdcSource | PolledSource | DeltaTableSource | TopicSource | FileSource | SharedSource
+)
 
 
 def files_of(source: DimensionSource) -> FileSource | DeltaTableSource | None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from joins.adapters.mysql.clock import ask
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, is_mariadb, rows
@@ -15,11 +15,19 @@ from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable, advice
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.changelog.envelope import CapturedColumn
-from joins.plan.plan import Dimension, MysqlCdcSource
+from joins.plan.plan import Dimension, MysqlCdcSource, PolledSource
 from joins.plan.types import TypeName
 from joins.source.coordinator import SourceCoordinator
 from service.config import Settings
-from service.connectors.port import Compared, Copy, SecondRead, SourceConnector, SourceParts
+from service.connectors.port import (
+    Compared,
+    Copy,
+    Freshest,
+    SecondRead,
+    SourceConnector,
+    SourceParts,
+    settings_ms,
+)
 from service.jobs.doctor.check import Check, Patient, bad, good, unknown
 from service.security.allowed import check_server
 from service.security.resolution import connection_of, internal_kafka
@@ -29,6 +37,7 @@ if TYPE_CHECKING:  # they load Spark
     from joins.source.chunk_reader import SourceState
     from service.wiring.context import JobContext
 
+Databases = TypeVar("Databases", MysqlCdcSource, PolledSource)
 _QUESTIONS = 3
 _CLOCK_S = 2.0
 
@@ -37,18 +46,10 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
     """`mysql-cdc`: a snapshot in chunks, then the binlog."""
 
     def check_allowed(self, table: str, source: MysqlCdcSource, settings: Settings) -> None:
-        server, allowed = f"{source.hostname}:{source.port}", settings.allowed_databases
-        check_server(table, "database server", server, allowed, "SLUICE_ALLOWED_DATABASES")
+        check_database(table, source, settings)
 
     def with_logins(self, source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:
-        resolve = partial(secrets.resolve, servers=f"{source.hostname}:{source.port}")
-        ca, cert, key = (
-            None if text is None else resolve(text)
-            for text in (source.tls.ca, source.tls.cert, source.tls.key)
-        )
-        tls = replace(source.tls, ca=ca, cert=cert, key=key)
-        username, password = resolve(source.username), resolve(source.password)
-        return replace(source, username=username, password=password, tls=tls)
+        return with_database_login(source, secrets)
 
     def check(self, dimension: Dimension, source: MysqlCdcSource, settings: Settings) -> None:
         _now(dimension, source)
@@ -62,13 +63,13 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
             return ()
         return advice(_now(dimension, with_logins()))
 
-    def freshest_ms(self, source: MysqlCdcSource) -> tuple[int, int]:
+    def freshest(self, source: MysqlCdcSource, settings: Settings) -> Freshest:
         """The longest of a few answers."""
         with connected(connection_of(source)) as connection:
             mariadb = is_mariadb(connection)
             answers = [ask(connection, mariadb=mariadb) for _ in range(_QUESTIONS)]
         times = (2 * (answer.within_ms or 0) for answer in answers if answer is not None)
-        return max(times, default=0), 0
+        return Freshest(settings_ms(settings), max(times, default=0))
 
     def examine(
         self, patient: Patient, dimension: Dimension, source: MysqlCdcSource
@@ -131,6 +132,22 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
             yield SecondRead(read)
 
 
+def check_database(table: str, source: MysqlCdcSource | PolledSource, settings: Settings) -> None:
+    server, allowed = f"{source.hostname}:{source.port}", settings.allowed_databases
+    check_server(table, "database server", server, allowed, "SLUICE_ALLOWED_DATABASES")
+
+
+def with_database_login(source: Databases, secrets: SecretResolver) -> Databases:
+    resolve = partial(secrets.resolve, servers=f"{source.hostname}:{source.port}")
+    ca, cert, key = (
+        None if text is None else resolve(text)
+        for text in (source.tls.ca, source.tls.cert, source.tls.key)
+    )
+    tls = replace(source.tls, ca=ca, cert=cert, key=key)
+    username, password = resolve(source.username), resolve(source.password)
+    return replace(source, username=username, password=password, tls=tls)
+
+
 def _now(dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
     """The table as its server has it now."""
     return check_source(
@@ -142,12 +159,19 @@ def _now(dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
 
 
 def _first_seen(job: "JobContext", dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
+    config, fields, key = connection_of(source), dimension.fields, dimension.primary_key
+    return as_first_seen(job, dimension, lambda: check_source(config, fields, key))
+
+
+def as_first_seen(
+    job: "JobContext", dimension: Dimension, look_at: Callable[[], CapturedTable]
+) -> CapturedTable:
     """The table as first seen: a restart joins without the database."""
     path = job.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
     kept = read_json(path)
     if kept is not None:
         return CapturedTable.from_json(kept)
-    table = check_source(connection_of(source), dimension.fields, dimension.primary_key)
+    table = look_at()
     write_json_atomically(path, table.as_json())
     return table
 

@@ -45,6 +45,23 @@ Copy = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Freshest:
+    """What keeps a copy behind its source: the pause between two questions, answers, the way.
+
+    `lower` is the setting or option of that pause.
+    """
+
+    asked_ms: int
+    answer_ms: int = 0
+    on_its_way_ms: int = 0
+    lower: str = "SLUICE_FRESHNESS_INTERVAL_S."
+
+
+def settings_ms(settings: Settings) -> int:
+    return round(settings.freshness_interval_s * 1000)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceParts:
     """What the coordinator of a source is made of."""
 
@@ -110,9 +127,9 @@ class SourceConnector(ABC, Generic[S, T]):
         """`held` with offsets, ids and versions of now; `dimension` is the same with logins."""
         return held
 
-    def freshest_ms(self, source: S) -> tuple[int, int] | None:
-        """Time for an answer, measured, and time a record is on its way; None if always fresh."""
-        return 0, 0
+    def freshest(self, source: S, settings: Settings) -> Freshest | None:
+        """None if the copy is as fresh as it ever can be."""
+        return Freshest(settings_ms(settings))
 
     @abstractmethod
     def examine(self, patient: Patient, dimension: Dimension, source: S) -> Iterator[Check]:

@@ -10,12 +10,14 @@ from joins.plan.plan import (
     FileSource,
     KafkaSink,
     MysqlCdcSource,
+    PolledSource,
     PrintSink,
     SharedSource,
     Sink,
     TopicSource,
 )
 from service.connectors.mysql import MysqlTables
+from service.connectors.polled import PolledTables
 from service.connectors.port import SinkConnector, SourceConnector
 from service.connectors.sinks import BlackholeSinks, DeltaSinks, KafkaSinks, PrintSinks
 from service.connectors.tables import DeltaTables, FileTables, SharedTables
@@ -23,6 +25,7 @@ from service.connectors.topics import TopicTables
 
 SOURCES: dict[type, SourceConnector[Any, Any]] = {
     MysqlCdcSource: MysqlTables(),
+    PolledSource: PolledTables(),
     DeltaTableSource: DeltaTables(),
     FileSource: FileTables(),
     TopicSource: TopicTables(),

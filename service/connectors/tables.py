@@ -113,7 +113,7 @@ class FileTables(SourceConnector[FileSource, FileFeedState]):
     def check(self, dimension: Dimension, source: FileSource, settings: Settings) -> None:
         check_files(files_path(source, settings), source, dimension.declared_fields)
 
-    def freshest_ms(self, source: FileSource) -> None:
+    def freshest(self, source: FileSource, settings: Settings) -> None:
         return None
 
     def examine(

@@ -18,7 +18,15 @@ from joins.plan.stream_topics import StreamTopics
 from joins.source.coordinator import SourceCoordinator
 from joins.source.feed_coordinator import HistoryCoordinator, TopicCoordinator
 from service.config import Settings
-from service.connectors.port import Compared, Copy, SecondRead, SourceConnector, SourceParts
+from service.connectors.port import (
+    Compared,
+    Copy,
+    Freshest,
+    SecondRead,
+    SourceConnector,
+    SourceParts,
+    settings_ms,
+)
 from service.jobs.doctor.check import Check, Patient, good, unknown
 from service.security.allowed import check_server, check_table, check_topic_place, server_of
 from service.security.resolution import (
@@ -76,11 +84,11 @@ class TopicTables(SourceConnector[TopicSource, FeedJournal]):
         version, _ = _check_history(dimension, history, settings)
         return replace(held, source=replace(own, history=replace(declared, version=version)))
 
-    def freshest_ms(self, source: TopicSource) -> tuple[int, int]:
-        evidence = source.evidence
-        if evidence is None or evidence.connect_url is not None:
-            return 0, 0
-        return 0, evidence.settle_ms if evidence.heartbeat_topic is not None else 0
+    def freshest(self, source: TopicSource, settings: Settings) -> Freshest:
+        evidence, asked_ms = source.evidence, settings_ms(settings)
+        if evidence is None or evidence.connect_url is not None or evidence.heartbeat_topic is None:
+            return Freshest(asked_ms)
+        return Freshest(asked_ms, on_its_way_ms=evidence.settle_ms)
 
     def examine(
         self, patient: Patient, dimension: Dimension, source: TopicSource

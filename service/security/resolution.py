@@ -27,6 +27,7 @@ from joins.plan.plan import (
     KafkaSource,
     MysqlCdcSource,
     OffsetReset,
+    PolledSource,
     ProbeSource,
     Sink,
     StartupMode,
@@ -134,7 +135,7 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
     )
 
 
-def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+def connection_of(source: MysqlCdcSource | PolledSource) -> MysqlConnectionConfig:
     password = source.password
     names = references(password.reference) if isinstance(password, Secret) else frozenset()
     secret = next((name for name in names if not name.startswith(INLINE_PREFIX)), "")

@@ -52,21 +52,18 @@ def check_staleness(dimension: Dimension, settings: Settings) -> None:
     bound_ms = dimension.max_staleness_ms
     if bound_ms is None:
         return
-    times = source_connector(dimension.source).freshest_ms(dimension.source)
-    if times is None:
+    best = source_connector(dimension.source).freshest(dimension.source, settings)
+    if best is None:
         return
-    answer_ms, settle_ms = times
-    settings_ms = round(settings.freshness_interval_s * 1000) + settings.build_trigger_ms
-    best_ms = settings_ms + answer_ms + settle_ms
+    best_ms = best.asked_ms + settings.build_trigger_ms + best.answer_ms + best.on_its_way_ms
     if bound_ms >= best_ms:
         return
-    settle = f", on its way {settle_ms} ms" if settle_ms else ""
+    settle = f", on its way {best.on_its_way_ms} ms" if best.on_its_way_ms else ""
     raise SourceError(
         f"table \"{dimension.name}\" has 'join.max-staleness' of {bound_ms} ms, below the best "
-        f"freshness of {best_ms} ms: asked each {settings.freshness_interval_s:g} s, answered in "
-        f"{answer_ms} ms, committed each {settings.build_trigger_ms} ms{settle}",
-        hint=f"Give it {best_ms} ms or more, best twice as much; or lower "
-        "SLUICE_FRESHNESS_INTERVAL_S.",
+        f"freshness of {best_ms} ms: asked each {best.asked_ms / 1000:g} s, answered in "
+        f"{best.answer_ms} ms, committed each {settings.build_trigger_ms} ms{settle}",
+        hint=f"Give it {best_ms} ms or more, best twice as much; or lower {best.lower}",
     )
 
 

@@ -23,6 +23,7 @@ from joins.plan.plan import (
     KafkaSource,
     MysqlCdcSource,
     OutputColumn,
+    PolledSource,
     PrintSink,
     ProbeSource,
     SharedSource,
@@ -291,6 +292,12 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_each(K.CREDENTIALS, "username password tls"),
         "server_id": Leaf(K.DIMENSION_OPTION),
         **_each(K.DIMENSION_COPY, "chunk_rows changelog_partitions zone"),
+    },
+    PolledSource: {
+        **_owner("database_kind hostname port database table"),
+        **_each(K.CREDENTIALS, "username password tls"),
+        **_each(K.DIMENSION_OPTION, "refresh_ms column whole_refresh_ms"),
+        **_each(K.DIMENSION_COPY, "changelog_partitions zone"),
     },
     DeltaTableSource: {
         **_owner("path store"),
