@@ -8,15 +8,13 @@ import pytest
 from joins.adapters.polled.table import PolledState, write_state
 from joins.durable.checkpoint import Checkpoint
 from joins.plan.errors import SourceError, VerificationError
-from joins.plan.plan import Database, Dimension, Field, PolledSource
+from joins.plan.plan import Database, DatasetName, Dimension, Field, PolledSource
 from joins.plan.types import SqlType, TypeName
 from service.config import Settings
-from service.export.datasets import DatasetName, name_of
+from service.connectors.polled import PolledTables
 from service.jobs.doctor.check import Patient, made
-from service.jobs.doctor.outside import _source
-from service.jobs.inspect.verify import _followed
 from service.jobs.store.layout import JobLayout
-from service.jobs.submit.preflight import _check_dimension, check_staleness
+from service.jobs.submit.preflight import check_staleness
 from tests.support.polled import mariadb_table, postgres_table
 from tests.support.probe import PLAN
 
@@ -24,6 +22,7 @@ ID, NAME = (
     Field("id", SqlType(TypeName.BIGINT), nullable=False),
     Field("name", SqlType(TypeName.STRING)),
 )
+POLLED = PolledTables()
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, name VARCHAR(9))"
 
 
@@ -47,13 +46,13 @@ def doctor(dimension, tmp_path):
     layout = JobLayout(tmp_path / "job")
     checkpoint = Checkpoint(layout.checkpoint)
     patient = Patient(layout, settings, plan, checkpoint, None, running=False)
-    (check,) = made("source users", partial(_source, patient, dimension))
+    (check,) = made("source users", partial(POLLED.examine, patient, dimension, dimension.source))
     return check, checkpoint.source_file("users")
 
 
 def test_doctor_and_submission_agree(dimension, tmp_path):
     settings = Settings.load(data_dir=tmp_path)
-    _check_dimension(dimension, settings)
+    POLLED.check(dimension, dimension.source, settings)
     check, state_file = doctor(dimension, tmp_path)
     assert check.ok is True
     assert "fits its declaration" in check.detail
@@ -62,7 +61,7 @@ def test_doctor_and_submission_agree(dimension, tmp_path):
     assert "read 3 began" in doctor(dimension, tmp_path)[0].detail
     wrong = replace(dimension, fields=(ID, replace(NAME, name="nmae")))
     with pytest.raises(SourceError, match='"nmae"') as caught:
-        _check_dimension(wrong, settings)
+        POLLED.check(wrong, wrong.source, settings)
     check, _ = doctor(wrong, tmp_path)
     assert (check.ok, check.detail, check.hint) == (False, caught.value.message, caught.value.hint)
 
@@ -80,12 +79,12 @@ def test_a_bound_below_the_interval_of_whole_reads_is_refused(dimension, tmp_pat
 
 def test_it_is_not_verified_beside_its_reads(dimension, tmp_path):
     with pytest.raises(VerificationError, match="by each read of all rows"):
-        _followed(JobLayout(tmp_path), dimension)
+        POLLED.copied(dimension, tmp_path / "users.json")
 
 
 def test_lineage_names_the_database():
     source = PolledSource(Database.POSTGRESQL, "db", 5432, "u", "p", "shop", "t", refresh_ms=1_000)
-    assert name_of(source) == DatasetName("postgres://db:5432", "shop.public.t")
-    assert name_of(replace(source, table="crm.t")).name == "shop.crm.t"
+    assert source.dataset == DatasetName("postgres://db:5432", "shop.public.t")
+    assert replace(source, table="crm.t").dataset.name == "shop.crm.t"
     mysql = replace(source, database_kind=Database.MYSQL, port=3306)
-    assert name_of(mysql) == DatasetName("mysql://db:3306", "shop.t")
+    assert mysql.dataset == DatasetName("mysql://db:3306", "shop.t")
