@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # models are slow to load, and only answers bring them
         ListedJob,
         ProbeView,
         SnapshotView,
+        StreamHistoryView,
         WatermarkView,
     )
     from service.schemas.progress import WaitReport
@@ -269,6 +270,8 @@ def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
 def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
     held, lag = (_at_most(probe, count) for count in (probe.held_records, probe.lag_records))
     yield "stream", f"{one_line(probe.topic)}: {held} held, lag {lag}"
+    if probe.history is not None:
+        yield "history", _stream_history(probe.history)
     for transaction in probe.open_transactions:
         yield "waits for", one_line(transaction.text, 500)
     joined, matched = number(probe.joined_records), probe.matched
@@ -276,6 +279,13 @@ def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
         joined += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
     yield "joined", joined
     yield "dead letters", _letters(probe)
+
+
+def _stream_history(history: "StreamHistoryView") -> str:
+    if history.rows_read >= history.rows:
+        return f"{number(history.rows)} rows of files read; the topic follows"
+    left = "" if history.seconds_left is None else f", about {number(history.seconds_left)} s left"
+    return f"{number(history.rows_read)} of {number(history.rows)} rows of files read{left}"
 
 
 def _letters(probe: "ProbeView") -> str:

@@ -105,6 +105,9 @@ def inputs(plan: JoinPlan) -> list[Dataset]:
             topics.setdefault(name, {}).update(known)
     tables = [_table(name, columns.values()) for name, columns in topics.items()]
     tables += [_table(name_of(d.source), d.declared_fields) for d in plan.dimensions]
+    stream = plan.probe.source
+    if isinstance(stream, KafkaSource) and stream.history is not None:
+        tables.append(_table(name_of(stream.history.files), plan.probe.fields))
     histories = ((d, files_of(d.source)) for d in plan.dimensions)
     tables += [
         _table(name_of(files), d.declared_fields)

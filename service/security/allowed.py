@@ -34,6 +34,8 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
     for table, end in (*streams, *sinks):
         if isinstance(end, KafkaSource | KafkaSink):
             _check_topic(table, end, settings)
+        if isinstance(end, KafkaSource) and end.history is not None:
+            _check_table(end.history.files, settings)
     for dimension in plan.dimensions:
         _check_dimension(dimension.name, dimension.source, settings)
     for _, sink in sinks:

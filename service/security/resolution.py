@@ -45,6 +45,7 @@ from watermark.errors import Secret
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
 StoreTables = TypeVar("StoreTables", DeltaSink, DeltaTableSource)
+Historic = TypeVar("Historic", KafkaSource, TopicSource)
 Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns, StreamTable)
 
 
@@ -65,7 +66,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
     if isinstance(probe.source, KafkaSource):
-        probe = replace(probe, source=topic_with_logins(probe.source, secrets))
+        stream = _with_history_login(topic_with_logins(probe.source, secrets), secrets)
+        probe = replace(probe, source=stream)
     probe = with_late_login(probe, secrets)
     sink, *others = (sink_with_login(insert.sink, secrets) for insert in plan.inserts)
     tables = (i.table and with_registry_logins(i.table, secrets) for i in plan.more_inserts)
@@ -76,7 +78,7 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=more)
 
 
-def _with_history_login(source: TopicSource, secrets: SecretResolver) -> TopicSource:
+def _with_history_login(source: Historic, secrets: SecretResolver) -> Historic:
     history = source.history
     if history is None or not isinstance(history.files, DeltaTableSource):
         return source
@@ -328,7 +330,7 @@ def resolve_bounds(
     elif source.bounded_mode is BoundedMode.GROUP:
         end = _group_end(source.kafka, start, cluster)
     else:
-        end = dict(source.bounded_offsets)
+        end = cluster.topics.file_ends | dict(source.bounded_offsets)
         _check_partitions(cluster.topics, end, start, "scan.bounded.specific-offsets")
     return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
 

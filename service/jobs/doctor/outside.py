@@ -9,6 +9,7 @@ from pathlib import Path
 from joins.adapters.delta.source import check_source_table, read_state
 from joins.adapters.files.listing import read_state as read_files
 from joins.adapters.files.readers import check_files
+from joins.adapters.files.stream_rows import StreamFiles
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
@@ -31,7 +32,7 @@ from joins.plan.plan import (
     TopicHistory,
     TopicSource,
 )
-from joins.plan.stream_topics import partition_of
+from joins.plan.stream_topics import FILES, partition_of
 from joins.source.chunk_reader import SourceState
 from joins.stream.watches import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
@@ -213,11 +214,26 @@ def _stream(patient: Patient) -> Iterator[Check]:
                 "It was deleted and made again; acknowledge that, or stop the job.",
             )
             return
+    if isinstance(source, KafkaSource) and source.history is not None:
+        yield _stream_files(patient, source.history)
     count = sum(len(each.partitions) for each in there.there.values())
     yield good("stream", f'topic "{cluster.topics.text}" is there, {count} partitions')
     yield _unread(patient, cluster)
     yield _transactions(cluster)
     yield _stream_clock(cluster)
+
+
+def _stream_files(patient: Patient, history: TopicHistory) -> Check:
+    title, note = "history of stream", patient.checkpoint.read_progress()
+    assert history.listed is not None, "submission has listed them"
+    rows = history.listed.rows
+    done = 0 if note is None else int(note["next_offsets"].get(str(FILES), 0))
+    if done >= rows:
+        return good(title, f"all {rows} rows of files were read")
+    path = history_path(history, patient.settings)
+    files = StreamFiles(path, history.version, patient.plan.probe.fields, history.listed)
+    files.check(done, rows)
+    return good(title, f"{done} of {rows} rows of files are read, and the others are as listed")
 
 
 def _unread(patient: Patient, cluster: StreamCluster) -> Check:

@@ -252,7 +252,8 @@ def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
     parts += _formats(source.value, source.key)
-    return f"kafka({', '.join(parts)})"
+    text = f"kafka({', '.join(parts)})"
+    return text if source.history is None else f"{_history(source.history)} then {text}"
 
 
 def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
@@ -374,6 +375,10 @@ def _history(history: TopicHistory) -> str:
     if isinstance(history.files, DeltaTableSource):
         version = "newest version" if history.version is None else f"version {history.version}"
         files = f"delta({history.files.path}, {version})"
+    if history.order_column is not None:
+        files += f" by {history.order_column}"
+    if history.listed is not None:
+        files += f", {len(history.listed.files)} files of {history.listed.rows} rows"
     return f"{files} until {' '.join(start)},"
 
 
