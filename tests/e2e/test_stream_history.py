@@ -5,7 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import FILES
 from tests.support.file_feeds import write_json_lines
 from tests.support.foreign_topics import row
@@ -138,6 +141,46 @@ def check_looking_back(rig: Rig, job: RunningJob, topic: str) -> None:
     assert "zero" in told["still_bad"][0]["reason"].lower()
 
 
+def from_offset(offset: int) -> tuple[str, str]:
+    return (
+        "'scan.startup.mode'='specific-offsets'",
+        f"'scan.startup.specific-offsets'='partition:0,offset:{offset}'",
+    )
+
+
+def test_a_gap_behind_the_files_is_refused(rig: Rig) -> None:
+    servers = rig.kafka.bootstrap_servers
+    topic, files, path = create_topic(servers), unique_name("clicks"), unique_name("named")
+    write_users(rig, files)
+    write_files(rig.output(files))
+    produce(servers, topic, [record(item) for item in range(10)])
+    KafkaCluster(KafkaOptions(servers, topic)).delete_records_before(topic, {0: 7})
+    refused = rig.post_job(statement(rig, topic, files, path, *from_offset(3)))
+    assert refused.status_code >= 400
+    assert "4 records between the history and topic" in refused.json()["detail"]
+
+
+@pytest.mark.experiment
+def test_a_file_that_is_gone_stalls_the_job_until_it_is_back(rig: Rig) -> None:
+    """Files that are written later are not read."""
+    servers = rig.kafka.bootstrap_servers
+    topic, files, path = create_topic(servers), unique_name("clicks"), unique_name("named")
+    write_users(rig, files)
+    total = write_files(rig.output(files))
+    with rig.job(statement(rig, topic, files, path)) as job:
+        (gone,) = rig.output(files).glob("day=1/*.parquet")
+        gone.rename(gone.with_name("_aside"))
+        write_file(rig.output(files) / "day=2" / "later.parquet", range(total, total + 100))
+        stalled = job.wait_for(lambda s: s["state"] == "STALLED", "it stalls")
+        assert "was removed before it was read" in stalled["error"]["message"]
+        gone.with_name("_aside").rename(gone)
+        job.wait_output(path, total - 1)
+        produce(servers, topic, [record(5_000)])
+        rows = job.wait_output(path, total)
+        assert {each["item_id"] for each in rows} == {*range(total), 5_000} - {BAD}
+        assert len(rows) == total
+
+
 def dated(rig: Rig, topic: str, rates: str, files: str, path: str) -> str:
     servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
     return (
@@ -158,6 +201,7 @@ def dated(rig: Rig, topic: str, rates: str, files: str, path: str) -> str:
     )
 
 
+@pytest.mark.experiment
 def test_rows_of_files_and_records_meet_the_versions_of_their_time(rig: Rig) -> None:
     """The empty partition of the topic holds the time of the files, and no record is late."""
     servers = rig.kafka.bootstrap_servers

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from joins.adapters.delta.source import in_declared_shape, place_of
 from joins.adapters.files.listing import readable
 from joins.adapters.files.readers import matched_columns, plain_type
-from joins.kernels.expressions.casts import Checked, sound, try_each
+from joins.kernels.expressions.casts import Checked, Mask, sound, try_each
 from joins.kernels.expressions.nested import mapped
 from joins.kernels.json.wire import declared_encoding, to_declared, to_wire
 from joins.kernels.records.layout import ROW, ROW_ERROR, record_type
@@ -39,6 +40,10 @@ _AS_THEY_ARE = frozenset(
         TypeName.BYTES,
     )
 )
+
+
+_PER_S = {"s": 1, "ms": 10**3, "us": 10**6}  # nanoseconds reach less far
+_FIRST_S, _END_S = -62_135_596_800, 253_402_300_800
 
 
 class _Cursor(Protocol):
@@ -251,10 +256,22 @@ def typed(values: pa.Array, kind: SqlType) -> Checked:
     if kind.is_nested:
         kinds = [part.type for part in kind.members]
         return mapped(values, target, lambda at, child: typed(child, kinds[at]))
+    outside = _beyond_calendar(values)
+    if outside.any():
+        values = pc.if_else(pa.array(outside), None, values)
     wire = to_wire(values.slice(0, 0), kind)
     made = try_each(values, lambda part: to_wire(part, kind), wire.type)
     declared = to_declared(made.values, declared_encoding(kind), kind)
-    return Checked(declared.values, declared.failed | made.failed)
+    return Checked(declared.values, declared.failed | made.failed | outside)
+
+
+def _beyond_calendar(values: pa.Array) -> Mask:
+    """Timestamps outside the years 1 to 9999, which microseconds might not hold."""
+    scale = _PER_S.get(getattr(values.type, "unit", ""))
+    if scale is None or not pa.types.is_timestamp(values.type):
+        return np.zeros(len(values), dtype=np.bool_)
+    counts = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
+    return (counts < _FIRST_S * scale) | (counts >= _END_S * scale)
 
 
 def _of_wire(values: pa.Array, kind: SqlType) -> Checked:
