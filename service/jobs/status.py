@@ -1,6 +1,5 @@
 """A runner's report of its job: state, progress, and reasons for waiting."""
 
-import math
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,6 @@ from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.changelog.digest import ChangelogState
 from joins.plan.errors import SnapshotUnprovenError
-from joins.plan.stream_topics import FILES
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.jobs import (
@@ -413,11 +411,11 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
     unread = progress.held().held_records if known else None
     life = join.control.lives.current
     places = life.topics.places
-    settled = join.letter_replays.settled()
+    settled, history = join.letter_replays.settled(), progress.history()
     return ProbeView(
         topic=life.topics.text,
         topics=list(life.topics.read_names),
-        history=_stream_history(join),
+        history=None if history is None else StreamHistoryView.model_validate(history),
         start_offsets=places(join.parts.meta.probe_start_offsets),
         next_offsets=places(life.topics.read_of(progress.next_offsets)),
         end_offsets=places(ends.end_offsets if known else {}),
@@ -441,19 +439,6 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         latency_ms=progress.pace.latency_ms,
         batch_stages_ms=dict(committed.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
-    )
-
-
-def _stream_history(join: TemporalJoin) -> StreamHistoryView | None:
-    topics, progress = join.control.lives.current.topics, join.progress
-    if topics.history is None:
-        return None
-    rows = topics.history.rows
-    read = min(rows, progress.next_offsets.get(FILES, 0))
-    pace = progress.pace.records_per_s(time.monotonic())
-    left = math.ceil((rows - read) / pace) if pace and read < rows else None
-    return StreamHistoryView(
-        place=topics.place(FILES), rows=rows, rows_read=read, seconds_left=left
     )
 
 
