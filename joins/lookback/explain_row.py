@@ -106,7 +106,13 @@ class RowExplainer:
                 hint=f"Write {known.first.name}/partition/offset, with numbers from 0 on"
                 + (f"; its topics are {known.text}." if topics.are_several else "."),
             )
-        place = replace(place, partition=number)
+        document = self._explained(replace(place, partition=number))
+        file = self._records.file_of(number, place.offset)
+        if file is not None:
+            document["reason"] += f"; it is {file}"
+        return document
+
+    def _explained(self, place: Coordinates) -> dict[str, Any]:
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
             return self._without_batch(place)

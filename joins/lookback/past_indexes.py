@@ -138,6 +138,12 @@ class PastRecords:
         begin, end = self._cluster.beginning_offsets(topic), self._cluster.end_offsets(topic)
         return self.topics.at(index, begin), self.topics.at(index, end)
 
+    def file_of(self, number: int, offset: int) -> str | None:
+        """The row of a file that is the record; None for a record of a topic."""
+        if not is_file(number) or self._files is None or offset >= self._files.listed.rows:
+            return None
+        return self._files.named(offset)
+
     def high_watermarks(self, number: int) -> dict[int, int]:
         if is_file(number):
             return self.topics.file_ends

@@ -91,6 +91,8 @@ def test_a_stream_reads_its_files_in_order_and_then_the_topic(rig: Rig) -> None:
         status = job.wait_all_joined()
         place = f"history:{topic}/0"
         assert status["probe"]["next_offsets"] == {f"{topic}/0": OLD + NEW, place: total}
+        shown = {"place": place, "rows": total, "rows_read": total, "seconds_left": None}
+        assert status["probe"]["history"] == shown
         rows = rig.rows(path)
         assert sorted(each["item_id"] for each in rows) == [
             item for item in range(total + NEW) if item != BAD
@@ -123,6 +125,7 @@ def check_pins(job: RunningJob, total: int) -> None:
 def check_looking_back(rig: Rig, job: RunningJob, topic: str) -> None:
     told = rig.get(f"/v1/jobs/{job.id}/rows/history:{topic}/0/301")
     assert told["state"] == "joined"
+    assert told["reason"].endswith('; it is row 2 of file "day=0/8.parquet"')
     assert told["output_rows"][0]["item_id"] == 301
     assert '"item_id":301' in told["record"].replace(" ", "")
     (letter,) = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
