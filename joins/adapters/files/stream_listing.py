@@ -26,7 +26,7 @@ def list_history(
     Raises:
         SourceError: there are no files, too many, or one does not fit its declaration.
     """
-    found: Sequence[ListedFile]
+    sized: Sequence[ListedFile]
     files: _Files | VersionFiles
     if isinstance(history.files, DeltaTableSource):
         assert history.version is not None, "the caller has resolved it"
@@ -34,13 +34,13 @@ def list_history(
     else:
         assert isinstance(path, Path), "files are in a directory"
         files = _Files(path, fields)
-    found = files.sized()
-    if len(found) > MOST_FILES:
+    sized = files.sized()
+    if len(sized) > MOST_FILES:
         raise SourceError(
-            f'the history at "{path}" has {len(found):,} files, expected at most {MOST_FILES:,}',
+            f'the history at "{path}" has {len(sized):,} files, expected at most {MOST_FILES:,}',
             hint="Write larger files, for example with OPTIMIZE of a Delta table.",
         )
-    filled = [file for file in found if file.rows]
+    filled = [file for file in sized if file.rows]
     if history.order_column is not None:
         filled = _ordered(files, filled, history.order_column)
     newest = None
@@ -81,9 +81,9 @@ class _Files:
 
 
 def _ordered(
-    files: _Files | VersionFiles, found: Sequence[ListedFile], column: str
+    files: _Files | VersionFiles, sized: Sequence[ListedFile], column: str
 ) -> list[ListedFile]:
-    least = {file.path: files.bounds(file.path, column)[0] for file in found}
+    least = {file.path: files.bounds(file.path, column)[0] for file in sized}
     without = next((path for path, value in least.items() if value is None), None)
     if without is not None:
         raise SourceError(
@@ -91,7 +91,7 @@ def _ordered(
             "files",
             hint="Correct 'history.order-column', or remove it: files are then read by path.",
         )
-    return sorted(found, key=lambda file: (least[file.path], file.path))
+    return sorted(sized, key=lambda file: (least[file.path], file.path))
 
 
 def _millis(value: datetime) -> int:

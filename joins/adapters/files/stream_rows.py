@@ -190,11 +190,11 @@ class _ParquetCursor:
         self.position = int(self._ends[group - 1]) if group else 0
 
     def read(self, first: int, end: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        there, wanted = (
+        here, target = (
             int(np.searchsorted(self._ends, at, side="right")) for at in (self.position, first)
         )
-        if wanted > there:
-            self._jump(wanted)
+        if target > here:
+            self._jump(target)
         with readable(self._path, "Parquet"):
             while self.position < end:
                 batch = next(self._batches) if self._rest is None else self._rest
