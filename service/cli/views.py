@@ -147,10 +147,12 @@ def job_parts(job: "JobDetail", explanation: "WaitReport | None" = None) -> list
 
 
 def bars(job: "JobDetail") -> list[Bar]:
-    """Progress: the copies until the gate opens, then a bounded stream."""
+    """Progress: the copies until the gate opens, then files before a stream, or its end."""
     if job.phase != "JOIN":
         return [_copy(dimension) for dimension in job.dimensions]
     probe = job.probe
+    if probe and probe.history and probe.history.rows_read < probe.history.rows:
+        return [_files(probe.history)]
     if not probe or not probe.bounded_offsets:
         return []
     starts, ends = probe.start_offsets, probe.bounded_offsets
@@ -161,6 +163,12 @@ def bars(job: "JobDetail") -> list[Bar]:
     )
     text = f"{number(done)} of {number(total)} records"
     return [Bar(one_line(probe.topic), done, total, text)]
+
+
+def _files(history: "StreamHistoryView") -> Bar:
+    left = "" if history.seconds_left is None else f", about {number(history.seconds_left)} s left"
+    text = f"{number(history.rows_read)} of {number(history.rows)} rows of files{left}"
+    return Bar(one_line(history.place), history.rows_read, history.rows, text)
 
 
 def _copy(dimension: "DimensionView") -> Bar:
@@ -270,8 +278,6 @@ def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
 def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
     held, lag = (_at_most(probe, count) for count in (probe.held_records, probe.lag_records))
     yield "stream", f"{one_line(probe.topic)}: {held} held, lag {lag}"
-    if probe.history is not None:
-        yield "history", _stream_history(probe.history)
     for transaction in probe.open_transactions:
         yield "waits for", one_line(transaction.text, 500)
     joined, matched = number(probe.joined_records), probe.matched
@@ -279,13 +285,6 @@ def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
         joined += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
     yield "joined", joined
     yield "dead letters", _letters(probe)
-
-
-def _stream_history(history: "StreamHistoryView") -> str:
-    if history.rows_read >= history.rows:
-        return f"{number(history.rows)} rows of files read; the topic follows"
-    left = "" if history.seconds_left is None else f", about {number(history.seconds_left)} s left"
-    return f"{number(history.rows_read)} of {number(history.rows)} rows of files read{left}"
 
 
 def _letters(probe: "ProbeView") -> str:
