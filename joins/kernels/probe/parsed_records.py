@@ -185,7 +185,7 @@ class ParsedRecords:
             return letters.column("value")
         from joins.kernels.formats.encoders import values_of  # dead rows of files are rare
 
-        return values_of(letters, self.spec.columns.value, self.spec.columns.fields)
+        return values_of(letters, self.spec.columns.value, self.spec.fields)
 
     def _own_dead(self) -> Iterator[tuple[int, str]]:
         member = self.spec.member
