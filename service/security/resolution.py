@@ -158,13 +158,15 @@ def with_late_login(probe: ProbeSource, secrets: SecretResolver) -> ProbeSource:
 
 
 def with_output_logins(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
-    """`plan` with only the credentials of its output stores resolved."""
+    """`plan` with only the credentials of stores resolved that outputs and rows of files are in."""
 
     def resolved(sink: Sink) -> Sink:
         return with_store_login(sink, secrets) if isinstance(sink, DeltaSink) else sink
 
     more = tuple(replace(insert, sink=resolved(insert.sink)) for insert in plan.more_inserts)
     probe = with_late_login(plan.probe, secrets)
+    if isinstance(probe.source, KafkaSource):
+        probe = replace(probe, source=_with_history_login(probe.source, secrets))
     return replace(plan, probe=probe, sink=resolved(plan.sink), more_inserts=more)
 
 
