@@ -8,6 +8,7 @@ older record any. No batch may have rows of the files and records of the topic.
 
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -107,8 +108,7 @@ def run_stream_round(
     with rig.job(stream.statement(rig, path, batch)) as job:
         for number, point in enumerate(points):
             at = _wait(stream, job, point)
-            directory = job.directory
-            kill_hard(wait_until(lambda d=directory: runner_of(d), what="the runner lives"))
+            kill_hard(wait_until(partial(runner_of, job.directory), what="the runner lives"))
             found.kills.append((point, RUNNER, at))
             if number == 0:
                 stream.send_rest()
