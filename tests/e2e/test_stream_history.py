@@ -235,7 +235,7 @@ def test_rows_of_files_and_records_meet_the_versions_of_their_time(rig: Rig) -> 
         assert newest is not None
         for batch in range(newest.batch + 1):
             again = rig.client.post(f"/v1/jobs/{job.id}/batches/{batch}:replay?diff=true").json()
-            assert again["verdict"] == "identical", again
+            assert again["verdict"] in ("identical", "nothing-to-compare"), again
 
 
 FOLLOWS_MS = START_MS + 60_000
