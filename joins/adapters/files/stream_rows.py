@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from joins.adapters.delta.source import in_declared_shape, place_of
 from joins.adapters.files.listing import readable
 from joins.adapters.files.readers import matched_columns, plain_type
-from joins.kernels.expressions.casts import Checked, Mask, sound, try_each
+from joins.kernels.expressions.casts import Checked, Mask, integers, sound, try_each
 from joins.kernels.expressions.nested import mapped
 from joins.kernels.json.wire import declared_encoding, to_declared, to_wire
 from joins.kernels.records.layout import ROW, ROW_ERROR, record_type
@@ -270,8 +270,9 @@ def _beyond_calendar(values: pa.Array) -> Mask:
     scale = _PER_S.get(getattr(values.type, "unit", ""))
     if scale is None or not pa.types.is_timestamp(values.type):
         return np.zeros(len(values), dtype=np.bool_)
-    counts = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
-    return (counts < _FIRST_S * scale) | (counts >= _END_S * scale)
+    counts = integers(pc.fill_null(values.cast(pa.int64()), 0))
+    outside: Mask = (counts < _FIRST_S * scale) | (counts >= _END_S * scale)
+    return outside
 
 
 def _of_wire(values: pa.Array, kind: SqlType) -> Checked:
