@@ -270,7 +270,7 @@ def _beyond_calendar(values: pa.Array) -> Mask:
     scale = _PER_S.get(getattr(values.type, "unit", ""))
     if scale is None or not pa.types.is_timestamp(values.type):
         return np.zeros(len(values), dtype=np.bool_)
-    counts = integers(pc.fill_null(values.cast(pa.int64()), 0))
+    counts = integers(values.cast(pa.int64()))
     outside: Mask = (counts < _FIRST_S * scale) | (counts >= _END_S * scale)
     return outside
 
