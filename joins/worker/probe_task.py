@@ -24,6 +24,7 @@ from joins.kernels.probe.probe import (
     ProbeKernelSpec,
     join_batch,
 )
+from joins.kernels.records.layout import ROW
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import IndexBuildError
 from joins.plan.stream_topics import StreamTopics
@@ -168,8 +169,9 @@ class TaskCounts:
 
     def read(self, records: pa.RecordBatch) -> None:
         sizes = pc.sum(pc.binary_length(records.column("value")))
+        of_file = records.column(ROW).nbytes if ROW in records.schema.names else 0
         self.add("records", records.num_rows)
-        self.add("bytes", sizes.as_py() or 0)
+        self.add("bytes", of_file or sizes.as_py() or 0)
 
     def answered(self, batch: JoinedBatch) -> None:
         self.add("joined", batch.rows.num_rows)
