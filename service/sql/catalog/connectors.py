@@ -10,6 +10,7 @@ from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
+from service.sql.catalog.legacy_options import TYPE
 from service.sql.catalog.mysql_connector import (
     JDBC,
     MYSQL,
@@ -116,7 +117,7 @@ def role_of(script: Script, table: CreateTable) -> TableRole:
 def swapped(script: Script, table: CreateTable) -> Edit | None:
     """The table with a connector that is here, in the same role; None if it has no own WITH."""
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
-    if not table.options_at or not any(node.key == "connector" for node in own):
+    if not table.options_at or not any(node.key in ("connector", TYPE) for node in own):
         return None
     role = role_of(script, table)
     options = _options(script, table, role)

@@ -196,6 +196,10 @@ class ExpressionPlanner(TypedValues):
             message = f'unknown function "{node.name[:100]}"'
             otherwise = "Functions are " + ", ".join(NAMES) + "."
             hint = suggestion(node.name, NAMES, otherwise)
+            if node.name in self._script.foreign:
+                hint = f"{OUTSIDE} {_NO_CODE}"
+            elif hint == otherwise:
+                hint = f"{OUTSIDE} {_NO_CODE} {otherwise}"
         return self._script.error(node.at, message, hint=hint)
 
     def _arithmetic(self, node: FunctionCall) -> Typed:
@@ -340,6 +344,7 @@ _NULL_TYPES = {
     Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
     Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
 }
+_NO_CODE = "Code cannot be added to a job."
 _REWRITES: dict[str, Callable[[ExpressionPlanner, FunctionCall], Typed]] = {
     "AND": ExpressionPlanner._logic,
     "OR": ExpressionPlanner._logic,

@@ -5,6 +5,7 @@ Only the tokenizer is sqlglot's: its parser accepts many dialects and rewrites w
 """
 
 import re
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from sqlglot.tokenizer_core import Token as RawToken
 from sqlglot.tokenizer_core import TokenType
 
 from joins.plan.errors import SinkError, SourceError
-from service.sql.text.script import Script, SqlError
+from service.sql.text.script import Edit, Script, SqlError
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -128,7 +129,39 @@ def _tokens(script: Script, text: str, start: int) -> list[SqlToken]:
             "a string, quoted name, binary literal or comment is not closed, or is malformed",
             hint="Close it: 'text' ('' for a quote inside), `name`, x'0A', /* comment */.",
         ) from exc
-    return [_token(script, raw, start) for raw in raw_tokens]
+    result: list[SqlToken] = []
+    for raw in raw_tokens:
+        at = result[-1].start if result else 0
+        is_unicode = result and _UNICODE.match(script.text, at) is not None
+        if is_unicode and raw.text == "&" and start + raw.start == at + 1:
+            continue
+        if is_unicode and raw.token_type is TokenType.STRING and start + raw.start == at + 2:
+            text = _unescaped(script, raw.text, at)
+            result[-1] = SqlToken(SqlTokenKind.STRING, text, at, start + raw.end + 1)
+        else:
+            result.append(_token(script, raw, start))
+    return result
+
+
+_UNICODE = re.compile(r"[uU]&'")
+"""What a text with escapes of Unicode begins with."""
+_ESCAPE = re.compile(r"\\(?:\\|([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|)")
+
+
+def _unescaped(script: Script, text: str, at: int) -> str:
+    def char(match: re.Match[str]) -> str:
+        digits = match[1] or match[2]
+        if digits is None and match[0] == "\\\\":
+            return "\\"
+        if digits is None or int(digits, 16) > sys.maxunicode or 0xD800 <= int(digits, 16) < 0xE000:
+            raise script.error(
+                at,
+                "a text U&'…' has an escape that is no character",
+                hint="Write \\ and four hexadecimal digits, \\+ and six, or \\\\ for one \\.",
+            )
+        return chr(int(digits, 16))
+
+    return _ESCAPE.sub(char, text)
 
 
 _CLOSED = re.compile(
@@ -151,6 +184,13 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
             token.start,
             "double quotes are not supported",
             hint="Use single quotes for text and backticks for names.",
+        )
+    if raw.text.startswith("#") and not script.text[:token.start].rpartition("\n")[2].strip():
+        raise script.error(
+            token.start,
+            'a comment begins with "--", not "#"',
+            hint='Write "--" in front of it.',
+            edit=Edit(token.start, token.start, "-- "),
         )
     if kind is SqlTokenKind.SYMBOL and raw.text not in _SYMBOLS:
         raise script.error(
