@@ -117,13 +117,17 @@ def role_of(script: Script, table: CreateTable) -> TableRole:
 def swapped(script: Script, table: CreateTable) -> Edit | None:
     """The table with a connector that is here, in the same role; None if it has no own WITH."""
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
-    if not table.options_at or not any(node.key in ("connector", TYPE) for node in own):
+    is_bare = not table.options_at and table.like is None and not table.options
+    if not is_bare and not any(node.key in ("connector", TYPE) for node in own):
         return None
     role = role_of(script, table)
     options = _options(script, table, role)
     listed = ",\n".join(f"  {literal(key)} = {literal(text)}" for key, text in options)
+    clause = f"(\n{listed}\n)"
     fill = "Fill in its address. " if role is not TableRole.SINK else ""
-    return Edit(table.options_at, table.options_end, f"(\n{listed}\n)", note=fill + _ELSEWHERE)
+    start = table.options_end if is_bare else table.options_at
+    text = f" WITH {clause}" if is_bare else clause
+    return Edit(start, table.options_end, text, note=fill + _ELSEWHERE)
 
 
 def _options(script: Script, table: CreateTable, role: TableRole) -> list[tuple[str, str]]:
@@ -260,6 +264,7 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             table.name.at,
             f'table "{table.name.text}" has no option "connector"',
             hint=f"Add 'connector' = '…'; connectors are {names}.",
+            edit=swapped(script, table),
         )
     if node.value not in CONNECTORS:
         raise script.error(

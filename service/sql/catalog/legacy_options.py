@@ -94,7 +94,7 @@ def _later(node: CreateTable, kind: str, by_key: Mapping[str, OptionNode]) -> It
             yield replace(option, key=names[option.key])
         elif form is not None and _is_of(form.value, option.key):
             yield replace(option, key=form.value + option.key.removeprefix("format"))
-        elif not _WITHOUT_EFFECT.fullmatch(option.key) and _APPENDS != (option.key, option.value):
+        elif not _WITHOUT_EFFECT.fullmatch(option.key) and (option.key, option.value) != _APPENDS:
             yield option
 
 

@@ -12,6 +12,7 @@ from service.sql.catalog.option_values import OptionValues, literal
 from service.sql.catalog.watermarks import (
     IDLE_OPTION,
     JOIN_OPTIONS,
+    LOCAL_INDEX,
     VERIFY_OPTIONS,
 )
 from service.sql.grammar.syntax import CreateTable, OptionNode
@@ -347,11 +348,10 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 MYSQL_CDC = Connector("mysql-cdc", _OPTIONS, _endpoints, Home.DATABASE)
 
-_INDEX = "a dimension's rows are in a local index, which follows the binlog"
 _NOT_WRITTEN = ignored("the table is read and never written", "sink.*")
 MYSQL = Connector(
     "mysql",
-    (*_OPTIONS, *ignored(_INDEX, "lookup.*"), *_NOT_WRITTEN),
+    (*_OPTIONS, *_NOT_WRITTEN),
     _endpoints,
     Home.DATABASE,
 )
@@ -390,7 +390,7 @@ _JDBC_OPTIONS = (
     ),
     Option("table-name", "The table; database.table for one of another database.", required=True),
     *BARE_OPTIONS,
-    *ignored(_INDEX, "lookup.*"),
+    *ignored(LOCAL_INDEX, "lookup.*"),
     *ignored(
         "the table is read as mysql-cdc, whole and by its binlog",
         "driver",

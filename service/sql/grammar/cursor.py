@@ -73,6 +73,13 @@ RESERVED = frozenset(
 )
 
 
+_BEGINNINGS = (
+    *(("CREATE", what) for what in ("TABLE", "VIEW", "TEMPORARY", "CATALOG", "DATABASE")),
+    *(("INSERT", "INTO"), ("EXECUTE", "STATEMENT"), ("DROP", "TABLE"), ("DROP", "VIEW")),
+)
+"""Words in front of which a missing ";" is put, because only a statement begins with them."""
+
+
 class TokenCursor:
     """Reads tokens from left to right; every error names what was expected."""
 
@@ -265,7 +272,11 @@ class TokenCursor:
         if token.text == HINT_START and token.kind is SqlTokenKind.SYMBOL:
             hint = "An OPTIONS hint stands behind the name of a table in FROM, JOIN or INSERT INTO."
         actual = "the end of the script" if token.kind is SqlTokenKind.END else f'"{_shown(token)}"'
-        return self.script.error(token.start, f"expected {expected}, found {actual}", hint=hint)
+        message, edit = f"expected {expected}, found {actual}", None
+        if self._index and any(self.at_words(*words) for words in _BEGINNINGS):
+            edit = Edit(self.end_of_last, self.end_of_last, ";")
+            hint = 'Separate statements by ";".'
+        return self.script.error(token.start, message, hint=hint, edit=edit)
 
 
 def _shown(token: SqlToken) -> str:

@@ -39,9 +39,6 @@ _LISTS = ("TABLES", "VIEWS", "FUNCTIONS", "JOBS")
 _SHOWN = (*_LISTS, "CREATE TABLE name", "CREATE VIEW name")
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
-_BEGINNINGS = ("CREATE", "INSERT", "EXECUTE", "SET", "DROP")
-"""Words in front of which a missing ";" is put, because only a statement begins with them."""
-
 
 class QuestionParser:
     """Reads a question from a cursor; `job` reads what EXPLAIN explains."""
@@ -278,7 +275,7 @@ class _StatementParser:
             statements.append(self._statement())
             if not cursor.at_end() and not cursor.at_symbol(";"):
                 fault = cursor.unexpected('";" or the end', hint='Separate statements by ";".')
-                if any(map(cursor.at_words, _BEGINNINGS)):
+                if cursor.at_words("SET"):
                     fault.edit = Edit(cursor.end_of_last, cursor.end_of_last, ";")
                 raise fault
         return tuple(statements)
@@ -463,6 +460,7 @@ class _StatementParser:
                 hint=f"{OUTSIDE} Write INSERT INTO table SELECT ….",
             )
         cursor.expect_words("INTO", hint="Write INSERT INTO table SELECT ….")
+        cursor.accept_words("TABLE")
         table = cursor.table_name("a table name")
         if cursor.at_words("PARTITION"):
             raise cursor.script.error(

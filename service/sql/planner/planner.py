@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
 from service.sql.catalog.option_values import InlineSecret
+from service.sql.catalog.settings import without_effect
 from service.sql.grammar.syntax import (
     CreateTable,
     CreateView,
@@ -12,17 +13,19 @@ from service.sql.grammar.syntax import (
     Insert,
     JobStatement,
     Question,
+    SetOption,
     Statement,
     StatementSet,
     StopJob,
+    WithoutEffect,
 )
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.session import OpenScript, ScriptSession, open_script
 from service.sql.stored import CatalogEntry
 from service.sql.text.script import OUTSIDE, Script, SqlError, not_too_deep
 
-_AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
-"""Statements that leave alone what an INSERT before them means."""
+_AFTER_AN_INSERT = (Insert, CreateTable, CreateView, WithoutEffect)
+"""Statements that leave alone what an INSERT before them means, like a setting without effect."""
 _ONE_JOB = (
     "The {} INSERTs are one job, which reads the stream once for all of them, as in EXECUTE "
     "STATEMENT SET; submit a script for each of them where they should be separate jobs."
@@ -81,7 +84,11 @@ def _job_statement(
     jobs: list[JobStatement] = []
     ignored: list[str] = []
     for statement in statements:
-        if jobs and not (isinstance(jobs[0], Insert) and isinstance(statement, _AFTER_AN_INSERT)):
+        leaves_alone = isinstance(statement, _AFTER_AN_INSERT) or (
+            isinstance(statement, SetOption)
+            and without_effect(session.script, statement) is not None
+        )
+        if jobs and not (isinstance(jobs[0], Insert) and leaves_alone):
             raise session.script.error(
                 statement.at,
                 "a statement follows the INSERT INTO",

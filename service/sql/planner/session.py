@@ -31,7 +31,7 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.stored import CatalogEntry, StoredNode, whole_script
-from service.sql.text.script import OUTSIDE, Script, SqlError, may_be_credential, suggestion
+from service.sql.text.script import OUTSIDE, Script, may_be_credential, suggestion
 
 Home = tuple[str, str]
 DEFAULT_HOME: Home = ("default_catalog", "default_database")
@@ -148,9 +148,7 @@ class Namespaces:
             hint = suggestion(
                 node.name.text, sorted(self._catalogs), f"Write DROP {node.what} IF EXISTS."
             )
-            raise self._script.error(
-                node.name.at, f'unknown {known} "{node.name.text}"', hint=hint
-            )
+            raise self._script.error(node.name.at, f'unknown {known} "{node.name.text}"', hint=hint)
         if node.what == "CATALOG" or not is_empty or self.database(node) == self._current:
             raise self._script.error(
                 node.at,
@@ -238,7 +236,8 @@ class ScriptSession:
                 f'{what} "{name.text}" is not in "{".".join(home)}"',
                 hint=f"Write {database}.{name.text}, where it was declared.",
             )
-        known = f"Declared tables are {', '.join(self.relations)}."
+        declared = ", ".join(self.relations)
+        known = f"Declare it by CREATE TABLE; declared tables are {declared}."
         if not self.relations:
             known = "Declare it by CREATE TABLE."
         raise self.script.error(
@@ -353,7 +352,8 @@ class ScriptSession:
 
     def _drop(self, node: Drop) -> None:
         self._declare_stored()
-        if node.if_exists and node.name.text not in self.relations:
+        home = self._homes.get(node.name.text)
+        if node.if_exists and home != self._namespaces.home_of(node.name):
             return
         relation = self.find(node.name, node.what.lower())
         if node.name.text in self.of_catalog:

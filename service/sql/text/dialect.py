@@ -184,8 +184,9 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
             token.start,
             "double quotes are not supported",
             hint="Use single quotes for text and backticks for names.",
+            edit=_requoted(script, token.start),
         )
-    if raw.text.startswith("#") and not script.text[:token.start].rpartition("\n")[2].strip():
+    if raw.text.startswith("#") and not script.text[: token.start].rpartition("\n")[2].strip():
         raise script.error(
             token.start,
             'a comment begins with "--", not "#"',
@@ -205,6 +206,16 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
             hint="A name starts with a letter; put other names between backticks.",
         )
     return token
+
+
+def _requoted(script: Script, at: int) -> Edit | None:
+    """The text between double quotes as a text of SQL; a name is not told from it."""
+    end = script.text.find(_DOUBLE_QUOTE, at + 1)
+    inside = script.text[at + 1 : end]
+    if end < 0 or "\n" in inside:
+        return None
+    quoted = "'" + inside.replace("'", "''") + "'"
+    return Edit(at, end + 1, quoted, sure=False)
 
 
 def _with_hints(script: Script, tokens: list[SqlToken]) -> list[SqlToken]:
