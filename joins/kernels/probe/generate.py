@@ -135,8 +135,8 @@ class _Generator:
         if kind.name is TypeName.DATE:
             return self._times(np.zeros(len(rows), np.int64)).cast(arrow_type(kind))
         if kind.name is TypeName.TIME:
-            now = np.full(len(rows), self.material.now_ms % _DAY_MS)
-            return pa.array(now, pa.int32()).cast(pa.time32("ms")).cast(arrow_type(kind))
+            micros = self.material.now_ms % _DAY_MS * 1_000
+            return pa.array(np.full(len(rows), micros - micros % 10 ** (6 - kind.precision)))
         if kind.name in (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ):
             ago = self._bits(column, rows) % np.uint64(rule.max_past_ms + 1)
             return self._times(-ago.astype(np.int64)).cast(arrow_type(kind))

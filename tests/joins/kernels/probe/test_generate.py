@@ -213,11 +213,15 @@ def test_a_time_is_the_clocks_or_lies_before_it_as_far_as_is_said(kind):
 
 def test_a_date_and_a_time_of_day_are_the_clocks():
     now_ms = 1_800_000_000_123
-    fields = (Field("d", SqlType(TypeName.DATE)), Field("t", SqlType(TypeName.TIME, 3)))
+    times = (Field("t", SqlType(TypeName.TIME, 3)), Field("s", SqlType(TypeName.TIME)))
+    fields = (Field("d", SqlType(TypeName.DATE)), *times)
     batch = generate(fields, (), 1, range(3), Material(now_ms))
     clock = dt.datetime.fromtimestamp(now_ms / 1_000, dt.UTC)
     assert set(batch.column(0).to_pylist()) == {clock.date()}
-    assert set(batch.column(1).cast(pa.time32("ms")).to_pylist()) == {clock.time()}
+    assert set(batch.column(1).cast(pa.time64("us")).to_pylist()) == {clock.time()}
+    assert set(batch.column(2).cast(pa.time64("us")).to_pylist()) == {
+        clock.time().replace(microsecond=0)
+    }
 
 
 def test_dates_of_an_expression_lie_between_its_bounds():
