@@ -10,7 +10,6 @@ from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
-from service.sql.catalog.legacy_options import TYPE
 from service.sql.catalog.mysql_connector import (
     JDBC,
     MYSQL,
@@ -18,7 +17,7 @@ from service.sql.catalog.mysql_connector import (
     MYSQL_URLS,
     OTHER_DATABASE,
 )
-from service.sql.catalog.option import Option, TableRole
+from service.sql.catalog.option import OLD_TYPE, Option, TableRole
 from service.sql.catalog.option_values import (
     OptionValues,
     check_option,
@@ -118,7 +117,7 @@ def swapped(script: Script, table: CreateTable) -> Edit | None:
     """The table with a connector that is here, in the same role; None if it has no own WITH."""
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
     is_bare = not table.options_at and table.like is None and not table.options
-    if not is_bare and not any(node.key in ("connector", TYPE) for node in own):
+    if not is_bare and not any(node.key in ("connector", OLD_TYPE) for node in own):
         return None
     role = role_of(script, table)
     options = _options(script, table, role)
