@@ -62,6 +62,8 @@ _EXPLAINED = (
         "it is copied.",
     ),
 )
+_RENAMED = {("delta", "table-path"): "path"}
+"""Options that the connector of this name has in Flink, and their names here."""
 _HYBRID = "hybrid"
 _INSTEAD = (
     (
@@ -325,6 +327,10 @@ def _unknown(
     if close is not None and prefix + close not in named:
         end = script.text.index("'", node.at + 1) + 1
         edit = Edit(node.at, end, literal(prefix + close), sure=False)
+    later = _RENAMED.get((connector.name, node.key))
+    if later is not None and later not in named:
+        hint, end = f'Write "{later}".', script.text.index("'", node.at + 1) + 1
+        edit = Edit(node.at, end, literal(later))
     for pattern, explanation in _EXPLAINED:
         if re.fullmatch(pattern, node.key):
             hint = explanation
