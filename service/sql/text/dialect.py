@@ -130,14 +130,21 @@ def _tokens(script: Script, text: str, start: int) -> list[SqlToken]:
             hint="Close it: 'text' ('' for a quote inside), `name`, x'0A', /* comment */.",
         ) from exc
     result: list[SqlToken] = []
-    for raw in raw_tokens:
+    pending = list(reversed(raw_tokens))
+    while pending:
+        raw = pending.pop()
         at = result[-1].start if result else 0
         is_unicode = result and _UNICODE.match(script.text, at) is not None
         if is_unicode and raw.text == "&" and start + raw.start == at + 1:
             continue
         if is_unicode and raw.token_type is TokenType.STRING and start + raw.start == at + 2:
-            text = _unescaped(script, raw.text, at)
-            result[-1] = SqlToken(SqlTokenKind.STRING, text, at, start + raw.end + 1)
+            escape, end = "\\", start + raw.end + 1
+            follows = [token.text.upper() for token in pending[-1:]]
+            if follows == ["UESCAPE"] and pending[-2:][0].token_type is TokenType.STRING:
+                pending.pop()
+                escape, end = pending[-1].text, start + pending.pop().end + 1
+            text = _unescaped(script, raw.text, escape, at)
+            result[-1] = SqlToken(SqlTokenKind.STRING, text, at, end)
         else:
             result.append(_token(script, raw, start))
     return result
@@ -145,14 +152,22 @@ def _tokens(script: Script, text: str, start: int) -> list[SqlToken]:
 
 _UNICODE = re.compile(r"[uU]&'")
 """What a text with escapes of Unicode begins with."""
-_ESCAPE = re.compile(r"\\(?:\\|([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|)")
 
 
-def _unescaped(script: Script, text: str, at: int) -> str:
+def _unescaped(script: Script, text: str, escape: str, at: int) -> str:
+    """The text with its characters by number; `escape` is in front of each."""
+    if len(escape) != 1 or re.match(r"[0-9a-fA-F+'\"\s]", escape):
+        raise script.error(
+            at,
+            "UESCAPE is no single character that may be one",
+            hint="Write one character that is no digit, no letter from A to F, no + and no blank.",
+        )
+    mark = re.escape(escape)
+
     def char(match: re.Match[str]) -> str:
         digits = match[1] or match[2]
-        if digits is None and match[0] == "\\\\":
-            return "\\"
+        if digits is None and len(match[0]) == 2:
+            return escape
         if digits is None or int(digits, 16) > sys.maxunicode or 0xD800 <= int(digits, 16) < 0xE000:
             raise script.error(
                 at,
@@ -161,7 +176,7 @@ def _unescaped(script: Script, text: str, at: int) -> str:
             )
         return chr(int(digits, 16))
 
-    return _ESCAPE.sub(char, text)
+    return re.sub(rf"{mark}(?:{mark}|([0-9a-fA-F]{{4}})|\+([0-9a-fA-F]{{6}})|)", char, text)
 
 
 _CLOSED = re.compile(
