@@ -1,5 +1,8 @@
 """All faults of a script at once, and the script as it would be accepted."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from service.sql.answers import findings as module
@@ -39,6 +42,7 @@ MANY = (
     + QUERY.format("nam")
     + "INSERT INTO out_ SELECT uid, name FROM clicks GROUP BY uid, name;\n"
 )
+WHOLE = STREAM + USERS.format("") + SINK.format("print") + QUERY.format("name")
 NOTHING_ELSE = ("the script has no INSERT INTO", "the script is empty")
 
 
@@ -108,6 +112,30 @@ def test_migrate_changes_what_is_sure_and_says_so():
     assert all("hunter2" not in change for change in migration.changes)
     assert any(
         line.startswith(MARK) and "inline secret" in line for line in migration.sql.splitlines()
+    )
+
+
+def damaged():
+    """A script with one slip that has one meaning, by what was done where."""
+    for kind, pattern, other in (
+        ("no comma between options", r"(?<='),(?=\s+')", ""),
+        ("no semicolon", r";(?=\n\w)", ""),
+        ("a comma behind the last option", r"(?<=')\s*\)(?=;)", ",)"),
+        ("a prompt", r"^(?=CREATE|INSERT)", "Flink SQL> "),
+        ("a comment of a shell", r"^(?=CREATE|INSERT)", "# next\n"),
+        ("a table of Hive's form", r"(?<=INSERT INTO )", "TABLE "),
+    ):
+        for match in re.finditer(pattern, WHOLE, re.MULTILINE):
+            text = WHOLE[: match.start()] + other + WHOLE[match.end() :]
+            yield pytest.param(text, id=f"{kind} at {match.start()}")
+
+
+@pytest.mark.parametrize("text", list(damaged()))
+def test_migrate_mends_slips_that_have_one_meaning(text):
+    migration = migrate(text)
+    assert migration.left == ()
+    assert replace(plan_script(migration.sql).plan, sql="") == replace(
+        plan_script(WHOLE).plan, sql=""
     )
 
 
