@@ -187,9 +187,11 @@ class DimensionIndex:
         segments: Sequence[Segment],
         hidden: Sequence[Bits],
         complete: int = -1,
+        files: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.spec = spec
         self._complete = complete  # the greatest complete generation
+        self._files = files  # of each segment: its name, and the name of its bitmap
         self._segments = segments
         self._hidden = hidden
         rows = [segment.rows.num_rows for segment in segments]
@@ -200,7 +202,15 @@ class DimensionIndex:
         segments = [Segment.map(home, entry.name) for entry in manifest.segments]
         hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]
         complete = manifest.progress.complete_generation(spec.partitions)
-        return cls(spec, segments, hidden, complete)
+        files = [(entry.name, entry.hidden.name) for entry in manifest.segments]
+        return cls(spec, segments, hidden, complete, files)
+
+    def changed_since(self, older: "DimensionIndex") -> "DimensionIndex":
+        """The segments in which a key may have a row that it does not have in `older`."""
+        known = set(older._files)
+        new = [at for at, files in enumerate(self._files) if files not in known]
+        segments, hidden = ([each[at] for at in new] for each in (self._segments, self._hidden))
+        return DimensionIndex(self.spec, segments, hidden, self._complete)
 
     @property
     def num_rows(self) -> int:
