@@ -16,7 +16,7 @@ from joins.batch.event_stages import WAITING_COLUMNS, added, run_stages
 from joins.batch.event_state import EventSpec, EventState
 from joins.durable.checkpoint import Checkpoint, JobMeta, write_json_atomically
 from joins.durable.pins import EventPin, Pin, PinStore
-from joins.kernels.index.index import DimensionIndex, build
+from joins.kernels.index.index import DimensionIndex, advance, build
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import DEAD_LETTERS, JoinedBatch, index_spec, kernel_spec
@@ -89,16 +89,30 @@ class LateJob:
         self.pins = PinStore(self.checkpoint.pins_directory)
         self.change()
 
-    def change(self, users: Mapping[int, str] | None = None) -> int:
-        """Make a version of the table with these rows; returns it."""
+    def change(self, users: Mapping[int, str] | None = None, *, whole: bool = False) -> int:
+        """Make a version of the table with these rows; returns it.
+
+        Its index is the one before with the changes, unless the index is built from the `whole`
+        table.
+        """
+        before, self.users = self.users, dict(users or {})
         self.version += 1
-        self.users = dict(users or {})
+        if whole or self.version == 1:
+            changes = [("r", key, name) for key, name in sorted(self.users.items())]
+        else:
+            gone = [("d", key, None) for key in sorted(before.keys() - self.users.keys())]
+            new = sorted(self.users.items() - before.items())
+            changes = [*gone, *(("u", key, name) for key, name in new)]
         rows = [
-            {**record("r", key, self.version, at), "name": name}
-            for at, (key, name) in enumerate(sorted(self.users.items()))
+            {**record(op, key, self.version, 100 * self.version + at), "name": name}
+            for at, (op, key, name) in enumerate(changes)
         ]
-        for place in self.probe.indexes.values():
-            build(place.directory, self.version, place.spec, [batch_of(rows)])
+        for place in {each.spec.digest: each for each in self.probe.indexes.values()}.values():
+            if whole or self.version == 1:
+                build(place.directory, self.version, place.spec, [batch_of(rows)])
+            else:
+                old = self.version - 1
+                advance(place.directory, old, self.version, place.spec, [batch_of(rows)])
         return self.version
 
     def run(self, arrived: Arrived, now_ms: int, *, crashes: int = 0) -> Outcome:
