@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from joins.durable.pins import Pin
 from joins.kernels.expressions.casts import Mask
+from joins.kernels.index.dimension_index import ChangedKeys
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.arrival_files import (
     PARTITION,
@@ -106,7 +107,7 @@ class _Answering:
     context: BatchContext = field(init=False)
     indexes: Mapping[str, DimensionIndex] = field(init=False)
     # the changes since the tried versions, by alias; None if all waiting rows are looked up
-    changed: Mapping[str, DimensionIndex] | None = field(init=False)
+    changed: Mapping[str, ChangedKeys] | None = field(init=False)
 
     def __post_init__(self) -> None:
         probe = self.late.probe

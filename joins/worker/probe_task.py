@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
+from joins.kernels.index.dimension_index import ChangedKeys
 from joins.kernels.index.index import KEPT_FOR_OTHERS, DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe.files import ParquetStage, SharedTable, StagedFile
 from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
@@ -110,7 +111,7 @@ class ProbeTask:
 
     def changed_since(
         self, versions: Mapping[str, int], indexes: Mapping[str, DimensionIndex]
-    ) -> Mapping[str, DimensionIndex] | None:
+    ) -> Mapping[str, ChangedKeys] | None:
         """What `indexes` have and those of `versions` do not; None if one is not on this node."""
         changed = {}
         for alias, index in indexes.items():

@@ -30,6 +30,7 @@ from joins.kernels.calendar.ticks import millis
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
+from joins.kernels.index.dimension_index import ChangedKeys
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.index.segment import taken
 from joins.kernels.probe.arrival_files import TIME
@@ -218,13 +219,13 @@ def may_match(
     spec: ProbeKernelSpec,
     keys: Mapping[str, pa.Array],
     rows: int,
-    indexes: Mapping[str, DimensionIndex],
+    changed: Mapping[str, ChangedKeys],
 ) -> Mask:
-    """True for rows of `keys` (`waited_columns`) with a row of that key in one of `indexes`."""
+    """True for rows of `keys` (`waited_columns`) with a row of that key in one of `changed`."""
     may = np.zeros(rows, dtype=np.bool_)
     for join in spec.joins:
         columns = [keys[pair.probe.name] for pair in join.keys if isinstance(pair.probe, Column)]
-        may[indexes[join.alias].lookup(columns)[0]] = True
+        may[changed[join.alias].matched(columns)] = True
     return may
 
 
