@@ -8,12 +8,15 @@ when the next block is read. A speed counts only if each record has left once, w
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
-from tests.bench.batches import batch_limit, pinned_times, records_per_second
+from tests.bench.batches import batch_limit, pinned_span, pinned_times, records_per_second
+from tests.bench.cpu import CpuSeconds
 from tests.bench.event_subject import EventSubject, Memory
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
@@ -46,7 +49,7 @@ class LateClicks:
     def late_in_block(self) -> int:
         return max(1, self.block * 3 // 20 // _PER_KEY)
 
-    def users_of(self, items: np.ndarray) -> np.ndarray:
+    def users_of(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         late = self.dim + 1 + items // self.block * self.late_in_block
         late += items * 7919 % self.late_in_block
         chance = items % 20
@@ -68,20 +71,28 @@ class LateClicks:
         )
 
 
+@dataclass
+class Drains:
+    """What the drains of one job have shown: records/s, CPU s a million, MiB of each half."""
+
+    rates: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    memory: list[tuple[float, float]] = field(default_factory=list)
+
+
 def measure(place: Place, sizes: Sizes) -> list[Measure]:
-    """The speed and the memory of both."""
+    """The speed, the CPU time and the memory of both."""
     clicks = LateClicks(sizes.dim or DIM, sizes.records or RECORDS)
     limit, stream = batch_limit(clicks.records), Stream(place.kafka)
-    waiting, plain = list[float](), list[float]()
-    halves = list[tuple[float, float]]()
+    plain, waiting = Drains(), Drains()
     stream.append(clicks.records, clicks.values)
     with place.rig(max_records_per_batch=limit) as rig:
         for _ in range(sizes.runs):
-            for options, rates in (((), plain), ((_WAIT,), waiting)):
+            for options, drains in (((), plain), ((_WAIT,), waiting)):
                 with _opened(place, rig, stream, clicks, options) as (subject, path):
-                    rates.append(_drained(subject, clicks, halves if options else []))
+                    _drain(subject, clicks, drains)
                     _check(rig, path, clicks, waits=bool(options))
-                place.say(f"records/s: waiting {waiting}, plain {plain}")
+                place.say(f"waiting {waiting}, plain {plain}")
     size = f"{clicks.records:,} records, {clicks.dim:,} keys, batches of {limit:,}"
     full = clicks.records >= RECORDS and clicks.dim >= DIM
     speed = Measure(
@@ -89,11 +100,19 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         "records/s",
         size,
         full,
-        waiting,
-        plain,
+        waiting.rates,
+        plain.rates,
         Bar(Sense.RATIO_AT_LEAST, 0.9),
     )
-    second, first = ([each[at] for each in halves] for at in (1, 0))
+    cpu = Measure(
+        "CPU of a million records, against the join without",
+        "s",
+        size,
+        full,
+        waiting.cpu_s,
+        plain.cpu_s,
+    )
+    second, first = ([each[at] for each in waiting.memory] for at in (1, 0))
     memory = Measure(
         "memory of runner and workers, second half of a drain against the first",
         "MiB",
@@ -103,7 +122,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         first,
         Bar(Sense.RATIO_AT_MOST, 1.3),
     )
-    return [speed, *([memory] if halves else [])]
+    return [speed, cpu, *([memory] if waiting.memory else [])]
 
 
 @contextmanager
@@ -119,22 +138,26 @@ def _opened(
             yield EventSubject(place, rig, job, stream, table), path
 
 
-def _drained(subject: EventSubject, clicks: LateClicks, halves: list[tuple[float, float]]) -> float:
-    with _inserting(subject, clicks), Memory(subject.job.directory) as memory:
+def _drain(subject: EventSubject, clicks: LateClicks, drains: Drains) -> None:
+    with (
+        _inserting(subject, clicks),
+        Memory(subject.job.directory) as memory,
+        CpuSeconds(subject.job.runner) as cpu,
+    ):
         subject.wait_open()
         subject.wait_drained()
         subject.wait_for(_is_empty, "no record waits", deadline_s=600)
     subject.job.stop()
     times = pinned_times(subject.checkpoint)
+    used = cpu.between(*pinned_span(subject.checkpoint, times))
+    drains.cpu_s.append(used * 1e6 / sum(each.records for each in times))
+    drains.rates.append(records_per_second(times))
     seen = memory.halves(0.0)
     if seen is not None:
-        halves.append(seen)
-    for each in times:
-        subject.place.say(f"batch {each.number}: {each.records:,} in {each.seconds:.2f} s")
-    return records_per_second(times)
+        drains.memory.append(seen)
 
 
-def _is_empty(status: dict) -> bool:  # type: ignore[type-arg]
+def _is_empty(status: dict[str, Any]) -> bool:
     time = status["event_time"]
     return time is None or time["waiting_rows"] == 0
 

@@ -156,6 +156,7 @@ BATCHES = st.lists(
 def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory, is_inner, made):
     job = LateJob(tmp_path_factory.mktemp("late"), inner() if is_inner else WAITING_PLAN)
     now, users, waiting, placed = T, {}, {}, {0: 0, 1: 0}
+    key_of, left = {}, {}
     for zero, one, change, passed, crashes in made:
         now += passed
         if change is not None:
@@ -165,6 +166,7 @@ def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory
         for partition, keys in enumerate((zero, one)):
             for key in keys:
                 arrived[partition, placed[partition]] = (key, now)
+                key_of[partition, placed[partition]] = key
                 placed[partition] += 1
         rows, late, still = set(), set(), {}
         for place, (key, since) in {**waiting, **arrived}.items():
@@ -184,6 +186,10 @@ def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory
         for partition in placed:
             offsets = [row[1] for row in done.rows if row[0] == partition]
             assert offsets == sorted(offsets), "rows of one partition are in the order of records"
+        for partition, offset, _ in done.rows:
+            key = partition, key_of[partition, offset]
+            assert left.get(key, -1) < offset, "no record of a key overtakes another of the key"
+            left[key] = offset
         waiting = still
     for at, (_, _, outcome) in enumerate(job.done):
         again = job.again(at)
