@@ -208,7 +208,7 @@ class DimensionIndex:
     def changed_since(self, older: "DimensionIndex") -> "ChangedKeys":
         known = set(older._files)
         new = [at for at, files in enumerate(self._files) if files not in known]
-        segments, hidden = ([each[at] for at in new] for each in (self._segments, self._hidden))
+        segments, hidden = [self._segments[at] for at in new], [self._hidden[at] for at in new]
         keys = [[each.rows.column(name) for name in self.spec.join_key] for each in segments]
         return ChangedKeys(DimensionIndex(self.spec, segments, hidden, self._complete), keys)
 
