@@ -377,7 +377,6 @@ class DimensionIndex:
 
 
 _SEEN_BITS = 20
-_SEEN_ROWS = 1 << 17  # with more most keys would seem to be changed
 
 
 class ChangedKeys:
@@ -388,16 +387,12 @@ class ChangedKeys:
 
     def __init__(self, rows: DimensionIndex, keys: Sequence[Sequence[pa.Array]]) -> None:
         self._rows = rows
-        self._seen: npt.NDArray[np.bool_] | None = None
-        if sum(len(columns[0]) for columns in keys) <= _SEEN_ROWS:
-            self._seen = np.zeros(1 << _SEEN_BITS, dtype=np.bool_)
-            for columns in keys:
-                self._seen[_seen_bits(columns)] = True
+        self._seen = np.zeros(1 << _SEEN_BITS, dtype=np.bool_)
+        for columns in keys:
+            self._seen[_seen_bits(columns)] = True
 
     def matched(self, keys: Sequence[pa.Array]) -> Rows:
         """Positions in `keys` with a row, as those of `lookup`; repeated for several rows."""
-        if self._seen is None:
-            return self._rows.lookup(keys)[0]
         columns = self._rows.as_kept(keys)
         at = np.flatnonzero(self._seen[_seen_bits(columns)])
         return at[self._rows.lookup(taken(columns, at))[0]]
