@@ -151,6 +151,14 @@ BATCHES = st.lists(
 )
 
 
+def assert_none_overtakes(rows, key_of, left):
+    """Records of one key of one partition leave in their order; `left` has the newest of each."""
+    for partition, offset, _ in rows:
+        key = partition, key_of[partition, offset]
+        assert left.get(key, -1) < offset
+        left[key] = offset
+
+
 @settings(deadline=None, max_examples=examples(100))
 @given(st.booleans(), BATCHES)
 def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory, is_inner, made):
@@ -186,10 +194,7 @@ def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory
         for partition in placed:
             offsets = [row[1] for row in done.rows if row[0] == partition]
             assert offsets == sorted(offsets), "rows of one partition are in the order of records"
-        for partition, offset, _ in done.rows:
-            key = partition, key_of[partition, offset]
-            assert left.get(key, -1) < offset, "no record of a key overtakes another of the key"
-            left[key] = offset
+        assert_none_overtakes(done.rows, key_of, left)
         waiting = still
     for at, (_, _, outcome) in enumerate(job.done):
         again = job.again(at)
