@@ -57,6 +57,7 @@ PROMISED = (
     "history",
     "debezium",
     "large-records",
+    "late-rows",
     "latency",
     "drain",
     "memory",
@@ -66,6 +67,7 @@ PROMISED = (
     "many",
     "project",
     "shared",
+    "update",
     "watermark",
     "windows",
 )
