@@ -46,6 +46,7 @@ from joins.plan.plan import (
     TopicSource,
 )
 from joins.sinks.delta import DeltaOutputWriter, MergeSinkWriter
+from joins.sinks.kafka import KafkaTaskWriter
 from joins.sinks.port import BatchWriter
 from joins.source.coordinator import SourceCoordinator
 from joins.source.feed_coordinator import (
@@ -345,7 +346,7 @@ class _Assembly:
         for number, sink in enumerate(self.sinks):
             writer, logs = sink.writer(spark, self.log, self.failpoints)
             task = self._probe_task(number)
-            inserts.append(ProbeInsert(task, writer))
+            inserts.append(ProbeInsert(task, writer, isinstance(writer, KafkaTaskWriter)))
             outputs += logs
         return inserts, outputs
 

@@ -30,8 +30,9 @@ from joins.sinks.delta import DeltaOutputLetterWriter, DeltaOutputWriter, MergeS
 from joins.sinks.kafka import (
     KafkaLetterWriter,
     KafkaSinkWriter,
+    KafkaTaskWriter,
     RecordEncoding,
-    TransactionalSinkWriter,
+    kafka_writer,
 )
 from joins.sinks.port import BatchWriter
 from joins.worker.event_task import (
@@ -158,12 +159,15 @@ class InsertSink:
 
     def _kafka_writer(
         self, sink: KafkaSink, staged: RowFiles, failpoints: Failpoints
-    ) -> KafkaSinkWriter:
-        noted = self._noted
-        if sink.transactional_id_prefix is None:
-            return KafkaSinkWriter(sink, noted, staged)
-        own = f"{sink.transactional_id_prefix}-{self.job.meta.incarnation}-{self.number}"
-        return TransactionalSinkWriter(sink, noted, staged, own, failpoints)
+    ) -> KafkaSinkWriter | KafkaTaskWriter:
+        return kafka_writer(
+            sink,
+            self._noted,
+            staged,
+            f"{self.job.meta.incarnation}-{self.number}",
+            failpoints,
+            has_event_batches=self.job.plan.needs_event_batches,
+        )
 
     def letter_writer(self, spark: SparkSession, log: RunnerLog) -> LetterWriter:
         sink, kernel = self._sink, self.job.kernel(self.number)
