@@ -39,6 +39,7 @@ from joins.plan.plan import (
     SharedSource,
 )
 from joins.sinks.delta import DeltaOutputWriter, MergeSinkWriter
+from joins.sinks.kafka import KafkaTaskWriter
 from joins.sinks.port import BatchWriter
 from joins.source.coordinator import SourceCoordinator
 from joins.worker.index_source import DimensionTables, on_this_node
@@ -267,7 +268,7 @@ class _Assembly:
         for number, sink in enumerate(self.sinks):
             writer, logs = sink.writer(spark, self.log, self.failpoints)
             task = self._probe_task(number)
-            inserts.append(ProbeInsert(task, writer))
+            inserts.append(ProbeInsert(task, writer, isinstance(writer, KafkaTaskWriter)))
             outputs += logs
         return inserts, outputs
 
