@@ -88,7 +88,7 @@ function streamParts(job, pulse, lane, isAlone) {
   const name = hasWindows ? (isAlone ? "Windows" : "Join, windows") : isAlone ? "Batches" : "Join";
   const part = (id, step, more) => ({ id, lane, step, to: "stream", ...more });
   const parts = [
-    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: broken.stream ?? "rest" }),
+    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen), filesRead(probe?.history)].filter(Boolean), tone: broken.stream ?? "rest" }),
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
       title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
@@ -152,6 +152,13 @@ function lag(probe, isOpen) {
   const value = isOpen ? probe.lag_records : probe.held_records;
   if (!Number.isFinite(value)) return "lag not known";
   return isOpen ? `${count(value)} to join` : `${count(value)} wait`;
+}
+
+/** How much of the files before the topic is read; nothing once the topic follows. */
+function filesRead(history) {
+  if (!history || history.rows_read >= history.rows) return null;
+  const left = Number.isFinite(history.seconds_left) ? `, ${duration(history.seconds_left * 1000)} left` : "";
+  return `files ${percent(history.rows_read, history.rows)} %${left}`;
 }
 
 function age(job, { name, binlog_delay_ms: delay }) {

@@ -16,7 +16,7 @@ from joins.plan.types import (
     TypeName,
     nodes,
 )
-from service.sql.catalog.option import READ, Option, OptionType, TableRole
+from service.sql.catalog.option import READ, Option, OptionType, TableRole, ignored
 from service.sql.catalog.option_values import Connector, Home, OptionValues, duration_ms
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
 from service.sql.catalog.stores import TABLE_PATH, TABLE_PATH_FORM, of_late_records, store_options
@@ -71,6 +71,7 @@ LATE_ROWS_OPTION = Option(
     form="1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
+LOCAL_INDEX = "a dimension's rows are in a local index, which follows its source"
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -103,6 +104,7 @@ DIMENSION_OPTIONS = (
         highest=10_000_000,
         roles=frozenset((TableRole.DIMENSION,)),
     ),
+    *ignored(LOCAL_INDEX, "lookup.*"),
 )
 
 
