@@ -28,7 +28,7 @@ from service.sql.catalog.option_values import (
 )
 from service.sql.catalog.stores import TABLE_PATH
 from service.sql.grammar.syntax import CreateTable, OptionNode
-from service.sql.text.script import Edit, Script, SqlError, suggestion
+from service.sql.text.script import Edit, Script, SqlError
 
 _EXPLAINED = (
     (
@@ -63,6 +63,7 @@ _EXPLAINED = (
     ),
 )
 _HYBRID = "hybrid"
+_LIKE, _TYPO = 0.6, 0.85  # how like a name is; that of another system must be very like
 _INSTEAD = (
     (
         _HYBRID,
@@ -261,12 +262,14 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             hint=f"Add 'connector' = '…'; connectors are {names}.",
         )
     if node.value not in CONNECTORS:
+        instead = next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
+        meant = nearest(node.value, CONNECTORS, _TYPO if instead else _LIKE)
+        otherwise = instead or f"Connectors are {names}."
         raise script.error(
             node.value_at,
             f'unknown connector "{node.value}"',
-            hint=next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
-            or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
-            edit=None if node.value == _HYBRID else swapped(script, table),
+            hint=otherwise if meant is None else f'Did you mean "{meant}"?',
+            edit=None if meant or node.value == _HYBRID else swapped(script, table),
         )
     if node.value == JDBC.name:
         _check_jdbc(script, table, node, nodes)
