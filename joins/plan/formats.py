@@ -71,6 +71,12 @@ class RecordFormat:
     def needs_all(self) -> bool:
         return self.flag(FAIL_ON_MISSING_FIELD)
 
+    @property
+    def explained(self) -> str:
+        registry = () if self.registry is None else (f"schemas {self.registry.url}",)
+        options = ", ".join((*(f"{key} {text}" for key, text in self.options), *registry))
+        return f"{self.name}({options})" if options else str(self.name)
+
 
 JSON_FORMAT = RecordFormat()
 
@@ -91,3 +97,14 @@ class RecordKey:
 
     def name_of(self, field: str) -> str:
         return field.removeprefix(self.prefix)
+
+
+def formats_explained(value: RecordFormat, key: RecordKey | None) -> list[str]:
+    """What EXPLAIN has of a topic's formats; plain JSON is not mentioned."""
+    parts = []
+    if key is not None:
+        form = "" if key.format == JSON_FORMAT else f" of {key.format.explained}"
+        prefix = f" without {key.prefix}" if key.prefix else ""
+        place = "" if key.is_in_value else " and not in the value"
+        parts.append(f"key {'; '.join(key.fields)}{form}{prefix}{place}")
+    return parts if value == JSON_FORMAT else [*parts, value.explained]

@@ -8,9 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from joins.plan.connections import StoreOptions
-from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
+from joins.plan.formats import (
+    JSON_FORMAT,
+    OF_CHANGES,
+    KafkaFormat,
+    RecordFormat,
+    RecordKey,
+    formats_explained,
+)
 from joins.plan.stream_topics import StreamTopic, StreamTopics
 from joins.plan.types import Column, Expression, SqlType, TypeName
 
@@ -128,6 +136,31 @@ GROUP_ID, OFFSET_RESET = "group.id", "auto.offset.reset"
 COMMIT_OFFSETS = "commit.offsets.on.checkpoint"
 
 
+_EXPLAINED_PROPERTIES = (
+    "security.protocol",
+    "sasl.mechanism",
+    ISOLATION_LEVEL,
+    COMPRESSION_TYPE,
+    GROUP_ID,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetName:
+    """A dataset's name by OpenLineage's rules ("Dataset naming"), which all its tools share."""
+
+    namespace: str
+    name: str
+
+
+def _dataset_of(path: str) -> DatasetName:
+    """A path below the warehouse stays relative: only the job's node knows where that is."""
+    url = urlsplit(path)
+    if not url.scheme or url.scheme == "file":
+        return DatasetName("file", url.path)
+    return DatasetName(f"{url.scheme}://{url.netloc}", url.path.lstrip("/"))
+
+
 class OffsetReset(StrEnum):
     """`auto.offset.reset`: where a stream starts whose group has no usable offset."""
 
@@ -143,6 +176,15 @@ class KafkaOptions:
     bootstrap_servers: str
     topic: str
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def dataset(self) -> DatasetName:
+        server = self.bootstrap_servers.split(",")[0].strip()
+        return DatasetName(f"kafka://{server}", self.topic)
+
+    def explained(self, topics: str = "") -> str:
+        shown = [f"{key}={v}" for key, v in self.properties if key in _EXPLAINED_PROPERTIES]
+        return ", ".join([f"{topics or self.topic} @ {self.bootstrap_servers}", *shown])
 
     @property
     def isolation(self) -> Isolation:
@@ -346,6 +388,62 @@ class MysqlCdcSource:
     zone: str = "UTC"  # in which an instant of the server has the date and clock of a TIMESTAMP
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
+    @property
+    def dataset(self) -> DatasetName:
+        server = f"mysql://{self.hostname}:{self.port}"
+        return DatasetName(server, f"{self.database}.{self.table}")
+
+    @property
+    def explained(self) -> str:
+        return f"mysql-cdc({self.database}.{self.table} @ {self.hostname}:{self.port})"
+
+
+class Database(StrEnum):
+    """A kind of database that is read by its queries."""
+
+    POSTGRESQL = "postgresql"
+    MYSQL = "mysql"
+
+
+@dataclass(frozen=True, slots=True)
+class PolledSource:
+    """A table of a database, read again and again: whole, or the rows that a column says are new.
+
+    Between whole reads, without a column at each read, a row that is gone stays in the copy.
+    """
+
+    database_kind: Database
+    hostname: str
+    port: int
+    username: str
+    password: str = field(repr=False)  # may be a `${secret:name}` reference
+    database: str
+    table: str  # of PostgreSQL with its schema in front, if it is named
+    refresh_ms: int  # from the start of a read to the start of the next one
+    column: str | None = None  # one that grows with each change of a row
+    whole_refresh_ms: int = 3_600_000  # with a column: from a whole read to the next one
+    changelog_partitions: int | None = None  # None for the setting's default
+    tls: MysqlTls = PREFERRED_TLS
+    zone: str = "UTC"  # as of `MysqlCdcSource`
+    kind: Literal["jdbc"] = "jdbc"
+
+    @property
+    def dataset(self) -> DatasetName:
+        if self.database_kind is not Database.POSTGRESQL:
+            server = f"mysql://{self.hostname}:{self.port}"
+            return DatasetName(server, f"{self.database}.{self.table}")
+        schema, _, table = self.table.rpartition(".")
+        server = f"postgres://{self.hostname}:{self.port}"
+        return DatasetName(server, f"{self.database}.{schema or 'public'}.{table}")
+
+    @property
+    def explained(self) -> str:
+        place = f"{self.database}.{self.table} @ {self.hostname}:{self.port}"
+        by = ""
+        if self.column is not None:
+            by = f" by {self.column}, all rows every {self.whole_refresh_ms} ms"
+        return f"jdbc({self.database_kind.value} {place}, read every {self.refresh_ms} ms{by})"
+
 
 @dataclass(frozen=True, slots=True)
 class DeltaTableSource:
@@ -357,6 +455,14 @@ class DeltaTableSource:
     changelog_partitions: int | None = None  # None for the setting's default
     store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
+
+    @property
+    def dataset(self) -> DatasetName:
+        return _dataset_of(self.path)
+
+    @property
+    def explained(self) -> str:
+        return f"delta({self.path}, every {self.monitor_interval_ms} ms)"
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> "DeltaTableSource":
@@ -400,6 +506,14 @@ class FileSource:
     kind: Literal["filesystem"] = "filesystem"
 
     @property
+    def dataset(self) -> DatasetName:
+        return _dataset_of(self.path)
+
+    @property
+    def explained(self) -> str:
+        return f"filesystem({self.path}, {self.format}, read once)"
+
+    @property
     def of_rows(self) -> RecordFormat:
         return RecordFormat(KafkaFormat(self.format), self.options)
 
@@ -422,6 +536,21 @@ class TopicHistory:
     startup_offsets: tuple[tuple[int, int], ...] = ()
     startup_column: str | None = None  # its maximum in the files is the timestamp of the start
     version: int | None = None  # of a Delta table; None for files, and before it is resolved
+
+    @property
+    def explained(self) -> str:
+        """The files, and where the topic starts behind them."""
+        start = [self.startup_mode.value]
+        if self.startup_column is not None:
+            start.append(f"maximum of {self.startup_column}")
+        if self.startup_timestamp_ms is not None:
+            start.append(f"{self.startup_timestamp_ms} ms")
+        start += [f"{partition}:{offset}" for partition, offset in self.startup_offsets]
+        files = self.files.explained
+        if isinstance(self.files, DeltaTableSource):
+            version = "newest version" if self.version is None else f"version {self.version}"
+            files = f"delta({self.files.path}, {version})"
+        return f"{files} until {' '.join(start)},"
 
     def starting_at(self, offsets: Mapping[int, int]) -> "TopicHistory":
         pairs = tuple(sorted(offsets.items()))
@@ -474,6 +603,26 @@ class TopicSource:
     kind: Literal["topic"] = "topic"
 
     @property
+    def dataset(self) -> DatasetName:
+        return self.kafka.dataset
+
+    @property
+    def explained(self) -> str:
+        if self.value.name in OF_CHANGES:
+            registry = self.value.registry
+            formats = [] if registry is None else [f"schemas {registry.url}"]
+        else:
+            formats = formats_explained(self.value, self.key)
+            key = None if self.key is None else RecordKey(self.key.fields)
+            if key is not None and formats == formats_explained(JSON_FORMAT, key):
+                formats = []  # the primary key is shown anyhow
+        ends = [f"{partition}:{offset}" for partition, offset in self.bounded_offsets]
+        end = (end_explained(self, ends),) if self.is_bounded else ()
+        place = f"{self.kafka.topic} @ {self.kafka.bootstrap_servers}"
+        text = f"{self.value.name}({', '.join((place, *formats, *end))})"
+        return text if self.history is None else f"{self.history.explained} then {text}"
+
+    @property
     def is_bounded(self) -> bool:
         return self.bounded_mode is not BoundedMode.UNBOUNDED
 
@@ -490,9 +639,22 @@ class SharedSource:
     table: str
     changelog_partitions: int | None
     kind: Literal["shared"] = "shared"
+    dataset = None
+
+    @property
+    def explained(self) -> str:
+        return f"shared({self.table}, kept by job {self.job_id})"
 
 
-DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource | SharedSource
+def end_explained(source: KafkaSource | TopicSource, ends: list[str]) -> str:
+    if source.bounded_timestamp_ms is not None:
+        ends = [*ends, f"{source.bounded_timestamp_ms} ms"]
+    return " ".join(("until", source.bounded_mode.value, *ends))
+
+
+DimensionSource = (
+    MysqlCdcSource | PolledSource | DeltaTableSource | TopicSource | FileSource | SharedSource
+)
 
 
 def files_of(source: DimensionSource) -> FileSource | DeltaTableSource | None:
@@ -728,6 +890,18 @@ class DeltaSink:
     store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
 
+    @property
+    def dataset(self) -> DatasetName:
+        return _dataset_of(self.path)
+
+    @property
+    def explained(self) -> str:
+        writer = "" if self.writer is SinkWriter.AUTO else f", {self.writer.value} writer"
+        key = f", merged by {', '.join(self.merge_key)}" if self.merge_key else ""
+        metadata = "" if self.row_metadata else ", no row metadata"
+        cut = f", partitioned by {', '.join(self.partition_by)}" if self.partition_by else ""
+        return f"delta({self.path}{metadata}{writer}{key}{cut})"
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaSink:
@@ -744,6 +918,17 @@ class KafkaSink:
     cluster_id: str | None = None
     kind: Literal["kafka"] = "kafka"
 
+    @property
+    def dataset(self) -> DatasetName:
+        return self.kafka.dataset
+
+    @property
+    def explained(self) -> str:
+        name = "upsert-kafka" if self.upsert else "kafka"
+        once = () if self.transactional_id_prefix is None else ("exactly once",)
+        parts = (self.kafka.explained(), *formats_explained(self.value, self.key), *once)
+        return f"{name}({', '.join(parts)})"
+
 
 @dataclass(frozen=True, slots=True)
 class PrintSink:
@@ -755,6 +940,12 @@ class PrintSink:
     print_identifier: str = ""
     row_limit: int | None = None
     kind: Literal["print"] = "print"
+    dataset = None
+
+    @property
+    def explained(self) -> str:
+        limit = "" if self.row_limit is None else f", {self.row_limit} rows"
+        return f"print({self.print_identifier}{limit})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -762,6 +953,8 @@ class BlackholeSink:
     """Counts rows and drops them."""
 
     kind: Literal["blackhole"] = "blackhole"
+    dataset = None
+    explained = "blackhole()"
 
 
 Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink

@@ -13,6 +13,10 @@ from joins.adapters.delta.source import read_state as read_delta_state
 from joins.adapters.files.listing import FileFeedConfig
 from joins.adapters.files.listing import abandon as abandon_files
 from joins.adapters.files.listing import read_state as read_file_state
+from joins.adapters.polled.table import PolledConfig, PolledState
+from joins.adapters.polled.table import abandon as abandon_polled
+from joins.adapters.polled.table import read_state as read_polled_state
+from joins.adapters.polled.table import state_from_json as polled_state_from_json
 from joins.adapters.process.process import SourceConfig, SourceProcess
 from joins.adapters.topic.feed_state import (
     Decision,
@@ -171,6 +175,40 @@ class DeltaCoordinator(FeedCoordinator[DeltaFeedConfig, DeltaFeedState]):
 
     def _reported(self, state: Mapping[str, Any]) -> DeltaFeedState:
         return state_from_json(state)
+
+
+class PolledCoordinator(FeedCoordinator[PolledConfig, PolledState]):
+    """Runs one `jdbc` source on a thread until stopped."""
+
+    # reads better deep: kinds of sources differ only in what their process keeps.
+
+    module = "joins.adapters.polled.feed"
+
+    def view(self) -> SourceView | None:
+        state = self._state
+        if state is None:
+            return None
+        place = state.place(1)
+        copy = {"epoch": place.epoch, "file": place.file, "pos": place.pos}
+        return SourceView(
+            generation=state.generation,
+            rows_total=state.rows,
+            chunks_done=min(state.sent, 1),
+            chunks_total=1,
+            is_copied=state.is_copied,
+            low=copy,
+            high=copy if state.is_copied else None,
+            version=state.sent,
+        )
+
+    def _abandon(self, reason: str) -> None:
+        abandon_polled(self._config.state_file, reason)
+
+    def _stored(self) -> PolledState | None:
+        return read_polled_state(self._config.state_file)
+
+    def _reported(self, state: Mapping[str, Any]) -> PolledState:
+        return polled_state_from_json(state)
 
 
 _PLACE = {"epoch": 0, "file": 0, "pos": 0}

@@ -224,7 +224,7 @@ def _streams(probe: Mapping[str, Any]) -> list[InputView]:
 def _table(dimension: Mapping[str, Any]) -> InputView:
     source = dimension["source"]
     place = source.get("path") or source.get("job_id") or source.get("kafka", {}).get("topic")
-    if source["kind"] == "mysql-cdc":
+    if source["kind"] in ("mysql-cdc", "jdbc"):
         place = f"{source['hostname']}:{source['port']}/{source['database']}.{source['table']}"
     return InputView(table=dimension["name"], connector=source["kind"], place=place)
 

@@ -173,7 +173,7 @@ def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:
         return
     for line in tree(planned.plan):
         typer.echo(line)
-    from service.jobs.submit.preflight import output_writer
+    from service.connectors.sinks import output_writer
 
     try:
         choice = output_writer(planned.plan, load_settings())

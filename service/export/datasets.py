@@ -5,42 +5,18 @@ Source: OpenLineage, "Dataset naming" and "Column level lineage".
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from joins.plan.plan import (
     ROW_NUMBER,
     WINDOW,
-    BlackholeSink,
-    DatagenSource,
-    DeltaSink,
-    DeltaTableSource,
+    DatasetName,
     Field,
-    FileSource,
     JoinPlan,
-    KafkaOptions,
-    KafkaSink,
     KafkaSource,
     MetadataField,
-    MysqlCdcSource,
-    PrintSink,
-    SharedSource,
-    TopicSource,
     files_of,
 )
 from joins.plan.types import Call, Column, Expression, columns_of
-
-_Place = (
-    KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
-    | PrintSink | BlackholeSink | TopicSource | FileSource | SharedSource
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetName:
-    """A dataset's name by OpenLineage's rules, which all its tools share."""
-
-    namespace: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,36 +39,11 @@ class Dataset:
     columns: tuple[tuple[str, str], ...]
 
 
-def name_of(place: _Place) -> DatasetName | None:
-    """The name; None for rows that are generated, printed, dropped or shared."""
-    if isinstance(place, KafkaSource | KafkaSink | TopicSource):
-        return _topic(place.kafka)
-    if isinstance(place, MysqlCdcSource):
-        return DatasetName(
-            f"mysql://{place.hostname}:{place.port}", f"{place.database}.{place.table}"
-        )
-    if isinstance(place, DeltaSink | DeltaTableSource | FileSource):
-        return _path(place.path)
-    return None
-
-
-def _topic(kafka: KafkaOptions) -> DatasetName:
-    return DatasetName(f"kafka://{kafka.bootstrap_servers.split(',')[0].strip()}", kafka.topic)
-
-
-def _path(path: str) -> DatasetName:
-    """A path below the warehouse stays relative: only the job's node knows where that is."""
-    url = urlsplit(path)
-    if not url.scheme or url.scheme == "file":
-        return DatasetName("file", url.path)
-    return DatasetName(f"{url.scheme}://{url.netloc}", url.path.lstrip("/"))
-
-
 def stream_names(plan: JoinPlan) -> list[DatasetName]:
     source = plan.probe.source
     if not isinstance(source, KafkaSource):
         return []
-    return [_topic(replace(source.kafka, topic=name)) for name in plan.probe.topic_names]
+    return [replace(source.kafka, topic=name).dataset for name in plan.probe.topic_names]
 
 
 def inputs(plan: JoinPlan) -> list[Dataset]:
@@ -104,10 +55,10 @@ def inputs(plan: JoinPlan) -> list[Dataset]:
         for name in stream_names(insert):
             topics.setdefault(name, {}).update(known)
     tables = [_table(name, columns.values()) for name, columns in topics.items()]
-    tables += [_table(name_of(d.source), d.declared_fields) for d in plan.dimensions]
+    tables += [_table(d.source.dataset, d.declared_fields) for d in plan.dimensions]
     histories = ((d, files_of(d.source)) for d in plan.dimensions)
     tables += [
-        _table(name_of(files), d.declared_fields)
+        _table(files.dataset, d.declared_fields)
         for d, files in histories
         if files is not None and files is not d.source
     ]
@@ -120,7 +71,7 @@ def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) ->
 
 def output(plan: JoinPlan) -> Dataset | None:
     """The sink of a plan of one INSERT; None if its rows are not stored."""
-    name = name_of(plan.sink)
+    name = plan.sink.dataset
     if name is None:
         return None
     columns = ((column.name, str(column.expression.type)) for column in plan.output)
@@ -154,7 +105,7 @@ def origins(plan: JoinPlan) -> dict[str, list[Origin]]:
 
 def _relations(plan: JoinPlan) -> dict[str, list[DatasetName]]:
     """Alias in the statement → datasets; a stream may have several topics."""
-    sources = {dimension.name: name_of(dimension.source) for dimension in plan.dimensions}
+    sources = {dimension.name: dimension.source.dataset for dimension in plan.dimensions}
     by_alias = {join.alias: sources[join.dimension] for join in plan.joins}
     known = {alias: [name] for alias, name in by_alias.items() if name is not None}
     return {**known, plan.probe.alias: stream_names(plan)}

@@ -13,14 +13,10 @@ from joins.plan.connections import FILES, TOKEN_URL, StoreTable, has_credentials
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
-    DimensionSource,
     FileSource,
-    JoinPlan,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
-    MysqlCdcSource,
-    SharedSource,
     TopicSource,
 )
 from service.config import Settings
@@ -28,22 +24,7 @@ from service.errors import NotAllowedError
 from service.jobs.store.layout import OWN_TABLES
 
 
-def check_allowed(plan: JoinPlan, settings: Settings) -> None:
-    sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
-    streams = [(insert.probe.table, insert.probe.source) for insert in plan.inserts]
-    for table, end in (*streams, *sinks):
-        if isinstance(end, KafkaSource | KafkaSink):
-            _check_topic(table, end, settings)
-    for dimension in plan.dimensions:
-        _check_dimension(dimension.name, dimension.source, settings)
-    for _, sink in sinks:
-        if isinstance(sink, DeltaSink):
-            _check_table(sink, settings)
-    if plan.probe.late_records is not None:
-        _check_table(plan.probe.late_records, settings)
-
-
-def _check_table(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> None:
+def check_table(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> None:
     if isinstance(table, FileSource) or store_address(table, settings) is None:
         confined_path(table, settings)
     else:
@@ -85,22 +66,6 @@ def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None
     )
 
 
-def _check_dimension(table: str, source: DimensionSource, settings: Settings) -> None:
-    if isinstance(source, MysqlCdcSource):
-        server = f"{source.hostname}:{source.port}"
-        allowed = settings.allowed_databases
-        _check_server(table, "database server", server, allowed, "SLUICE_ALLOWED_DATABASES")
-    elif isinstance(source, TopicSource):
-        _check_topic(table, source, settings)
-        if source.evidence is not None and source.evidence.connect_url is not None:
-            server, allowed = server_of(source.evidence.connect_url), settings.allowed_connect
-            _check_server(table, "Kafka Connect server", server, allowed, "SLUICE_ALLOWED_CONNECT")
-        if source.history is not None:
-            _check_table(source.history.files, settings)
-    elif not isinstance(source, SharedSource):  # checked when it was created
-        _check_table(source, settings)
-
-
 def _check_apart(table: DeltaSink | DeltaTableSource, settings: Settings, warehouse: str) -> None:
     address = StoreTable.of(store_address(table, settings) or table.path)
     own = StoreTable.of(f"{warehouse}/{OWN_TABLES}")
@@ -114,14 +79,14 @@ def _check_apart(table: DeltaSink | DeltaTableSource, settings: Settings, wareho
         )
 
 
-def _check_topic(
+def check_topic_place(
     table: str, topic: KafkaSource | KafkaSink | TopicSource, settings: Settings
 ) -> None:
     _check_kafka(table, topic.kafka, settings)
     for form in (topic.value, *(() if topic.key is None else (topic.key.format,))):
         if form.registry is not None:
             server, allowed = server_of(form.registry.url), settings.allowed_registries
-            _check_server(table, "schema registry", server, allowed, "SLUICE_ALLOWED_REGISTRIES")
+            check_server(table, "schema registry", server, allowed, "SLUICE_ALLOWED_REGISTRIES")
 
 
 def check_secret(name: str, servers: str, allowed: str | None) -> None:
@@ -209,12 +174,12 @@ def _check_kafka(table: str, kafka: KafkaOptions, settings: Settings) -> None:
         if name == TOKEN_URL:
             server, allowed = server_of(value), settings.allowed_token_endpoints
             setting = "SLUICE_ALLOWED_TOKEN_ENDPOINTS"
-            _check_server(table, "token endpoint", server, allowed, setting)
+            check_server(table, "token endpoint", server, allowed, setting)
         elif name in FILES:
             confined_pem(value, settings.pem_directories)
 
 
-def _check_server(table: str, kind: str, server: str, allowed: str | None, setting: str) -> None:
+def check_server(table: str, kind: str, server: str, allowed: str | None, setting: str) -> None:
     if allowed is not None and not _listed(server, allowed):
         raise NotAllowedError(
             f'table "{table}" names {kind} "{server}", which is not allowed',
@@ -227,7 +192,7 @@ def _check_brokers(table: str, servers: str, settings: Settings) -> None:
         return
     known = ",".join(filter(None, (settings.allowed_brokers, settings.kafka_bootstrap_servers)))
     for server in servers.split(","):
-        _check_server(table, "broker", server, known, "SLUICE_ALLOWED_BROKERS")
+        check_server(table, "broker", server, known, "SLUICE_ALLOWED_BROKERS")
 
 
 def _listed(server: str, patterns: str) -> bool:

@@ -20,7 +20,6 @@ from joins.plan.plan import (
     BoundedMode,
     DeltaSink,
     DeltaTableSource,
-    Dimension,
     FileSource,
     JoinPlan,
     KafkaOptions,
@@ -28,6 +27,7 @@ from joins.plan.plan import (
     KafkaSource,
     MysqlCdcSource,
     OffsetReset,
+    PolledSource,
     ProbeSource,
     Sink,
     StartupMode,
@@ -46,53 +46,6 @@ from watermark.errors import Secret
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
 StoreTables = TypeVar("StoreTables", DeltaSink, DeltaTableSource)
 Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns, StreamTable)
-
-
-def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
-    """`plan` with every secret reference replaced by its value; never store or show it."""
-
-    def dimension(declared: Dimension) -> Dimension:
-        source = declared.source
-        if isinstance(source, TopicSource):
-            topic = topic_with_logins(source, secrets)
-            return replace(declared, source=_with_history_login(topic, secrets))
-        if isinstance(source, DeltaTableSource):
-            return replace(declared, source=with_store_login(source, secrets))
-        if not isinstance(source, MysqlCdcSource):
-            return declared
-        return replace(declared, source=_with_secrets(source, secrets))
-
-    dimensions = tuple(dimension(d) for d in plan.dimensions)
-    probe = plan.probe
-    if isinstance(probe.source, KafkaSource):
-        probe = replace(probe, source=topic_with_logins(probe.source, secrets))
-    probe = with_late_login(probe, secrets)
-    sink, *others = (sink_with_login(insert.sink, secrets) for insert in plan.inserts)
-    tables = (i.table and with_registry_logins(i.table, secrets) for i in plan.more_inserts)
-    more = tuple(
-        replace(insert, sink=own, table=table)
-        for insert, own, table in zip(plan.more_inserts, others, tables, strict=True)
-    )
-    return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=more)
-
-
-def _with_history_login(source: TopicSource, secrets: SecretResolver) -> TopicSource:
-    history = source.history
-    if history is None or not isinstance(history.files, DeltaTableSource):
-        return source
-    files = with_store_login(history.files, secrets)
-    return replace(source, history=replace(history, files=files))
-
-
-def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:
-    resolve = partial(secrets.resolve, servers=f"{source.hostname}:{source.port}")
-    ca, cert, key = (
-        None if text is None else resolve(text)
-        for text in (source.tls.ca, source.tls.cert, source.tls.key)
-    )
-    tls = replace(source.tls, ca=ca, cert=cert, key=key)
-    username, password = resolve(source.username), resolve(source.password)
-    return replace(source, username=username, password=password, tls=tls)
 
 
 def topic_with_logins(topic: Topic, secrets: SecretResolver) -> Topic:
@@ -128,12 +81,6 @@ def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
         else:
             resolved[name] = secrets.resolve(value, servers)
     return replace(kafka, properties=tuple(sorted(resolved.items())))
-
-
-def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:
-    if isinstance(sink, KafkaSink):
-        return topic_with_logins(sink, secrets)
-    return with_store_login(sink, secrets) if isinstance(sink, DeltaSink) else sink
 
 
 def with_store_login(table: StoreTables, secrets: SecretResolver) -> StoreTables:
@@ -188,7 +135,7 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
     )
 
 
-def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+def connection_of(source: MysqlCdcSource | PolledSource) -> MysqlConnectionConfig:
     password = source.password
     names = references(password.reference) if isinstance(password, Secret) else frozenset()
     secret = next((name for name in names if not name.startswith(INLINE_PREFIX)), "")

@@ -14,17 +14,14 @@ from pyspark.sql import SparkSession
 from joins.adapters.datagen import DatagenProcess
 from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.adapters.delta.source import DeltaFeedConfig, captured_columns
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.mysql.source import check_source
-from joins.adapters.mysql.table import CapturedTable
 from joins.batch.inserts import Inserts, ProbeInsert
 from joins.dimension.build_side import BuildTask
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
 from joins.dimension.fold import FoldPolicy
 from joins.dimension.followed import FollowedDimension
-from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
+from joins.durable.checkpoint import Checkpoint
 from joins.durable.failpoints import Failpoints
 from joins.durable.leases import Lease
 from joins.durable.requests import Stalls
@@ -36,70 +33,36 @@ from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.plan import (
     DatagenSource,
-    DeltaTableSource,
     Dimension,
-    FileSource,
     JoinPlan,
-    MysqlCdcSource,
     PrintSink,
     SharedSource,
-    TopicSource,
 )
 from joins.sinks.delta import DeltaOutputWriter, MergeSinkWriter
 from joins.sinks.port import BatchWriter
 from joins.source.coordinator import SourceCoordinator
-from joins.source.feed_coordinator import (
-    DeltaCoordinator,
-    FileCoordinator,
-    HistoryCoordinator,
-    TopicCoordinator,
-)
-from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from joins.worker.index_source import DimensionTables, on_this_node
 from joins.worker.probe_task import ProbeTask
 from joins.worker.resident_pool import ResidentPool
 from service.config import Settings
+from service.connectors.plans import check_allowed, resolve_secrets
+from service.connectors.port import SourceParts
+from service.connectors.registry import source_connector
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from service.jobs.submit.places import check_nodes
 from service.jobs.supervise.runner_process import RunnerLog
-from service.security.allowed import check_allowed
 from service.security.resolution import (
-    connection_of,
     internal_kafka,
-    output_path,
     probe_kafka,
-    resolve_secrets,
 )
 from service.security.secrets import SecretResolver
 from service.sql.catalog.settings import trigger_interval_ms
-from service.wiring.context import JobContext, shared_coordinator, shared_meta
-from service.wiring.feeds import file_feed, topic_feed
+from service.wiring.context import JobContext
 from service.wiring.meta import claim_meta, hold_files, make_internal_topic
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink, event_job
 from service.wiring.spark import resident_tasks, spark_settings
-
-
-def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...]:
-    """The columns of the dimension's changelog. Raises SluiceError."""
-    source = dimension.source
-    if isinstance(source, MysqlCdcSource):
-        return _captured_table(job, dimension, source).captured
-    if isinstance(source, SharedSource):
-        shared_meta(job.layout, source)  # its own job's first start creates the table
-    return captured_columns(dimension.fields)
-
-
-def _captured_table(job: JobContext, dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
-    """The table as first seen: a restart joins without the database."""
-    path = job.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
-    kept = read_json(path)
-    if kept is not None:
-        return CapturedTable.from_json(kept)
-    table = check_source(connection_of(source), dimension.fields, dimension.primary_key)
-    write_json_atomically(path, table.as_json())
-    return table
 
 
 def dimension_runtime(
@@ -148,55 +111,11 @@ def source_coordinator(
     job: JobContext, spark: SparkSession, runtime: DimensionRuntime, stalls: Stalls
 ) -> SourceCoordinator:
     """The source of a dimension; its answers about its time go to the `runtime`."""
-    coordinator = _coordinator(job, spark, runtime, stalls)
+    source = runtime.dimension.source
+    parts = SourceParts(job, spark, runtime, stalls)
+    coordinator = source_connector(source).coordinator(parts, source)
     coordinator.freshness = runtime.freshness
     return coordinator
-
-
-def _coordinator(
-    job: JobContext, spark: SparkSession, runtime: DimensionRuntime, stalls: Stalls
-) -> SourceCoordinator:
-    dimension, topic = runtime.dimension, runtime.topic
-    source = dimension.source
-    if isinstance(source, DeltaTableSource):
-        return DeltaCoordinator(dimension.name, _feed(job, dimension, source), stalls, topic)
-    if isinstance(source, TopicSource):
-        acknowledgements = job.checkpoint.directory / "acknowledgements.jsonl"
-        config = topic_feed(job, dimension, source)
-        made = TopicCoordinator if source.history is None else HistoryCoordinator
-        return made(dimension.name, config, stalls, acknowledgements, topic)
-    if isinstance(source, FileSource):
-        return FileCoordinator(dimension.name, file_feed(job, dimension, source), stalls, topic)
-    if isinstance(source, SharedSource):
-        return shared_coordinator(job.layout, dimension.name, source, stalls)
-    table = _captured_table(job, dimension, source)
-    settings = SourceSettings(
-        connection=connection_of(source),
-        kafka=internal_kafka(job.plan, job.settings),
-        topic=job.meta.changelog_topics[dimension.name],
-        partitions=job.partitions(dimension),
-        state_file=job.checkpoint.source_file(dimension.name),
-        offset_file=job.checkpoint.cdc_file(dimension.name),
-        staged=job.row_files(f"snapshot_{dimension.name}"),
-        tasks=job.settings.snapshot_parallelism,
-        rows_per_job=job.settings.snapshot_job_rows,
-        freshness_s=job.settings.freshness_interval_s,
-    )
-    return SnapshotCoordinator(spark, dimension, table, settings, stalls, topic)
-
-
-def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> DeltaFeedConfig:
-    kafka = internal_kafka(job.plan, job.settings)
-    return DeltaFeedConfig(
-        path=output_path(source, job.settings),
-        fields=dimension.fields,
-        primary_key=dimension.primary_key,
-        kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
-        partitions=job.partitions(dimension),
-        state_file=job.checkpoint.source_file(dimension.name),
-        monitor_interval_ms=source.monitor_interval_ms,
-        freshness_s=job.settings.freshness_interval_s,
-    )
 
 
 def tables_of(job: JobContext, dimension: Dimension) -> DimensionTables:
@@ -269,7 +188,9 @@ class _Assembly:
 
     def assemble(self, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
         job, plan = self.context, self.plan
-        columns = {d.name: captured(job, d) for d in plan.dimensions}
+        columns = {
+            d.name: source_connector(d.source).captured(job, d, d.source) for d in plan.dimensions
+        }
         tables = [dimension.name for dimension in plan.dimensions]
         opening = Opening(job.checkpoint, self._channels(), lambda: join.request_open(), tables)
         dimensions = tuple(

@@ -19,10 +19,11 @@ from joins.lookback.history import History, HistoryPlaces, PastEvent
 from joins.lookback.letter_rows import LetterInsert, Part
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
+from service.connectors.plans import resolve_secrets
 from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import not_replayable
 from service.jobs.supervise.runner_process import RunnerLog
-from service.security.resolution import output_path, probe_kafka, resolve_secrets
+from service.security.resolution import output_path, probe_kafka
 from service.security.secrets import SecretResolver
 from service.wiring.context import JobContext
 from service.wiring.sinks import InsertSink, event_places

@@ -9,30 +9,20 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.adapters.delta.merge import MergedOutput
-from joins.adapters.delta.output import OutputLog
 from joins.adapters.delta.state_log import StateColumns, StateLog
-from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.event_batch import EventTables
 from joins.batch.event_stages import WAITING_COLUMNS, WINDOW_COLUMNS
 from joins.batch.event_state import EventSpec
-from joins.durable.checkpoint import late_app_id, output_app_id, replay_app_id
+from joins.durable.checkpoint import late_app_id, output_app_id
 from joins.durable.failpoints import Failpoints
 from joins.job.parts import EventJob
 from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.probe.probe import ProbeKernelSpec
 from joins.kernels.table_path import TablePath
 from joins.lookback.history import sent_note
 from joins.lookback.letter_rows import LetterWriter
 from joins.plan.errors import SinkError
-from joins.plan.plan import BlackholeSink, DeltaSink, KafkaSink, PrintSink, SinkWriter
-from joins.sinks.console import ConsoleLetterWriter, ConsoleSinkWriter
-from joins.sinks.delta import DeltaOutputLetterWriter, DeltaOutputWriter, MergeSinkWriter
-from joins.sinks.kafka import (
-    KafkaLetterWriter,
-    KafkaSinkWriter,
-    RecordEncoding,
-    TransactionalSinkWriter,
-)
+from joins.plan.plan import DeltaSink, Sink, SinkWriter
 from joins.sinks.port import BatchWriter
 from joins.worker.event_task import (
     EventPlaces,
@@ -43,8 +33,8 @@ from joins.worker.event_task import (
 )
 from joins.worker.probe_task import ProbeTask
 from joins.worker.row_files import RowFiles
-from service.jobs.store.plans import JobPlans
-from service.jobs.submit.places import check_new_table
+from service.connectors.port import SinkParts
+from service.connectors.registry import sink_connector
 from service.jobs.supervise.runner_process import RunnerLog
 from service.security.resolution import output_path
 from service.wiring.context import JobContext
@@ -111,77 +101,35 @@ class InsertSink:
     number: int
 
     @property
-    def _sink(self) -> DeltaSink | KafkaSink | PrintSink | BlackholeSink:
+    def _sink(self) -> Sink:
         return self.job.plan.inserts[self.number].sink
 
-    def _appends(self, sink: DeltaSink) -> Appends:
-        rows = self.job.kernel(self.number).output_schema
-        has_updates = JobPlans(self.job.layout).newest_number > 1
-        return Appends.into(sink, rows, grows=has_updates)
+    @property
+    def kernel(self) -> ProbeKernelSpec:
+        return self.job.kernel(self.number)
+
+    @property
+    def staged(self) -> RowFiles:
+        return self.job.staged_rows(self.number)
+
+    @property
+    def noted(self) -> Path:
+        return self.job.checkpoint.directory / sent_note(self.number)
+
+    @property
+    def app_id(self) -> str:
+        return output_app_id(self.job.app_id, self.number)
 
     def prepare(self) -> None:
         """Check or create the output before a JVM starts. Raises SluiceError."""
-        sink = self._sink
-        if isinstance(sink, DeltaSink):
-            path, appends = output_path(sink, self.job.settings), self._appends(sink)
-            check_new_table(sink, self.job.settings)
-            create_table(
-                path, appends.rows, creator=self.job.app_id, partition_by=appends.partition_by
-            )
-            log = DeltaLog(path, self.job.app_id)
-            if appends.grows:
-                log.upkeep.grow(appends)
-            log.choose_writer(appends)
-        if isinstance(sink, KafkaSink):
-            KafkaCluster(sink.kafka).require(sink.kafka.topic)
-            RecordEncoding.of(sink, self.job.kernel(self.number).output)
+        sink_connector(self._sink).prepare(self, self._sink)
 
     def writer(
         self, spark: SparkSession, log: RunnerLog, failpoints: Failpoints
     ) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
-        sink, staged = self._sink, self.job.staged_rows(self.number)
-        if isinstance(sink, DeltaSink):
-            path, appends = output_path(sink, self.job.settings), self._appends(sink)
-            app_id = output_app_id(self.job.app_id, self.number)
-            if sink.merge_key:
-                merged = MergedOutput(path, app_id, appends, spark)
-                return MergeSinkWriter(merged, staged), (merged.log,)
-            output = OutputLog(path, app_id, appends, spark)
-            return DeltaOutputWriter(output), (output,)
-        if isinstance(sink, KafkaSink):
-            return self._kafka_writer(sink, staged, failpoints), ()
-        return _console_writer(sink, log), ()
-
-    @property
-    def _noted(self) -> Path:
-        return self.job.checkpoint.directory / sent_note(self.number)
-
-    def _kafka_writer(
-        self, sink: KafkaSink, staged: RowFiles, failpoints: Failpoints
-    ) -> KafkaSinkWriter:
-        noted = self._noted
-        if sink.transactional_id_prefix is None:
-            return KafkaSinkWriter(sink, noted, staged)
-        own = f"{sink.transactional_id_prefix}-{self.job.meta.incarnation}-{self.number}"
-        return TransactionalSinkWriter(sink, noted, staged, own, failpoints)
+        parts = SinkParts(self, spark, log, failpoints)
+        return sink_connector(self._sink).writer(parts, self._sink)
 
     def letter_writer(self, spark: SparkSession, log: RunnerLog) -> LetterWriter:
-        sink, kernel = self._sink, self.job.kernel(self.number)
-        if isinstance(sink, DeltaSink):
-            path = output_path(sink, self.job.settings)
-            app_id = replay_app_id(output_app_id(self.job.app_id, self.number))
-            output = OutputLog(path, app_id, self._appends(sink), spark)
-            output.commit_epoch(self.job.meta.epoch)
-            return DeltaOutputLetterWriter(output, spark)
-        if isinstance(sink, KafkaSink):
-            return KafkaLetterWriter(sink, kernel.output, self._noted)
-        identifier = sink.print_identifier if isinstance(sink, PrintSink) else None
-        return ConsoleLetterWriter(log, identifier, kernel.output)
-
-
-def _console_writer(sink: PrintSink | BlackholeSink, log: RunnerLog) -> ConsoleSinkWriter:
-    if isinstance(sink, PrintSink):
-        if sink.row_limit is not None:
-            log.keep_all()  # the client reads the preview as a whole
-        return ConsoleSinkWriter(log, sink.print_identifier, sink.row_limit)
-    return ConsoleSinkWriter(log, None)
+        parts = SinkParts(self, spark, log, Failpoints())
+        return sink_connector(self._sink).letter_writer(parts, self._sink)

@@ -20,8 +20,9 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.config import Settings
+from service.connectors.plans import check_allowed
 from service.errors import ConfigError, NotAllowedError
-from service.security.allowed import check_allowed, confined_path
+from service.security.allowed import confined_path
 from service.security.resolution import output_path
 from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting

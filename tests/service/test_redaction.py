@@ -28,11 +28,12 @@ from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import detail_of
 from joins.plan.plan import KafkaOptions
 from service.config import Settings
+from service.connectors.plans import resolve_secrets
 from service.errors import NotAllowedError
 from service.jobs.doctor.check import made
 from service.jobs.submit.preflight import preflight
 from service.logs import configure_logs
-from service.security.resolution import connection_of, resolve_secrets
+from service.security.resolution import connection_of
 from service.security.secrets import SecretResolver
 from service.sql.catalog.connectors import CONNECTORS
 from service.sql.planner.planner import plan

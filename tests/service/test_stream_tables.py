@@ -3,13 +3,11 @@
 import pytest
 
 from joins.plan.errors import SourceError
-from joins.plan.plan import KafkaSource
+from joins.plan.plan import DatasetName, KafkaSource
 from service.config import Settings
+from service.connectors.plans import check_allowed, resolve_secrets
 from service.errors import NotAllowedError
 from service.export import datasets
-from service.export.datasets import DatasetName
-from service.security.allowed import check_allowed
-from service.security.resolution import resolve_secrets
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import plan_script
 from service.sql.text.dialect import told_where

@@ -77,6 +77,10 @@ _BINLOG_REFUSED = 1236
 _OUR_ID_IS_TAKEN = re.compile(r"same server_?(?:uu)?id", re.IGNORECASE)
 _TOO_BIG = re.compile(r"max_allowed_packet", re.IGNORECASE)
 _ACCESS_DENIED = (1227, 1045)
+_WITHOUT = (
+    "; or declare the table as 'jdbc' with 'scan.refresh-interval', which reads it again and again "
+    "with SELECT alone"
+)
 
 
 def require_logged(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
@@ -106,7 +110,9 @@ def table_name(config: MysqlConnectionConfig) -> str:
 
 
 @contextmanager
-def needing(config: MysqlConnectionConfig, grant: str, target: str) -> Iterator[None]:
+def needing(
+    config: MysqlConnectionConfig, grant: str, target: str, otherwise: str = ""
+) -> Iterator[None]:
     try:
         yield
     except pymysql.err.MySQLError as exc:
@@ -114,7 +120,7 @@ def needing(config: MysqlConnectionConfig, grant: str, target: str) -> Iterator[
             raise
         raise SourceError(
             f'user "{config.username}" lacks {grant} on {target} of server "{config.server}"',
-            hint=f"Run GRANT {grant} ON {target} TO that user.",
+            hint=f"Run GRANT {grant} ON {target} TO that user{otherwise}.",
         ) from exc
 
 
@@ -127,7 +133,7 @@ def _require_table(connection: "Connection[Any]", config: MysqlConnectionConfig)
     tables = rows(connection, _TABLE, config.database, config.table)
     exact = [row for row in tables if row[:2] == (config.database, config.table)]
     if not tables:
-        raise _missing_table(connection, config)
+        raise missing_table(connection, config)
     if not exact:
         database, table = tables[0][:2]
         raise SourceError(
@@ -150,7 +156,7 @@ def _require_table(connection: "Connection[Any]", config: MysqlConnectionConfig)
         )
 
 
-def _missing_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> SourceError:
+def missing_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> SourceError:
     schemas = [str(name) for (name,) in rows(connection, _SCHEMAS)]
     if config.database not in schemas:
         otherwise = "Check the database-name option and the user's grants."
@@ -256,7 +262,7 @@ def _wrong_setting(
 def _require_no_filter(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
     """Filters go by a statement's default database, so no database is surely logged completely."""
     grant = "BINLOG MONITOR" if is_mariadb(connection) else "REPLICATION CLIENT"
-    with needing(config, grant, "*.*"):
+    with needing(config, grant, "*.*", _WITHOUT):
         status = first_known(connection, STATUS_OF_BINLOG) or [{}]
     for column in _FILTERS:
         value = str(status[0].get(column) or "")
@@ -345,7 +351,7 @@ def stream_error(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> 
     if code in _ACCESS_DENIED and code != _ACCESS_DENIED[1]:
         return SourceError(
             f'user "{config.username}" lacks REPLICATION SLAVE on *.* of server "{config.server}"',
-            hint="Run GRANT REPLICATION SLAVE ON *.* TO that user.",
+            hint=f"Run GRANT REPLICATION SLAVE ON *.* TO that user{_WITHOUT}.",
         )
     return translated(config, exc)
 

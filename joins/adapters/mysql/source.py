@@ -18,6 +18,7 @@ from joins.adapters.mysql.connection import (
 )
 from joins.adapters.mysql.replication import (
     NOT_PERMITTED,
+    missing_table,
     needing,
     require_logged,
     require_replication,
@@ -87,6 +88,23 @@ def check_source(
         if server_id is not None:
             _check_server_id(connection, config, server_id)
         require_replication(connection, config, server_id=_some_server_id())
+    return CapturedTable(config.database, config.table, columns, key)
+
+
+def check_readable_table(
+    config: MysqlConnectionConfig, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+) -> CapturedTable:
+    """As `check_source`, of a table that is only read by queries: SELECT is enough."""
+    with connected(config) as connection:
+        server_columns = _server_columns(connection, config)
+        if not server_columns:
+            raise missing_table(connection, config)
+        columns = capture(table_name(config), fields, server_columns, config.zone)
+        key = _check_key(connection, config, columns, primary_key)
+        _check_zone(config, columns, key)
+        table = f"{quoted(config.database)}.{quoted(config.table)}"
+        with needing(config, "SELECT", table):
+            rows(connection, f"SELECT * FROM {table} LIMIT 0")
     return CapturedTable(config.database, config.table, columns, key)
 
 

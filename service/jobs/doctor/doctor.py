@@ -9,6 +9,7 @@ from joins.adapters.network import within
 from joins.durable.checkpoint import Checkpoint, read_json
 from joins.durable.letter_replays import LetterReplays
 from service.config import Settings
+from service.connectors.plans import resolve_secrets
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
 from service.jobs.doctor.machine import check_disk, check_machine
 from service.jobs.doctor.outside import check_outside
@@ -18,7 +19,6 @@ from service.jobs.store.layout import JobLayout, living_runner
 from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import read_status
 from service.jobs.supervise.watch import STARTING_S
-from service.security.resolution import resolve_secrets
 from service.security.secrets import SecretResolver
 
 _OLD_REQUEST_S = 60.0

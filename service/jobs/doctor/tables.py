@@ -11,8 +11,8 @@ from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life, life_of, read_lives
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import FencedError, SinkError
+from service.connectors.sinks import output_writer
 from service.jobs.doctor.check import Check, DeltaOutput, Patient, bad, good, made, steady, unknown
-from service.jobs.submit.preflight import output_writer
 
 _BACKUP = "Restore the checkpoint from a backup, or submit the job again."
 

@@ -14,10 +14,10 @@ from joins.lookback.replay import Replayer
 from joins.plan.errors import QuestionError, UnknownBatchError
 from joins.plan.plan import JoinPlan
 from service.config import Settings
+from service.connectors.registry import sink_connector
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from service.security.resolution import (
-    sink_with_login,
     with_login,
     with_output_logins,
     with_registry_logins,
@@ -91,7 +91,7 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         places,
         kernel=replace(places.kernel, columns=columns),
         probe_kafka=with_login(places.probe_kafka, secrets),
-        sink=sink_with_login(places.sink, secrets),
+        sink=sink_connector(places.sink).with_logins(places.sink, secrets),
         places_of=lambda older: _places(job_dir, JobPlans(layout).read(older), number),
     )
 

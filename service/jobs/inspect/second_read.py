@@ -1,48 +1,46 @@
 """Reads topics and files a second time, to compare their copies with them."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from joins.adapters.files.listing import FileFeedState
+from joins.adapters.files.listing import FileFeedConfig, FileFeedState
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.topic.feed_state import FeedJournal, TopicFeedConfig, read_journal
-from joins.adapters.topic.second_copy import SecondCopy, read_files, read_topic
+from joins.adapters.topic.second_copy import read_files, read_topic
 from joins.dimension.build_side import committed_offsets
 from joins.dimension.changelog_scan import DimensionStates
 from joins.kernels.changelog.comparison import Place
-from joins.plan.plan import Dimension, FileSource, TopicSource
+from service.connectors.port import SecondRead
 from service.wiring.context import JobContext
-from service.wiring.feeds import file_feed, topic_feed
-
-Proven = Callable[[], Place | None]
 
 
 @contextmanager
-def second_read(
-    job: JobContext,
-    dimension: Dimension,
-    state: FileFeedState | FeedJournal,
-    states: DimensionStates,
-    proof_s: float,
-) -> Iterator[tuple[SecondCopy, Proven]]:
-    """The source's rows, and the proof that the changelog has everything up to where they end."""
+def place_of_read(job: JobContext) -> Iterator[Path]:
     directory = job.layout.verifications
     directory.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="read-", dir=directory) as place:
-        source = dimension.source
-        if isinstance(source, FileSource):
-            assert isinstance(state, FileFeedState)
-            config = file_feed(job, dimension, source)
-            read = read_files(config, Path(place), state.generation - 1, state.files)
-            yield read, lambda: read.low  # what is complete has all of it
-            return
-        assert isinstance(source, TopicSource)
-        feed = topic_feed(job, dimension, source)
-        again = read_topic(feed, Path(place), state.generation - 1, proof_s)
-        assert again.ends is not None
-        yield again, _Arrival(feed, states, again.ends, again.low).proven
+        yield Path(place)
+
+
+def read_files_again(config: FileFeedConfig, place: Path, state: FileFeedState) -> SecondRead:
+    read = read_files(config, place, state.generation - 1, state.files)
+    # what is complete has all of it
+    return SecondRead(read, lambda: read.low, read.counted())
+
+
+def read_topic_again(
+    feed: TopicFeedConfig,
+    place: Path,
+    state: FeedJournal,
+    states: DimensionStates,
+    proof_s: float,
+) -> SecondRead:
+    again = read_topic(feed, place, state.generation - 1, proof_s)
+    assert again.ends is not None
+    arrival = _Arrival(feed, states, again.ends, again.low)
+    return SecondRead(again, arrival.proven, again.counted())
 
 
 class _Arrival:

@@ -54,8 +54,8 @@ _KINDS = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT"}
 _HINTS = {
     "kafka": "Read its topic with a Kafka consumer; the header sluice-batch names the batch.",
     "print": "Its rows are in the runner's log: run sluice jobs logs {job}.",
-    "blackhole": "Write to a delta sink to have rows to look at.",
 }
+_HINT = "Write to a delta sink to have rows to look at."
 
 
 def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer:
@@ -94,7 +94,7 @@ def _readable(sink: Sink, job_id: str) -> DeltaSink:
     if not isinstance(sink, DeltaSink):
         raise NotReadableError(
             f'sink "{sink.kind}" keeps no table, only rows of a delta sink can be shown',
-            hint=_HINTS[sink.kind].format(job=job_id),
+            hint=_HINTS.get(sink.kind, _HINT).format(job=job_id),
         )
     if sink.merge_key:
         raise NotReadableError(

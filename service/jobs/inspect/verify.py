@@ -5,39 +5,29 @@ from pathlib import Path
 from typing import Any
 
 from joins.adapters.delta.log import DeltaLog
-from joins.adapters.delta.source import DeltaFeedState, check_source_table, state_from_json
-from joins.adapters.delta.version_read import VersionRead
-from joins.adapters.files.listing import FileFeedState, read_state
-from joins.adapters.mysql.consistent_read import consistent_read
-from joins.adapters.topic.feed_state import FeedJournal, read_journal
 from joins.dimension.changelog_scan import DimensionStates
-from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
+from joins.durable.checkpoint import Checkpoint, write_json_atomically
 from joins.durable.dead_rows import dead_rows_of
 from joins.kernels.changelog.comparison import Place
 from joins.lookback.verification import Verification, VerifyLimits
 from joins.plan.errors import UnknownDimensionError, VerificationError, VersionExpiredError
 from joins.plan.plan import (
-    DeltaTableSource,
     Dimension,
-    FileSource,
     JoinPlan,
-    MysqlCdcSource,
-    SharedSource,
-    TopicSource,
 )
-from joins.source.chunk_reader import SourcePhase, SourceState
 from service.config import Settings
+from service.connectors.plans import resolve_secrets
+from service.connectors.port import Compared, Copy
+from service.connectors.registry import source_connector
 from service.jobs.inspect.past import plan_of
 from service.jobs.inspect.table_answers import Answer, Question
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import read_status
-from service.security.resolution import connection_of, output_path, resolve_secrets
 from service.security.secrets import SecretResolver
 from service.wiring.context import JobContext, changelog_partitions
 from watermark.errors import SluiceError
 
 _MOST_REPAIRED = 10_000
-_State = SourceState | DeltaFeedState | FileFeedState | FeedJournal
 
 
 def verify(job_dir: Path, question: Question) -> Answer:
@@ -111,14 +101,14 @@ def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> di
     layout, settings = job.layout, job.settings
     log = DeltaLog(layout.table(dimension) / "changelog", "")
     states = DimensionStates(log, dimension, changelog_partitions(dimension, settings))
-    state = _followed(layout, dimension)
-    epoch, generation = _copy_of(state)
+    source, state_file = dimension.source, Checkpoint(layout.checkpoint).source_file(dimension.name)
+    connector = source_connector(source)
+    state, (epoch, generation) = _complete(connector.copied(dimension, state_file), job, dimension)
     first = states.newest()  # before the source is read: it has nothing behind the position
 
     def proven() -> Place | None:
         return _proven(layout, dimension, epoch)
 
-    source = dimension.source
     dead = dead_rows_of(Checkpoint(layout.checkpoint), dimension.name)
     if dead.unlisted:
         raise VerificationError(
@@ -126,25 +116,14 @@ def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> di
             "and whose keys are not listed",
             hint="Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES higher and submit the job again.",
         )
-    if isinstance(source, MysqlCdcSource):
-        assert isinstance(state, SourceState)
-        connection = connection_of(source).of_server(state.server)
-        with consistent_read(connection, state.table, epoch) as read:
-            result = Verification(states, read, proven, limits, dead.rows).run(first)
-    elif isinstance(source, DeltaTableSource):
-        fields, key = dimension.fields, dimension.primary_key
-        table = check_source_table(output_path(source, settings), fields, key)
-        version = VersionRead(table, fields, key, epoch)
-        result = Verification(states, version, proven, limits, dead.rows).run(first)
-    else:
-        from service.jobs.inspect.second_read import second_read  # loads clients and decoders
-
-        assert isinstance(state, FileFeedState | FeedJournal)
-        with second_read(job, dimension, state, states, limits.proof_s) as (copy, reached):
-            comparison = Verification(states, copy, reached, limits, dead.rows, copy.counted())
-            result = comparison.run(first)
-    now = _followed(layout, dimension)
-    if _copy_of(now) != (epoch, generation):
+    compared = Compared(job, dimension, states, limits.proof_s)
+    with connector.read_again(compared, source, state) as read:
+        comparison = Verification(
+            states, read.rows, read.proven or proven, limits, dead.rows, read.counted
+        )
+        result = comparison.run(first)
+    _, now = _complete(connector.copied(dimension, state_file), job, dimension)
+    if now != (epoch, generation):
         raise VerificationError(
             f'table "{dimension.name}" was copied again while it was compared',
             hint="Verify it again.",
@@ -163,43 +142,15 @@ def _begun(layout: JobLayout, settings: Settings, plan: JoinPlan) -> JobContext:
     return JobContext(plan, settings, layout, checkpoint, meta)
 
 
-def _followed(layout: JobLayout, dimension: Dimension) -> _State:
-    """The state of a source whose copy is complete; VerificationError if it is not."""
-    if isinstance(dimension.source, SharedSource):
-        raise VerificationError(
-            f'table "{dimension.name}" is the shared table of job {dimension.source.job_id}, which '
-            "copies it",
-            hint=f"Verify it there: sluice verify {dimension.source.job_id}.",
-        )
-    file = Checkpoint(layout.checkpoint).source_file(dimension.name)
-    if isinstance(dimension.source, FileSource):
-        files = read_state(file)
-        if files is not None and files.is_copied:
-            return files
-    if isinstance(dimension.source, TopicSource):
-        journal = read_journal(file)
-        if journal.is_whole:
-            return journal
-    value = read_json(file)
-    if value is not None and isinstance(dimension.source, DeltaTableSource):
-        feed = state_from_json(value)
-        if feed.copied and feed.needed is None:
-            return feed
-    elif value is not None and isinstance(dimension.source, MysqlCdcSource):
-        state = SourceState.from_json(value)
-        if state.phase is SourcePhase.FOLLOWING:
-            return state
+def _complete(
+    copied: tuple[Any, Copy] | None, job: JobContext, dimension: Dimension
+) -> tuple[Any, Copy]:
+    if copied is not None:
+        return copied
     raise VerificationError(
         f'table "{dimension.name}" is being copied, so there is nothing to compare yet',
-        hint=f"Verify it when the copy is complete: sluice wait {layout.job_dir.name} join.",
+        hint=f"Verify it when the copy is complete: sluice wait {job.job_id} join.",
     )
-
-
-def _copy_of(state: _State) -> tuple[int, int]:
-    """Epoch and generation; another pair is another copy."""
-    if isinstance(state, SourceState | DeltaFeedState):
-        return state.epoch, state.generation
-    return state.generation - 1, state.generation
 
 
 def _proven(layout: JobLayout, dimension: Dimension, epoch: int) -> Place | None:

@@ -1,6 +1,7 @@
 """The rule of each field of a plan: what a difference there is."""
 
 import dataclasses
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,12 +9,12 @@ from typing import Any
 from joins.plan.connections import KAFKA_CREDENTIALS, ClientNumber
 from joins.plan.plan import (
     COMPRESSION_TYPE,
-    BlackholeSink,
     DatagenSource,
     DeltaSink,
     DeltaTableSource,
     Dimension,
     DimensionJoin,
+    DimensionSource,
     FileSource,
     FurtherInsert,
     JoinPlan,
@@ -22,9 +23,11 @@ from joins.plan.plan import (
     KafkaSource,
     MysqlCdcSource,
     OutputColumn,
+    PolledSource,
     PrintSink,
     ProbeSource,
     SharedSource,
+    Sink,
     StreamTable,
     TopicSource,
     Unnest,
@@ -171,12 +174,22 @@ class Pairs(FieldRule):
 
 
 def differences(old: Part, new: Part, place: FieldPlace) -> Iterator[PlanDifference]:
-    rules = FIELDS.get(type(old), {})
+    rules = rules_of(type(old))
     for field in dataclasses.fields(old):
         before, after = getattr(old, field.name), getattr(new, field.name)
         if before != after:
             rule = rules.get(field.name, _UNKNOWN)
             yield from rule.differences(before, after, replace(place, field=field.name, part=old))
+
+
+_CONNECTORS = (*typing.get_args(DimensionSource), *typing.get_args(Sink), DatagenSource)
+
+
+def rules_of(part: type[Any]) -> Mapping[str, FieldRule]:
+    """A connector without rules is another source or sink as soon as one of its fields differs."""
+    if part in FIELDS or part not in _CONNECTORS:
+        return FIELDS.get(part, {})
+    return dict.fromkeys((field.name for field in dataclasses.fields(part)), Leaf())
 
 
 _UNKNOWN = Leaf(K.UNKNOWN)
@@ -266,7 +279,6 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         "discovery_ms": Leaf(K.STREAM_OPTION),
     },
     KafkaOptions: {"properties": Pairs(_of_property), **_owner("bootstrap_servers topic")},
-    DatagenSource: _owner("rows_per_second number_of_rows fields"),
     Dimension: {
         "source": Inner(K.DIMENSION_SOURCE),
         **_each(K.DIMENSION_COLUMNS, "fields primary_key"),
@@ -280,6 +292,12 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_each(K.CREDENTIALS, "username password tls"),
         "server_id": Leaf(K.DIMENSION_OPTION),
         **_each(K.DIMENSION_COPY, "chunk_rows changelog_partitions zone"),
+    },
+    PolledSource: {
+        **_owner("database_kind hostname port database table"),
+        **_each(K.CREDENTIALS, "username password tls"),
+        **_each(K.DIMENSION_OPTION, "refresh_ms column whole_refresh_ms"),
+        **_each(K.DIMENSION_COPY, "changelog_partitions zone"),
     },
     DeltaTableSource: {
         **_owner("path store"),
@@ -328,6 +346,5 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_owner("cluster_id"),
     },
     PrintSink: {"print_identifier": Leaf(K.SINK_OPTION), **_owner("row_limit")},
-    BlackholeSink: {},
 }
 """The rule of each field of a plan; the class of a part tells its `kind`."""

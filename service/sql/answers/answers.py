@@ -128,7 +128,7 @@ def _shared(session: ScriptSession, table: Table, name: Name) -> Dimension:
         raise script.error(
             name.at,
             f'table "{name.text}" is {table.connector.name}, which cannot be shared',
-            hint="Share a mysql-cdc, delta, filesystem, kafka or upsert-kafka table; store a "
+            hint="Share a mysql-cdc, jdbc, delta, filesystem, kafka or upsert-kafka table; store a "
             "stream or a sink with CREATE TABLE.",
         )
     if table.watermark is not None:

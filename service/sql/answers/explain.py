@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from joins.plan.formats import JSON_FORMAT, OF_CHANGES, RecordFormat, RecordKey
+from joins.plan.formats import formats_explained
 from joins.plan.plan import (
     DEFAULT_MAX_FUTURE_MS,
     Aggregate,
@@ -11,32 +11,22 @@ from joins.plan.plan import (
     BoundedMode,
     DatagenField,
     DatagenSource,
-    DeltaSink,
-    DeltaTableSource,
     Dimension,
     DimensionJoin,
-    DimensionSource,
     Field,
-    FileSource,
     JoinPlan,
     JoinType,
-    KafkaOptions,
-    KafkaSink,
     KafkaSource,
     KeyPair,
-    PrintSink,
     ProbeSource,
-    SharedSource,
-    Sink,
-    SinkWriter,
     SortKey,
-    TopicHistory,
     TopicSource,
     TopN,
     Unnest,
     WatermarkSpec,
     Windowing,
     WindowKind,
+    end_explained,
 )
 from joins.plan.stream_topics import index_of
 from joins.plan.types import Call
@@ -169,15 +159,6 @@ def _watermark(watermark: WatermarkSpec) -> str:
     return ", ".join(parts)
 
 
-_SHOWN_PROPERTIES = (
-    "security.protocol",
-    "sasl.mechanism",
-    "isolation.level",
-    "compression.type",
-    "group.id",
-)
-
-
 def explain(plan: JoinPlan) -> list[str]:
     """The plan as lines: probe, joins in order, filter, output, sink, settings."""
     settings = [f"SET {key} = {value}" for key, value in plan.settings]
@@ -277,7 +258,7 @@ def _insert(plan: JoinPlan) -> list[str]:
         *window_lines(plan.window),
         *late_lines(plan),
         "SELECT " + ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output),
-        f"INTO {plan.sink_table} {_sink(plan.sink)}" + (f" NOT NULL {text}" if text else ""),
+        f"INTO {plan.sink_table} {plan.sink.explained}" + (f" NOT NULL {text}" if text else ""),
     ]
 
 
@@ -304,12 +285,6 @@ def _field(field: Field) -> str:
     return f"{field.name} {type_text(field.type)}" + ("" if field.nullable else " NOT NULL")
 
 
-def _end(source: KafkaSource | TopicSource, ends: list[str]) -> str:
-    if source.bounded_timestamp_ms is not None:
-        ends.append(f"{source.bounded_timestamp_ms} ms")
-    return " ".join(("until", source.bounded_mode.value, *ends))
-
-
 def _places(
     source: KafkaSource, probe: ProbeSource, offsets: Iterable[tuple[int, int]]
 ) -> list[str]:
@@ -318,36 +293,20 @@ def _places(
 
 
 def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
-    parts = [_kafka(source.kafka, _topics(source, probe)), source.startup_mode.value]
+    parts = [source.kafka.explained(_topics(source, probe)), source.startup_mode.value]
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
     parts += _places(source, probe, source.startup_offsets)
     if source.bounded_mode is not BoundedMode.UNBOUNDED:
         most = f" or {source.bounded_records} records a partition"
-        end = _end(source, _places(source, probe, source.bounded_offsets))
+        end = end_explained(source, _places(source, probe, source.bounded_offsets))
         parts.append(end + ("" if source.bounded_records is None else most))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
-    parts += _formats(source.value, source.key)
+    parts += formats_explained(source.value, source.key)
     return f"kafka({', '.join(parts)})"
-
-
-def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
-    parts = []
-    if key is not None:
-        form = "" if key.format == JSON_FORMAT else f" of {_format(key.format)}"
-        prefix = f" without {key.prefix}" if key.prefix else ""
-        place = "" if key.is_in_value else " and not in the value"
-        parts.append(f"key {'; '.join(key.fields)}{form}{prefix}{place}")
-    return parts if value == JSON_FORMAT else [*parts, _format(value)]
-
-
-def _format(form: RecordFormat) -> str:
-    registry = () if form.registry is None else (f"schemas {form.registry.url}",)
-    options = ", ".join((*(f"{key} {text}" for key, text in form.options), *registry))
-    return f"{form.name}({options})" if options else str(form.name)
 
 
 def _topics(source: KafkaSource, probe: ProbeSource) -> str:
@@ -355,11 +314,6 @@ def _topics(source: KafkaSource, probe: ProbeSource) -> str:
         return "; ".join(probe.topic_names)
     looked = "" if source.discovery_ms is None else f", looked for every {source.discovery_ms} ms"
     return f"topics like {source.topic_pattern}{looked}"
-
-
-def _kafka(options: KafkaOptions, topics: str = "") -> str:
-    properties = [f"{key}={value}" for key, value in options.properties if key in _SHOWN_PROPERTIES]
-    return ", ".join([f"{topics or options.topic} @ {options.bootstrap_servers}", *properties])
 
 
 def _datagen(source: DatagenSource) -> str:
@@ -396,7 +350,7 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
     key = f"key {names}" if names else "no key"
     return (
         f"{join.join_type.value} JOIN {join.dimension} AS {join.alias} "
-        f"{_dimension_source(dimension.source)} "
+        f"{dimension.source.explained} "
         f"[{', '.join(_columns(dimension))}; "
         f"{key}] ON {_condition(join)}"
         + ("" if join.time is None else f" AS OF {expression_text(join.time)}")
@@ -420,46 +374,6 @@ def _columns(dimension: Dimension) -> Iterator[str]:
         yield _field(field) + origins.get(field.name, "")
 
 
-def _dimension_source(source: DimensionSource) -> str:
-    if isinstance(source, DeltaTableSource):
-        return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
-    if isinstance(source, SharedSource):
-        return f"shared({source.table}, kept by job {source.job_id})"
-    if isinstance(source, FileSource):
-        return f"filesystem({source.path}, {source.format}, read once)"
-    if isinstance(source, TopicSource):
-        kafka = source.kafka
-        registry = source.value.registry
-        formats = [] if registry is None else [f"schemas {registry.url}"]
-        if source.value.name not in OF_CHANGES:
-            formats = _formats(source.value, source.key)
-            if source.key is not None and formats == _formats(
-                JSON_FORMAT, RecordKey(source.key.fields)
-            ):
-                formats = []  # the primary key is shown anyhow
-        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
-        end = (_end(source, ends),) if source.is_bounded else ()
-        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
-        text = f"{source.value.name}({', '.join(parts)})"
-        return text if source.history is None else f"{_history(source.history)} then {text}"
-    return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
-
-
-def _history(history: TopicHistory) -> str:
-    """The files, and where the topic starts behind them."""
-    start = [history.startup_mode.value]
-    if history.startup_column is not None:
-        start.append(f"maximum of {history.startup_column}")
-    if history.startup_timestamp_ms is not None:
-        start.append(f"{history.startup_timestamp_ms} ms")
-    start += [f"{partition}:{offset}" for partition, offset in history.startup_offsets]
-    files = _dimension_source(history.files)
-    if isinstance(history.files, DeltaTableSource):
-        version = "newest version" if history.version is None else f"version {history.version}"
-        files = f"delta({history.files.path}, {version})"
-    return f"{files} until {' '.join(start)},"
-
-
 def _key(alias: str, key: KeyPair) -> str:
     """The equality as written; then the lookup expression, if a cast may lose a value."""
     column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
@@ -470,21 +384,3 @@ def _key(alias: str, key: KeyPair) -> str:
     if key.uncast is None:
         return f"{value} IS NOT DISTINCT FROM {column}"
     return f"{expression_text(key.uncast)} IS NOT DISTINCT FROM {column} (key {value})"
-
-
-def _sink(sink: Sink) -> str:
-    if isinstance(sink, DeltaSink):
-        writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
-        key = f", merged by {', '.join(sink.merge_key)}" if sink.merge_key else ""
-        metadata = "" if sink.row_metadata else ", no row metadata"
-        cut = f", partitioned by {', '.join(sink.partition_by)}" if sink.partition_by else ""
-        return f"delta({sink.path}{metadata}{writer}{key}{cut})"
-    if isinstance(sink, KafkaSink):
-        name = "upsert-kafka" if sink.upsert else "kafka"
-        once = () if sink.transactional_id_prefix is None else ("exactly once",)
-        parts = (_kafka(sink.kafka), *_formats(sink.value, sink.key), *once)
-        return f"{name}({', '.join(parts)})"
-    if isinstance(sink, PrintSink):
-        limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
-        return f"print({sink.print_identifier}{limit})"
-    return "blackhole()"

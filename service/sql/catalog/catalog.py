@@ -15,12 +15,17 @@ from joins.plan.plan import (
     VerifySchedule,
 )
 from joins.plan.types import SqlType, TypeName, map_type
-from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
-from service.sql.catalog.mysql_connector import without_login
+from service.sql.catalog.jdbc_connector import without_login
 from service.sql.catalog.option import TableRole
-from service.sql.catalog.option_values import InlineSecret, InlineSecrets
+from service.sql.catalog.option_values import (
+    Connector,
+    Endpoints,
+    Home,
+    InlineSecret,
+    InlineSecrets,
+)
 from service.sql.catalog.watermarks import (
     LATE_ROWS_WAIT,
     MAX_STALENESS,

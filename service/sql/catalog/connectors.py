@@ -5,20 +5,16 @@ from collections.abc import Collection, Mapping
 
 from joins.plan.errors import nearest
 from joins.plan.plan import BlackholeSink, PrintSink
-from service.sql.catalog.connector import Connector, Endpoints
 from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
+from service.sql.catalog.jdbc_connector import JDBC, JDBC_URLS, OTHER_DATABASE
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
-from service.sql.catalog.mysql_connector import (
-    JDBC,
-    MYSQL,
-    MYSQL_CDC,
-    MYSQL_URLS,
-    OTHER_DATABASE,
-)
+from service.sql.catalog.mysql_connector import MYSQL, MYSQL_CDC
 from service.sql.catalog.option import Option, TableRole
 from service.sql.catalog.option_values import (
+    Connector,
+    Endpoints,
     OptionValues,
     check_option,
     declared_option,
@@ -286,16 +282,16 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
 def _check_jdbc(
     script: Script, table: CreateTable, node: OptionNode, nodes: Mapping[str, OptionNode]
 ) -> None:
-    """Refuse `jdbc` for what is not a dimension of MySQL or MariaDB."""
+    """Refuse `jdbc` for a sink, and for other databases."""
     is_sink = role_of(script, table) is TableRole.SINK
     url = nodes.get("url")
-    if not is_sink and (url is None or url.value.startswith(MYSQL_URLS)):
+    if not is_sink and (url is None or url.value.startswith(JDBC_URLS)):
         return
     raise script.error(
         node.value_at if is_sink or url is None else url.value_at,
         f'table "{table.name.text}" is written by jdbc'
         if is_sink
-        else f'table "{table.name.text}" is not of MySQL or MariaDB',
+        else f'table "{table.name.text}" is not of MySQL, MariaDB or PostgreSQL',
         hint="Write to 'delta', or to 'kafka', from where Kafka Connect brings rows elsewhere."
         if is_sink
         else OTHER_DATABASE,

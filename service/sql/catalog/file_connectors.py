@@ -3,11 +3,16 @@
 from dataclasses import replace
 
 from joins.plan.plan import DeltaSink, DeltaTableSource, Field, FileFormat, FileSource, SinkWriter
-from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.format_options import OPTIONS_OF_FORMATS
 from service.sql.catalog.option import Option, OptionType, TableRole, ignored, only_of
-from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
+from service.sql.catalog.option_values import (
+    FORMAT_OPTION,
+    Connector,
+    Endpoints,
+    Home,
+    OptionValues,
+)
 from service.sql.catalog.stores import (
     PATH,
     PATH_FORM,

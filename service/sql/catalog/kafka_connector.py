@@ -17,7 +17,6 @@ from joins.plan.plan import (
     TopicSource,
 )
 from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics
-from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.format_options import (
     ALL,
     EXCEPT_KEY,
@@ -59,7 +58,7 @@ from service.sql.catalog.option import (
     TableRole,
     only_of,
 )
-from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues
 from service.sql.catalog.topic_history import (
     HISTORY_OPTIONS,
     STARTUP_COLUMN,

@@ -1,25 +1,22 @@
-"""The connectors `mysql-cdc` and `jdbc`: a table of MySQL or MariaDB as a dimension."""
-
-import re
-from dataclasses import replace
-from urllib.parse import unquote
+"""The connectors `mysql-cdc` and `mysql`: a table of MySQL or MariaDB as a dimension."""
 
 from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
-from service.sql.catalog.connector import Connector, Endpoints, Home
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
-from service.sql.catalog.option_values import OptionValues, literal
+from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues
 from service.sql.catalog.watermarks import (
     IDLE_OPTION,
     JOIN_OPTIONS,
     VERIFY_OPTIONS,
 )
-from service.sql.grammar.syntax import CreateTable, OptionNode
-from service.sql.text.script import Edit, Script
 
-_IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
+IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
-_SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
+_SHARDS = (
+    "Name one table; tables that are parts of one are declared one by one, each with a join of its "
+    "own, or Debezium writes them into one topic."
+)
+SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
 CHUNK_SIZE = "scan.incremental.snapshot.chunk.size"
 MOST_CHUNK_ROWS = 50_000
 _WHOLE = "a dimension is copied whole first, and then follows the binlog"
@@ -215,10 +212,18 @@ _OPTIONS = (
         "database-name",
         "Database of the table; not a system database.",
         required=True,
-        pattern=rf"(?i:(?!(?:{_SYSTEM_SCHEMAS})\Z)){_IDENTIFIER}",
+        pattern=rf"(?i:(?!(?:{SYSTEM_SCHEMAS})\Z)){IDENTIFIER}",
         form=_IDENTIFIER_FORM + ", not a system database",
+        otherwise=_SHARDS,
     ),
-    Option("table-name", "The table.", required=True, pattern=_IDENTIFIER, form=_IDENTIFIER_FORM),
+    Option(
+        "table-name",
+        "The table.",
+        required=True,
+        pattern=IDENTIFIER,
+        form=_IDENTIFIER_FORM,
+        otherwise=_SHARDS,
+    ),
     Option(
         "database.ssl.mode",
         "TLS of every connection to the server: preferred, disabled, required, or verified by CA, "
@@ -348,147 +353,11 @@ def _tls(values: OptionValues) -> MysqlTls:
 MYSQL_CDC = Connector("mysql-cdc", _OPTIONS, _endpoints, Home.DATABASE)
 
 _INDEX = "a dimension's rows are in a local index, which follows the binlog"
-_NOT_WRITTEN = ignored("the table is read and never written", "sink.*")
+NOT_WRITTEN = ignored("the table is read and never written", "sink.*")
 MYSQL = Connector(
     "mysql",
-    (*_OPTIONS, *ignored(_INDEX, "lookup.*"), *_NOT_WRITTEN),
+    (*_OPTIONS, *ignored(_INDEX, "lookup.*"), *NOT_WRITTEN),
     _endpoints,
     Home.DATABASE,
 )
 """The same table by the name that Alibaba Cloud's Flink has for it."""
-_URL = re.compile(
-    r"jdbc:(?:mysql|mariadb)://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252}))"
-    r"(?::(?P<port>\d{1,5}))?/(?P<database>[A-Za-z0-9_$-]{1,64})(?:\?(?P<query>[^#]*))?"
-)
-_TLS_OF_URL = {
-    "sslmode=disabled": TlsMode.DISABLED,
-    "sslmode=preferred": TlsMode.PREFERRED,
-    "sslmode=required": TlsMode.REQUIRED,
-    "sslmode=verify_ca": TlsMode.VERIFY_CA,
-    "sslmode=verify_identity": TlsMode.VERIFY_IDENTITY,
-    "sslmode=disable": TlsMode.DISABLED,
-    "sslmode=trust": TlsMode.REQUIRED,
-    "sslmode=verify-ca": TlsMode.VERIFY_CA,
-    "sslmode=verify-full": TlsMode.VERIFY_IDENTITY,
-    "usessl=false": TlsMode.DISABLED,
-    "usessl=true": TlsMode.REQUIRED,
-    "requiressl=true": TlsMode.REQUIRED,
-    "verifyservercertificate=true": TlsMode.VERIFY_CA,
-}
-MYSQL_URLS = ("jdbc:mysql:", "jdbc:mariadb:")
-OTHER_DATABASE = (
-    "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
-    "'debezium-json' and a PRIMARY KEY."
-)
-_JDBC_OPTIONS = (
-    Option(
-        "url",
-        "Of a dimension: jdbc:mysql://host:port/database or jdbc:mariadb://…; sslMode and useSSL "
-        "decide about TLS, other parameters have no effect. A login in it is that of 'username' "
-        "and 'password'.",
-        required=True,
-    ),
-    Option("table-name", "The table; database.table for one of another database.", required=True),
-    *BARE_OPTIONS,
-    *ignored(_INDEX, "lookup.*"),
-    *ignored(
-        "the table is read as mysql-cdc, whole and by its binlog",
-        "driver",
-        "scan.fetch-size",
-        "scan.auto-commit",
-        "scan.parallelism",
-        "connection.max-retry-timeout",
-        "compatible-mode",
-        "filter.handling.policy",
-    ),
-    *ignored("a dimension is the whole table, as for a lookup in Flink", "scan.partition.*"),
-    *_NOT_WRITTEN,
-)
-
-
-def _jdbc(
-    values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
-) -> Endpoints:
-    url = values.required("url")
-    parts = _URL.fullmatch(url)
-    if parts is None:
-        raise values.error(
-            "url",
-            'option "url" is not jdbc:mysql://host:port/database or jdbc:mariadb://… with one host',
-            hint="Write jdbc:mysql://host:3306/database, the login as 'username' and 'password'.",
-        )
-    parameters = [unquote(each) for each in (parts["query"] or "").split("&") if each]
-    database, _, table = values.required("table-name").replace("`", "").rpartition(".")
-    source = MysqlCdcSource(
-        hostname=parts["host"],
-        port=int(parts["port"] or 3306),
-        username=values.required("username"),
-        password=values.required("password"),
-        database=database or parts["database"],
-        table=table,
-        tls=MysqlTls(_tls_of_url(parameters)),
-    )
-    values.notes.append(
-        f'Table "{values.table}" is jdbc and is read as mysql-cdc: it is copied whole and follows '
-        "the binlog, for which its user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT."
-    )
-    return Endpoints(dimension=source)
-
-
-_LOGIN = re.compile(
-    r"(?P<scheme>jdbc:(?:mysql|mariadb)://)"
-    r"(?:(?P<user>[^:/?]*)(?::(?P<password>[^/?]*))?@)?(?P<rest>[^?]*)(?:\?(?P<query>.*))?",
-    re.DOTALL,
-)
-_OF_LOGIN = {"user": "username", "password": "password"}
-
-
-def without_login(script: Script, table: CreateTable) -> CreateTable:
-    """The table of `jdbc` with the login of its URL as options."""
-    nodes = {node.key: node for node in table.options}
-    connector, url = nodes.get("connector"), nodes.get("url")
-    parts = None if url is None else _LOGIN.fullmatch(url.value)
-    if connector is None or connector.value != "jdbc" or url is None or parts is None:
-        return table
-    login = {key: parts[key] for key in _OF_LOGIN if parts[key] is not None}
-    parameters = []
-    for each in (parts["query"] or "").split("&"):
-        key, _, value = each.partition("=")
-        if key.lower() in _OF_LOGIN:
-            login[key.lower()] = value
-        elif each:
-            parameters.append(each)
-    if not login:
-        return table
-    plain = parts["scheme"] + parts["rest"] + ("?" + "&".join(parameters) if parameters else "")
-    made = {_OF_LOGIN[key]: unquote(value) for key, value in login.items()}
-    twice = next((key for key in made if key in nodes), None)
-    if twice is not None:
-        alike = all(nodes[key].value == value for key, value in made.items() if key in nodes)
-        sure = alike and set(made) <= set(nodes)
-        raise script.error(
-            url.value_at,
-            f'option "url" has a login beside option "{twice}"',
-            hint="Remove the login from the URL.",
-            edit=Edit(url.value_at, url.end, literal(plain), sure=sure),
-        )
-    user = made.get("username")
-    named = "" if user is None else f", 'username' = {literal(user)}"
-    inside = (url.value_at, f"{literal(plain)}{named}, 'password' = ", "")
-    nodes_of_login = [
-        # Inside the URL's literal no other value begins.
-        OptionNode(key, value, url.at, url.value_at + place, url.end, inside)
-        for place, (key, value) in enumerate(made.items(), 1)
-    ]
-    options = [replace(url, value=plain) if node is url else node for node in table.options]
-    return replace(table, options=(*options, *nodes_of_login))
-
-
-def _tls_of_url(parameters: list[str]) -> TlsMode:
-    """The last parameter about TLS decides; a stricter one is never weakened by `useSSL`."""
-    modes = [_TLS_OF_URL[each.lower()] for each in parameters if each.lower() in _TLS_OF_URL]
-    order = list(TlsMode)
-    return max(modes, key=order.index, default=TlsMode.PREFERRED)
-
-
-JDBC = Connector("jdbc", _JDBC_OPTIONS, _jdbc, Home.DATABASE)

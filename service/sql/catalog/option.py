@@ -60,7 +60,7 @@ class Option:
         roles: roles in which it has an effect; in others it is accepted with a warning, or refused.
         instead: of an option that is accepted without effect: why, as the end of a sentence. Its
             key may end in `*`, which stands for any text.
-        otherwise: hint for a value that is refused.
+        otherwise: hint for a value that is refused; one made of what it accepts when empty.
     """
 
     key: str

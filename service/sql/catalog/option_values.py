@@ -1,13 +1,15 @@
-"""Checked values of WITH options, and secrets in them.
+"""Checked values of WITH options, secrets in them, and what takes them: a connector.
 
 A value may name a secret as `${secret:name}` if its option allows it; any other `${…}` is refused.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from joins.plan.formats import KafkaFormat
+from joins.plan.plan import DatagenSource, DimensionSource, Field, KafkaSource, Sink
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.grammar.syntax import OptionNode
 from service.sql.text.script import (
@@ -258,7 +260,7 @@ def check_option(script: Script, node: OptionNode, option: Option) -> None:
         raise script.error(
             node.value_at,
             f'option "{node.key}"{shown}, expected {option.form}',
-            hint=f"Give {option.form}.",
+            hint=option.otherwise or f"Give {option.form}.",
         )
 
 
@@ -410,3 +412,42 @@ class InlineSecrets:
             start, before, behind = node.inside or (at, "", "")
             text = f"{text[:start]}{before}'{reference}'{behind}{text[node.end :]}"
         return text
+
+
+class Home(StrEnum):
+    """Where the rows of a connector's tables are stored."""
+
+    DATABASE = "database"
+    DELTA = "table"
+    FILES = "files"
+    RECORDS = "records"
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """A table in each role; None for a role that its connector does not support.
+
+    `several_topics` is the option that names several topics. Without a startup mode the planner
+    warns.
+    """
+
+    stream: KafkaSource | DatagenSource | None = None
+    dimension: DimensionSource | None = None
+    sink: Sink | None = None
+    has_startup_mode: bool = True
+    several_topics: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """What SQL knows of a connector; `service.sql.catalog.connectors` registers it.
+
+    `endpoints` takes checked options, physical columns and primary key.
+    """
+
+    name: str
+    options: tuple[Option, ...]
+    endpoints: Callable[[OptionValues, tuple[Field, ...], tuple[str, ...]], Endpoints]
+    home: Home = Home.NONE
+    needs_primary_key: bool = False

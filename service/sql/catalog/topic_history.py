@@ -4,11 +4,10 @@ from dataclasses import replace
 
 from joins.plan.plan import DeltaTableSource, Field, StartupMode, TopicHistory, TopicSource
 from joins.plan.types import TypeName
-from service.sql.catalog.connector import Connector
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM, file_source
 from service.sql.catalog.kafka_tables import STARTUP, offsets, timestamp
 from service.sql.catalog.option import Option, OptionType, TableRole, only_of, with_prefix
-from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues, check_option
+from service.sql.catalog.option_values import FORMAT_OPTION, Connector, OptionValues, check_option
 from service.sql.catalog.stores import STORE_OPTIONS, store_options
 from service.sql.text.script import suggestion
 

@@ -16,9 +16,8 @@ from joins.plan.types import (
     TypeName,
     nodes,
 )
-from service.sql.catalog.connector import Connector, Home
 from service.sql.catalog.option import READ, Option, OptionType, TableRole
-from service.sql.catalog.option_values import OptionValues, duration_ms
+from service.sql.catalog.option_values import Connector, Home, OptionValues, duration_ms
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
 from service.sql.catalog.stores import TABLE_PATH, TABLE_PATH_FORM, of_late_records, store_options
 from service.sql.expressions.expression_planner import ExpressionPlanner

@@ -9,12 +9,14 @@ from joins.plan.plan import (
     COORDINATES,
     BoundedMode,
     ComputedField,
+    Database,
     DeltaSink,
     Dimension,
     DimensionJoin,
     DimensionSource,
     Field,
     OffsetReset,
+    PolledSource,
     StartupMode,
     TopicSource,
     files_of,
@@ -26,12 +28,11 @@ from service.sql.catalog.catalog import (
     computed_columns,
     relation_of,
 )
-from service.sql.catalog.connector import Home
 from service.sql.catalog.connectors import swapped
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.kafka_tables import RESET
 from service.sql.catalog.option import TableRole
-from service.sql.catalog.option_values import removed
+from service.sql.catalog.option_values import Home, removed
 from service.sql.catalog.topic_history import HISTORY
 from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -96,7 +97,8 @@ def _source(
         raise script.error(
             name.at,
             f'table "{table.name}" is {table.connector.name}, which cannot be a dimension',
-            hint="Join a mysql-cdc, a delta, a filesystem, a kafka or an upsert-kafka table.",
+            hint="Join a mysql-cdc, a jdbc, a delta, a filesystem, a kafka or an upsert-kafka "
+            "table.",
         )
     check_dimension(script, table, needs_key=home in (Home.DATABASE, Home.DELTA))
     if isinstance(source, TopicSource):
@@ -109,6 +111,18 @@ def _source(
     )
     if home is Home.DELTA:
         _check_types_of_delta(script, table)
+    elif isinstance(source, PolledSource) and is_versioned and table.watermark is not None:
+        raise script.error(
+            name.at,
+            f'table "{table.name}" has WATERMARK FOR, but is read again and again, and lacks the '
+            "versions between two reads",
+            hint="Remove WATERMARK FOR, or join with FOR SYSTEM_TIME AS OF a processing time; or "
+            + (
+                "let Debezium write the table into a topic."
+                if source.database_kind is Database.POSTGRESQL
+                else "read the table by 'mysql-cdc'."
+            ),
+        )
     elif files_of(source) is not None and is_versioned and table.watermark is not None:
         raise script.error(
             name.at,
@@ -341,10 +355,15 @@ def check_probe(script: Script, table: Table, at: int) -> None:
             edit=swapped(script, table.node),
         )
     if table.endpoints.stream is None:
+        instead = (
+            "Changes of a database's table are brought into a topic by Debezium."
+            if table.connector.home is Home.DATABASE
+            else "Declare its topic as 'kafka' to read each record with a value as a row."
+        )
         raise script.error(
             at,
             f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
-            hint=f"{OUTSIDE} The first table is the stream: kafka or datagen.",
+            hint=f"{OUTSIDE} The first table is the stream: kafka or datagen. {instead}",
         )
 
 

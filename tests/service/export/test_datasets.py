@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from joins.plan.plan import DatasetName
 from service.export import datasets
-from service.export.datasets import DatasetName
 from service.sql.planner.planner import plan_script
 
 USERS = """

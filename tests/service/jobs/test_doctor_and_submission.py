@@ -13,10 +13,10 @@ from joins.durable.checkpoint import Checkpoint
 from joins.plan.plan import Dimension, Field, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName
 from service.config import Settings
+from service.connectors.mysql import MysqlTables
 from service.jobs.doctor.check import Patient, made
-from service.jobs.doctor.outside import _source
 from service.jobs.store.layout import JobLayout
-from service.jobs.submit.preflight import _check_dimension, advise
+from service.jobs.submit.preflight import advise
 from service.security.secrets import SecretResolver
 from tests.support.probe import PLAN
 from tests.support.sql import new_schema, run_sql
@@ -110,7 +110,7 @@ def by_submission(plan, settings):
     """Refusal with hint, or warnings."""
     (dimension,) = plan.dimensions
     try:
-        _check_dimension(dimension, settings)
+        MysqlTables().check(dimension, dimension.source, settings)
     except SluiceError as exc:
         return (exc.message, exc.hint), ()
     return None, advise(plan, settings, SecretResolver(None))
@@ -119,7 +119,9 @@ def by_submission(plan, settings):
 def by_doctor(plan, settings, directory):
     layout = JobLayout(directory)
     patient = Patient(layout, settings, plan, Checkpoint(layout.checkpoint), None, running=False)
-    checks = made("source users", partial(_source, patient, plan.dimensions[0]))
+    (dimension,) = plan.dimensions
+    examine = partial(MysqlTables().examine, patient, dimension, dimension.source)
+    checks = made("source users", examine)
     bad = [(each.detail, each.hint) for each in checks if each.ok is False]
     warned = [e.detail for e in checks if e.ok is None and e.name.startswith("declaration")]
     assert len(bad) <= 1

@@ -13,7 +13,8 @@ from joins.plan.errors import SinkError, SourceError
 from joins.plan.plan import SinkWriter, WatermarkSpec
 from joins.plan.types import Constant, SqlType, TypeName
 from service.config import Settings
-from service.jobs.submit.preflight import advise, output_writer, preflight
+from service.connectors.sinks import output_writer
+from service.jobs.submit.preflight import advise, preflight
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import plan_script
 from tests.support.rig import Rig

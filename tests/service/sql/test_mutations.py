@@ -23,6 +23,7 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
+    PolledSource,
     PrintSink,
     TopicSource,
 )
@@ -49,7 +50,10 @@ PROTOCOLS = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
 MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"}
 TOPIC = re.compile(r"(?!sluice\.)[A-Za-z0-9._-]+")
 REFERENCES = ("username", "password", "user_info", "ca", "cert", "key")
-OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource, TopicSource, FileSource)
+OUTSIDE = (
+    *(MysqlCdcSource, PolledSource, KafkaSource, DatagenSource),
+    *(DeltaTableSource, TopicSource, FileSource),
+)
 SINKS = (DeltaSink, KafkaSink, PrintSink, BlackholeSink)
 LEXEME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL)
 HOSTILE = sorted({word for row in CORPUS.values() for text in row for word in LEXEME.findall(text)})
@@ -148,7 +152,7 @@ def check_allowed(plan):
             assert ".." not in part.path.split("/")
             assert is_path(part.path)
             check_store(part.path, getattr(part, "store", ()))
-        if isinstance(part, MysqlCdcSource):
+        if isinstance(part, MysqlCdcSource | PolledSource):
             assert re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", part.hostname, re.ASCII)
             assert re.fullmatch(r"[^`*/\\]+", part.table + part.database)
     for end in (*ends, plan.sink):

@@ -7,8 +7,8 @@ import pytest
 from joins.durable.checkpoint import write_json_atomically
 from joins.plan.errors import SourceUnavailableError
 from joins.plan.plan import SharedSource
+from service.connectors.shared import look, shared_meta
 from service.jobs.store.layout import JobLayout
-from service.wiring.context import look, shared_meta
 
 SOURCE = SharedSource("0199", "users", 4)
 

@@ -1,0 +1,1 @@
+"""Tables of databases that are read again and again by queries: PostgreSQL, MySQL, MariaDB."""

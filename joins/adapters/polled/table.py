@@ -1,0 +1,169 @@
+"""Configuration and durable state of the process of a `jdbc` dimension, and its table as it is."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.table import CapturedTable
+from joins.adapters.polled import postgres
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.kernels.changelog.envelope import BinlogPosition, now_ms
+from joins.plan.plan import Field, KafkaOptions
+from joins.plan.types import SqlType
+
+Take = Callable[[pa.RecordBatch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PolledConfig:
+    """Configuration of the process; `kafka` has the changelog topic.
+
+    `captured` is a table of MySQL or MariaDB; without it the database is PostgreSQL.
+    """
+
+    connection: MysqlConnectionConfig
+    captured: CapturedTable | None
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+    kafka: KafkaOptions
+    partitions: int
+    state_file: Path
+    refresh_ms: int
+    column: str | None
+    whole_refresh_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "connection": self.connection.as_json(),
+            "captured": None if self.captured is None else self.captured.as_json(),
+            "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
+            "primary_key": list(self.primary_key),
+            "kafka": asdict(self.kafka),
+            "partitions": self.partitions,
+            "state_file": str(self.state_file),
+            "refresh_ms": self.refresh_ms,
+            "column": self.column,
+            "whole_refresh_ms": self.whole_refresh_ms,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        captured = value["captured"]
+        return cls(
+            connection=MysqlConnectionConfig.from_json(value["connection"]),
+            captured=None if captured is None else CapturedTable.from_json(captured),
+            fields=tuple(
+                Field(name, SqlType.of_json(kind), nullable)
+                for name, kind, nullable in value["fields"]
+            ),
+            primary_key=tuple(value["primary_key"]),
+            kafka=KafkaOptions.of_json(value["kafka"]),
+            partitions=value["partitions"],
+            state_file=Path(value["state_file"]),
+            refresh_ms=value["refresh_ms"],
+            column=value["column"],
+            whole_refresh_ms=value["whole_refresh_ms"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PolledState:
+    """Durable state; Kafka has acknowledged all changes of the reads up to `sent`.
+
+    The changes of read `done` are in a file beside it, whole, before any of them is sent: a
+    process that ends amid them sends the same ones again.
+    """
+
+    generation: int
+    done: int = 0  # number of reads that are complete
+    sent: int = 0  # `done`, or the one before
+    rows: int = 0  # in the table by read `done`
+    started_ms: int = 0  # when read `done` began
+    whole_ms: int = 0  # when the newest read of all rows began
+    clock_ms: int = 0  # the database's time then
+    greatest: str | None = None  # value of the column that grows, as the database writes it
+    needed: str | None = None  # why a new copy is needed, else None
+
+    @property
+    def is_copied(self) -> bool:
+        return self.sent > 0 and self.needed is None
+
+    def place(self, read: int) -> BinlogPosition:
+        """The copy has the place 1, and the changes of each later read its number."""
+        return BinlogPosition(self.generation - 1, read, 0)
+
+
+def read_state(path: Path) -> PolledState | None:
+    value = read_json(path)
+    return None if value is None else state_from_json(value)
+
+
+def state_from_json(value: Mapping[str, Any]) -> PolledState:
+    return PolledState(**{k: v for k, v in value.items() if k != "format_version"})
+
+
+def write_state(path: Path, state: PolledState) -> None:
+    write_json_atomically(path, asdict(state))
+
+
+def abandon(path: Path, reason: str) -> None:
+    kept = read_state(path)
+    if kept is not None:
+        write_state(path, replace(kept, needed=reason))
+
+
+class OpenTable(Protocol):
+    """A table in one transaction of its database."""
+
+    def clock_ms(self) -> int:
+        """The database's time."""
+
+    def read(self, since: tuple[str, str] | None, take: Take) -> None:
+        """Hand over the rows of one moment, now or later, as wire columns.
+
+        With `since`, a declared column and a value as text, those with no smaller one.
+        """
+
+
+@contextmanager
+def opened(config: PolledConfig) -> Iterator[OpenTable]:
+    """The table as it is declared; SourceUnavailableError, or SourceError if it does not fit."""
+    if config.captured is None:
+        fields, key = config.fields, config.primary_key
+        with postgres.connected(config.connection) as connection:
+            table = postgres.table_on(connection, config.connection, fields, key)
+            yield _PostgresTable(connection, table)
+        return
+    from joins.adapters.polled.mysql import opened_mysql  # compiles what reads its rows
+
+    with opened_mysql(config.connection, config.captured) as other:
+        yield other
+
+
+@dataclass(frozen=True, slots=True)
+class _PostgresTable:
+    connection: Any
+    table: postgres.PostgresTable
+
+    def clock_ms(self) -> int:
+        return postgres.clock_ms(self.connection)
+
+    def read(self, since: tuple[str, str] | None, take: Take) -> None:
+        postgres.read_rows(self.connection, self.table, since, take)
+
+
+def is_due(config: PolledConfig, state: PolledState) -> bool:
+    """True if it is time for the next read; a clock that went back makes none late."""
+    since_ms = now_ms() - state.started_ms
+    return state.done == 0 or not 0 <= since_ms < config.refresh_ms
+
+
+def is_whole_due(config: PolledConfig, state: PolledState) -> bool:
+    if state.done == 0 or config.column is None or state.greatest is None:
+        return True
+    return not 0 <= now_ms() - state.whole_ms < config.whole_refresh_ms

@@ -1,0 +1,1 @@
+"""Connectors at work: for each kind of source and sink its limits, logins, checks and runtime."""
