@@ -202,7 +202,7 @@ def _sink_node(plan: JoinPlan) -> _Node:
             node = _node("Calc", where, node)
         node, where = _window_node(plan.window, node), []
     node = _node("Calc", [("select", output), *where], node)
-    return _node("Sink", [("table", plan.sink_table), ("connector", _sink(plan.sink))], node)
+    return _node("Sink", [("table", plan.sink_table), ("connector", plan.sink.explained)], node)
 
 
 def _node(name: str, parts: Iterable[tuple[str, str]], *inputs: _Node) -> _Node:
@@ -226,7 +226,7 @@ def _joined_node(plan: JoinPlan) -> _Node:
         node = _node("Correlate", [("unnest", _unnest(unnest))], node)
     for join in plan.joins:
         dimension = dimensions[join.dimension]
-        columns, source = ", ".join(_columns(dimension)), _dimension_source(dimension.source)
+        columns, source = ", ".join(_columns(dimension)), dimension.source.explained
         key = [("key", ", ".join(dimension.declared_key))] if dimension.declared_key else []
         name = f"{join.dimension} AS {join.alias}"
         table = _node("TableSourceScan", [*_scan(name, source, columns), *key])

@@ -623,7 +623,8 @@ def test_nobody_is_kept_out_of_a_form_and_the_keyboard_reaches_it(shaken, views,
     assert set(range(wanted)) <= reached
 
 
-_SEEN = """[...document.querySelectorAll("main a, main button, main input, main textarea, main summary")]
+_SEEN = """[...document
+    .querySelectorAll("main a, main button, main input, main textarea, main summary")]
     .filter((node) => node.checkVisibility() && !node.disabled && node.tabIndex >= 0)"""
 _CONTROLS = f"return {_SEEN}.length"
 _PLACE_OF_FOCUS = f"return {_SEEN}.indexOf(document.activeElement)"
