@@ -17,6 +17,7 @@ from joins.batch.event_state import Advance, EventSpec, EventState, EventView, a
 from joins.durable.pins import EventPin, Pin
 from joins.loop import Loop, LoopSettings
 from joins.plan.errors import FencedError
+from joins.plan.stream_topics import of_kafka
 from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
 from joins.stream.guards import first_offsets, wrong_topic
 from joins.worker.work import spread
@@ -85,6 +86,7 @@ class BatchPlanner:
     def wait(self, behind: Mapping[int, int], seconds: float) -> None:
         """Return once there are records after these offsets, or after `seconds`."""
         ends = self._settings.life.end_offsets
+        behind = of_kafka(self._known_offsets(behind))
         if self._hooks.staleness.holding is not None:
             time.sleep(_HELD_S)  # records are there, and wait for a table
             return
@@ -102,9 +104,10 @@ class BatchPlanner:
             SourceUnavailableError: no broker answers.
         """
         life, limit = self._settings.life, self._hooks.limit()
+        behind = self._known_offsets(behind)
         if self._parts is not None and self._parts.spec.on_event:
             limit = min(limit, _RECORDS_ON_EVENT)
-        there = self._ends(behind, limit)
+        there = self._up_to_seam(behind, self._ends(behind, limit))
         start = first_offsets(behind, there, life)
         there = up_to_backlog(start, there, life.backlog_offsets)
         versions = self._versions(number)
@@ -118,6 +121,24 @@ class BatchPlanner:
             unread = [p for p, last in sorted(there.items()) if last > end[p]]
             plan = replace(plan, event=replace(plan.event, unread=unread))
         return replace(plan, proofs=proofs, stale_released=released)
+
+    def _rows_left(self, behind: Mapping[int, int]) -> Mapping[int, int]:
+        """The partition of the history's files with its end, if it is not read up to there."""
+        bounds = self._settings.life.end_offsets or {}
+        ends = self._settings.topics.file_ends
+        ends = {p: bounds.get(p, end) for p, end in ends.items()}
+        return ends if any(behind.get(p, 0) < end for p, end in ends.items()) else {}
+
+    def _known_offsets(self, behind: Mapping[int, int]) -> Mapping[int, int]:
+        """Of the files alone before the seam, and with the topics' beginnings behind it."""
+        if not self._settings.topics.file_ends:
+            return behind
+        left = self._rows_left(behind)
+        return {p: behind.get(p, 0) for p in left} or {**self._settings.start_offsets, **behind}
+
+    def _up_to_seam(self, behind: Mapping[int, int], there: Mapping[int, int]) -> Mapping[int, int]:
+        """No batch has rows of the files and records of the topics that continue them."""
+        return self._rows_left(behind) or there
 
     def _ends(self, behind: Mapping[int, int], limit: int) -> Mapping[int, int]:
         """End offsets, at most a second old if they suffice for a whole batch."""
@@ -166,6 +187,7 @@ class BatchPlanner:
     ) -> EventPin:
         (start, end), (state, now_ms) = offsets, clock
         bounds, backlog = self._settings.life.end_offsets, self._settings.life.backlog_offsets
+        start, end = of_kafka(start), of_kafka(end)  # files never are the stream's end
         return EventPin(
             **{**state.as_json(), "clock_ms": now_ms},
             at_end=[p for p in sorted(start) if bounds and start[p] >= bounds[p]],

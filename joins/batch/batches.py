@@ -15,7 +15,12 @@ from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
 from joins.loop import LoopGuards
 from joins.plan.causes import fault_in
-from joins.plan.errors import IndexDirectoryError, RecordsExpiredError, SourceError
+from joins.plan.errors import (
+    IndexDirectoryError,
+    RecordsExpiredError,
+    SinkError,
+    SourceError,
+)
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics, index_of
 from joins.stream.guards import records_expired
@@ -159,13 +164,13 @@ def worker_errors(
 ) -> Iterator[None]:
     """Translate a worker's error.
 
-    Before any other error than the three below, indexes are restored: damaged files may be the
-    cause.
+    Before any other error than those below, indexes are restored: damaged files may be the cause.
 
     Raises:
         IndexDirectoryError: a node cannot write its index.
         RecordsLostError: records of the batch are gone.
         SourceError: they cannot be read.
+        SinkError: rows cannot be written.
     """
     try:
         yield
@@ -173,7 +178,7 @@ def worker_errors(
         known = fault_in(str(exc))
         if isinstance(known, RecordsExpiredError):
             raise records_expired(topics, known) from exc
-        if isinstance(known, IndexDirectoryError | SourceError):
+        if isinstance(known, IndexDirectoryError | SinkError | SourceError):
             raise known from exc
         restore(pin.versions)
         if known is not None:

@@ -28,7 +28,7 @@ from joins.batch.event_state import EventSpec, EventState
 from joins.durable.pins import Pin, pin_json
 from joins.kernels.table_path import remove_below
 from joins.sinks.port import BatchWriter
-from joins.worker.event_task import EventTask, act, retry, scan, steps
+from joins.worker.event_task import EventTask, act, scan, steps
 from joins.worker.late_rows import LateReader, answer_items
 from joins.worker.probe_task import DEAD_LETTERS
 from joins.worker.staging import BatchReport
@@ -107,16 +107,10 @@ class _OnWorkers:
     def last(self, plan: StagePlan) -> BatchReport:
         return self.parts.writer.run(self._items(plan), self.task, self.pin)
 
-    def retry(self, plan: StagePlan) -> BatchReport:
-        return self._items(plan).report(partial(retry, task=self.task, pin=self.pin))
-
-    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
-        parts, paths = self.parts, dict[int, list[str]]()
-        for file in released:
-            paths.setdefault(int(file["partition"]), []).append(file["path"])
-        items = answer_items(paths, split(self.pin.ranges(), parallelism(parts.spark)))
-        reader = LateReader(parts.reader, self.task.places.scratch)
-        tasks = parts.hooks.tasks
+    def answer(self, waiting: Mapping[int, Mapping[str, Any]]) -> BatchReport:
+        parts, tasks = self.parts, self.parts.hooks.tasks
+        items = answer_items(waiting, split(self.pin.ranges(), parallelism(parts.spark)))
+        reader = LateReader(parts.reader)
         work = Work.of(parts.spark, items, reader, has_index=True, tasks=tasks)
         return parts.writer.run(work, self.task, self.pin)
 

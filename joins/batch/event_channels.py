@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from joins.plan.stream_topics import is_file
 from watermark.errors import StateFormatError
 from watermark.model import (
     END_OF_TIME,
@@ -165,7 +166,7 @@ class EventChannels:
         for each in dimensions:
             if not each.has_watermarks:
                 self._know(each, set())  # the snapshot is complete before any batch
-        self._know(stream, set(batch.partitions))
+        self._know(stream, _channels_of(batch.partitions))
         heard, steps_there = _in_event_time(batch)
         if stream.has_watermarks and steps_there is not None:
             by_partition, steps = self._take_steps(stream, heard, steps_there)
@@ -189,9 +190,12 @@ class EventChannels:
         if not each.has_watermarks:
             self._say(each, (PROCESSING_TIME,))
             return
+        continues = bool(active_at) and all(map(is_file, active_at))  # the topics begin
         for partition in sorted(partitions - set(active_at)):
             valve.add_channel(_channel(each, partition))
             active_at[partition] = self._now_ms
+            if continues:
+                self._raise(each, partition, valve.last_output.timestamp_ms)
         for partition in sorted(set(active_at) - partitions):
             valve.remove_channel(_channel(each, partition))
             del active_at[partition]
@@ -337,6 +341,12 @@ class EventChannels:
                 "stored watermarks of the job's channels are damaged or of another format",
                 hint="Restore the job's directory from a backup, or submit the job again.",
             ) from exc
+
+
+def _channels_of(partitions: Iterable[int]) -> set[int]:
+    """Without the files once topics are read: they have ended, and the topics go on from them."""
+    every = set(partitions)
+    return {each for each in every if not is_file(each)} or every
 
 
 def _in_event_time(batch: BatchInput) -> tuple[Mapping[int, Heard], Steps | None]:

@@ -10,9 +10,9 @@
 Between scan and act the watermark advances. The last stage produces the sink's rows. A job whose
 records do not wait has no act: its scan joins.
 
-A job with `join.late-rows.wait` has two others. `retry` looks up waiting rows, if there is a new
-version or rows are due, and releases them into files. Then `answer` joins these and the records of
-the batch, and writes the unmatched ones to files of the state.
+A job with `join.late-rows.wait` has one other stage. `answer` looks up waiting rows, if there is a
+new version or rows are due, and joins those that leave. Then it joins the records of the batch, and
+writes the unmatched ones to files of the state.
 """
 
 import json
@@ -33,6 +33,7 @@ from joins.batch.event_state import (
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import StagedFile
 from joins.plan.plan import WindowKind
+from joins.worker.late_rows import REMOVED
 from joins.worker.staging import BatchReport
 from joins.worker.work import RECORDS_WORTH_A_TASK
 
@@ -112,25 +113,21 @@ def act_stage(
     return StagePlan(_items(head, parts), tuple(sorted(dead | merged)))
 
 
-def retry_stage(files: Sequence[StateFile], move: Advance, *, has_news: bool) -> StagePlan:
-    """Plan the look-up of waiting rows: all if a version `has_news`, else what is due or merged.
-
-    The tasks report the files that they have rewritten or emptied.
-    """
+def waiting_parts(
+    files: Sequence[StateFile], move: Advance, *, has_news: bool
+) -> dict[int, dict[str, Any]]:
+    """By partition the waiting rows to look at: all if a version `has_news`, else due or merged."""
     upto = move.after.release_ms
     merged = to_merge(files)
     old = _by_bucket([f for f in files if has_news or f.path in merged or f.min_due <= upto])
-    parts = [
-        _WorkItem(
-            sum(file.rows for file in here),
-            {
-                "partition": partition,
-                "waiting": [{"path": f.path, "rewrite": f.path in merged} for f in here],
-            },
-        )
-        for partition, here in sorted(old.items())
-    ]
-    return StagePlan(_items({"stage": "retry", "upto": upto}, parts) if parts else (), ())
+    return {
+        partition: {
+            "partition": partition,
+            "files": [{"path": f.path, "rewrite": f.path in merged} for f in here],
+            "upto": upto,
+        }
+        for partition, here in old.items()
+    }
 
 
 def window_stage(
@@ -275,12 +272,8 @@ class Stages(Protocol):
         """The last stage, `act` or `windows`, whose rows are the sink's."""
         ...
 
-    def retry(self, plan: StagePlan) -> BatchReport:
-        """Stage `retry`."""
-        ...
-
-    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
-        """The last stage of a job with late rows: `released` files, then the batch's records."""
+    def answer(self, waiting: Mapping[int, Mapping[str, Any]]) -> BatchReport:
+        """The stage of a job with late rows: `waiting_parts`, then the batch's records."""
         ...
 
     def files(self, name: str) -> Sequence[StateFile]:
@@ -331,12 +324,9 @@ def _run_late_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
     move = pinned_advance(spec, pin, NOTHING, None)
     versions = spec.waited_versions(pin.versions)
     has_news = not move.before.tried(versions)
-    plan = retry_stage(stages.files("waiting"), move, has_news=has_news)
-    retried = stages.retry(plan) if plan.items else NOTHING
-    answered = stages.answer(details(retried, "released"))
-    removed = tuple(sorted(each["path"] for each in details(retried, "removed")))
+    waiting = waiting_parts(stages.files("waiting"), move, has_news=has_news)
+    report = stages.answer(waiting)
+    removed = tuple(sorted(path for each in report.details for path in each.get(REMOVED, ())))
     sums = move.before.late_rows or dict.fromkeys(LATE_SUMS, 0)
     after = replace(move.after, late_rows={**sums, "tried": versions})
-    return StagedEvents(
-        merged_reports((retried, answered)), replace(move, after=after), {"waiting": removed}
-    )
+    return StagedEvents(report, replace(move, after=after), {"waiting": removed})

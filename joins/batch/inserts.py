@@ -22,8 +22,11 @@ from joins.worker.topic_reader import TopicReader
 from joins.worker.work import Work
 
 Counts = Mapping[str, int]
-WorkOf = Callable[[Pin, Sequence[int]], Work]
-"""The records of a batch in the topics at these indexes; in all topics if there are none."""
+WorkOf = Callable[[Pin, Sequence[int], bool], Work]
+"""The records of a batch in the topics at these indexes; in all topics if there are none.
+
+With True no partition is divided among tasks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class ProbeInsert:
 
     task: ProbeTask
     writer: BatchWriter
+    whole_partitions: bool = False  # no partition is divided among tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ class Inserts:
 
 
 def _staged(insert: ProbeInsert, work_of: WorkOf, pin: Pin) -> BatchReport:
-    work = work_of(pin, insert.task.kernel.reads)
+    work = work_of(pin, insert.task.kernel.reads, insert.whole_partitions)
     return insert.writer.run(work, insert.task, pin)
 
 
@@ -162,5 +166,6 @@ class JoinBatches:
         hit("C8", number)
         return FinishedBatch(pin, staged.counts, stages_ms=clock.stages_ms)
 
-    def _work_of(self, pin: Pin, reads: Sequence[int]) -> Work:
-        return records_work(self._spark, self._hooks.tasks, self._reader, pin, reads=reads)
+    def _work_of(self, pin: Pin, reads: Sequence[int], whole: bool) -> Work:
+        tasks = self._hooks.tasks
+        return records_work(self._spark, tasks, self._reader, pin, reads=reads, whole=whole)

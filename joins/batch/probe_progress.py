@@ -1,5 +1,6 @@
 """Progress of the probe: counts of committed batches, and the offsets of its topic."""
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from joins.durable.pins import Pin
 from joins.durable.probe_lives import Life, ProbeLives
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import StreamTopics
+from joins.plan.stream_topics import FILES, StreamTopics, of_kafka
 from joins.stream.bounds import cut, is_reached
 from joins.stream.guards import Reach, TopicView, look_at
 from joins.stream.watches import RetentionWatch, TransactionWatch, warning_json
@@ -230,7 +231,7 @@ class ProbeProgress:
             return counts.bytes / counts.records
         stored = self._cluster.size_bytes()
         begin, end = (
-            sum(offsets.values())
+            sum(of_kafka(offsets).values())
             for offsets in (
                 self._cluster.beginning_offsets(),
                 self._cluster.high_watermarks(),
@@ -262,6 +263,21 @@ class ProbeProgress:
         for partition in ends.end_offsets:
             start.setdefault(partition, 0)
         return HeldOffsets.of(start=start, end=ends.end_offsets, retention_begin=ends.begin_offsets)
+
+    def history(self) -> dict[str, Any] | None:
+        """How far the files before the topics are read; None without them."""
+        topics = self._lives.current.topics
+        if topics.history is None:
+            return None
+        rows, pace = topics.history.rows, self.pace.records_per_s(time.monotonic())
+        read = min(rows, self.next_offsets.get(FILES, 0))
+        left_s = math.ceil((rows - read) / pace) if pace and read < rows else None
+        return {
+            "place": topics.place(FILES),
+            "rows": rows,
+            "rows_read": read,
+            "seconds_left": left_s,
+        }
 
     def is_due(self) -> bool:
         return time.monotonic() - self._looked_at >= _LOOK_EVERY_S

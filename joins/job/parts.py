@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog
+from joins.adapters.files.stream_rows import StreamFiles
 from joins.batch.batch_plan import EventParts, ProbeSteps
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventBatches, EventBatchParts, EventTables
@@ -148,5 +149,6 @@ class JobParts:
     writer_choice: Callable[[], WriterChoice | None] = lambda: None
     residents: ResidentPool | None = None  # None runs all stages as Spark jobs
     event: EventJob | None = None  # None for a job that joins records as they come
+    stream_files: StreamFiles | None = None  # of the stream's history
     # True once the job has a newer plan than `plan`
     has_newer_plan: Callable[[], bool] = lambda: False

@@ -317,7 +317,7 @@ class TemporalJoin:
         )
         spark = self.parts.spark
         columns = self.parts.inserts.record_columns
-        reader = TopicReader(settings.kafka, settings.topics, columns)
+        reader = TopicReader(settings.kafka, settings.topics, columns, self.parts.stream_files)
         if self.event is not None:
             steps = self.event.steps(spark, reader, settings, hooks)
         else:

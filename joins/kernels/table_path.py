@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
@@ -130,6 +131,22 @@ def batch_rows(
         size = sum(part.total_uncompressed_size for part in read)
         most = min(most, most_bytes * group.num_rows // max(1, size))
     return max(1, most)
+
+
+def value_bounds(file: pq.ParquetFile, column: str) -> tuple[Any, Any]:
+    """Least and greatest value of a column, by the footer if it has them; None without values."""
+    footer, number = file.metadata, -1
+    paths = [file.schema.column(at).path for at in range(len(file.schema))]
+    if column in paths:
+        number = paths.index(column)
+    groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+    known = [None if number < 0 else group.column(number).statistics for group in groups]
+    if number >= 0 and all(each is not None and each.has_min_max for each in known):
+        least = [each.min for each in known if each is not None]
+        greatest = [each.max for each in known if each is not None]
+        return min(least, default=None), max(greatest, default=None)
+    both = pc.min_max(file.read(columns=[column]).column(column))
+    return both["min"].as_py(), both["max"].as_py()
 
 
 def remove_below(place: TablePath) -> None:

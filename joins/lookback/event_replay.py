@@ -51,11 +51,10 @@ from joins.worker.event_task import (
     EventTask,
     act,
     event_task,
-    retry,
     scan,
     steps,
 )
-from joins.worker.late_rows import released_rows
+from joins.worker.late_rows import waiting_item
 from joins.worker.probe_task import DEAD_LETTERS, ProbeTask, TaskCounts, pinned_context
 from joins.worker.staging import BatchReport, merge_reports
 from joins.worker.window_task import LATE, WindowClock
@@ -244,15 +243,9 @@ class _Here:
     def act(self, plan: StagePlan) -> BatchReport:
         return _merged_report(act(_items(plan), task=self.task, pin=self.pin))
 
-    def retry(self, plan: StagePlan) -> BatchReport:
-        return _merged_report(retry(_items(plan), task=self.task, pin=self.pin))
-
-    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
-        return self._answered(chain(self._released(released), self.records()))
-
-    def _released(self, files: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-        for file in sorted(files, key=lambda each: int(each["partition"])):
-            yield from released_rows(self.task.places.scratch, [file["path"]])
+    def answer(self, waiting: Mapping[int, Mapping[str, Any]]) -> BatchReport:
+        first = map(waiting_item, (part for _, part in sorted(waiting.items())))
+        return self._answered(chain(first, self.records()))
 
     def last(self, plan: StagePlan) -> BatchReport:
         return self._answered(_items(plan))
@@ -261,7 +254,7 @@ class _Here:
         counts = TaskCounts()
         self.answers.extend(self.task.answers(batches, self.pin, counts))
         files = {name: (file,) for name, file in counts.files.items()}
-        return BatchReport(files, counts.values, ())
+        return BatchReport(files, counts.values, (counts.detail,))
 
     def files(self, name: str) -> Sequence[StateFile]:
         return self.state.files(self.pin, name)

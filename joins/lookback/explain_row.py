@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin, shown_pin
+from joins.kernels.formats.decoders import RecordColumns
+from joins.kernels.formats.encoders import values_of
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.probe.probe import JoinedBatch, join_batch
 from joins.kernels.records.layout import MORE_OF_A_RECORD
@@ -104,7 +106,13 @@ class RowExplainer:
                 hint=f"Write {known.first.name}/partition/offset, with numbers from 0 on"
                 + (f"; its topics are {known.text}." if topics.are_several else "."),
             )
-        place = replace(place, partition=number)
+        document = self._explained(replace(place, partition=number))
+        file = self._records.file_of(number, place.offset)
+        if file is not None:
+            document["reason"] += f"; it is {file}"
+        return document
+
+    def _explained(self, place: Coordinates) -> dict[str, Any]:
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
             return self._without_batch(place)
@@ -131,7 +139,7 @@ class RowExplainer:
             **_NO_BATCH,
             "output_rows": [],
             "rows_from": None,
-            **_record_json(record),
+            **_record_json(record, self.places.kernel.columns),
             "dimensions": [],
             "dead_letter": None,
         }
@@ -215,7 +223,7 @@ class RowExplainer:
         outcome = self._outcome(place, pin, joined, letter)
         return {
             **self._document(place, pin, outcome, letter),
-            **_record_json(record),
+            **_record_json(record, self.places.kernel.columns),
             "dimensions": self._matches.of(record, indexes, pin),
         }
 
@@ -239,7 +247,7 @@ class RowExplainer:
                 outcome = replace(outcome, reason=reason)
         return {
             **self._document(place, pin, outcome, letter),
-            **_record_json(record),
+            **_record_json(record, self.places.kernel.columns),
             "dimensions": self._matches.of(record if is_joined else None, indexes, pin),
             "event_time": {**journey.as_json(), "windows": windows},
         }
@@ -395,8 +403,13 @@ class RowExplainer:
         return "filtered", "no row is left after the joins and WHERE"
 
 
-def _record_json(record: pa.RecordBatch | None) -> dict[str, Any]:
-    value = None if record is None else record.column("value")[0].as_py()
+def _value(record: pa.RecordBatch, columns: RecordColumns) -> bytes | None:
+    value: bytes | None = values_of(record, columns.value, columns.fields)[0].as_py()
+    return value
+
+
+def _record_json(record: pa.RecordBatch | None, columns: RecordColumns) -> dict[str, Any]:
+    value = None if record is None else _value(record, columns)
     if value is None:
         return {"record": None}
     try:

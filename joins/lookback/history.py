@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from joins.adapters.delta.entries import committed_at_ms, has_log
 from joins.adapters.delta.log import DeltaLog, added_files
+from joins.adapters.files.stream_rows import StreamFiles
 from joins.durable.checkpoint import (
     Checkpoint,
     late_app_id,
@@ -55,6 +56,7 @@ class HistoryPlaces:
     insert: int = 0  # index of the INSERT from 0; kernel, roles, output and sink belong to it
     has_own_table: bool = True  # no other INSERT of the job writes to `output`
     event: PastEvent | None = None
+    stream_files: StreamFiles | None = None  # of the stream's history
     plan: int = 1  # number of the plan that all this is of
     # number of another plan of the job → its places; None for a job with one plan
     places_of: "Callable[[int], HistoryPlaces] | None" = None

@@ -25,8 +25,9 @@ from joins.plan.errors import (
     PinnedVersionExpiredError,
     RecordsExpiredError,
     SinkError,
+    SourceError,
 )
-from joins.plan.stream_topics import StreamTopic, index_of
+from joins.plan.stream_topics import FILES, StreamTopic, index_of, is_file, of_kafka
 from joins.worker.probe_task import IndexPlace
 
 Changes = Mapping[str, str | None]
@@ -95,6 +96,7 @@ class PastRecords:
         self._columns = columns or history.places.kernel.record_columns
         kafka = history.places.probe_kafka
         self._records = KafkaRecords(kafka)
+        self._files = history.places.stream_files
         self._cluster = KafkaCluster(kafka, keep_open=True)
 
     def close(self) -> None:
@@ -104,7 +106,10 @@ class PastRecords:
     def check_topics(self, pin: Pin) -> None:
         """RecordsExpiredError if a topic is gone, or another one has its name."""
         expected = self._history.life_of(pin.batch).topics
-        read = [expected.topics[i] for i in sorted({*map(index_of, pin.end_offsets)})]
+        of_files = pin.ranges().get(FILES)
+        if of_files is not None and self._files is not None:
+            self._files.check(*of_files)
+        read = [expected.topics[i] for i in expected.by_topic(pin.end_offsets)]
         self._described(read, f" of batch {pin.batch}")
 
     def _described(self, topics: Sequence[StreamTopic], of: str = "") -> list[TopicDescription]:
@@ -127,18 +132,28 @@ class PastRecords:
 
     def ends(self, number: int) -> tuple[dict[int, int], dict[int, int]]:
         """(oldest offsets, offsets after the newest readable record) of a partition's topic."""
+        if is_file(number):
+            return {number: 0}, self.topics.file_ends
         index, (topic,) = index_of(number), self._described([self.topics.topic_of(number)])
         begin, end = self._cluster.beginning_offsets(topic), self._cluster.end_offsets(topic)
         return self.topics.at(index, begin), self.topics.at(index, end)
 
+    def file_of(self, number: int, offset: int) -> str | None:
+        """The row of a file that is the record; None for a record of a topic."""
+        if not is_file(number) or self._files is None or offset >= self._files.listed.rows:
+            return None
+        return self._files.named(offset)
+
     def high_watermarks(self, number: int) -> dict[int, int]:
+        if is_file(number):
+            return self.topics.file_ends
         (topic,) = self._described([self.topics.topic_of(number)])
         return self.topics.at(index_of(number), dict(self._cluster.high_watermarks(topic)))
 
     def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
         """(partition → available range, ranges that retention has removed) of a batch."""
         self.check_topics(pin)
-        begin = {
+        begin = dict.fromkeys(self.topics.file_ends, 0) | {
             number: offset
             for index in self.topics.by_topic(pin.end_offsets)
             for number, offset in self.topics.at(
@@ -156,7 +171,14 @@ class PastRecords:
         return ranges, tuple(gone)
 
     def read(self, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-        return self._records.batches(self.topics, ranges, self._columns)
+        of_files, of_topics = ranges.get(FILES), of_kafka(ranges)
+        if of_files is not None and self._files is not None:
+            try:
+                yield from self._files.batches(*of_files, self._columns)
+            except SourceError as exc:
+                raise RecordsExpiredError(exc.message, hint=exc.hint) from exc
+        if of_topics:
+            yield from self._records.batches(self.topics, of_topics, self._columns)
 
 
 _BATCH_ROWS = 131_072

@@ -43,7 +43,9 @@ TEXTS = {
 """Providers of texts: name in Datafaker → name in Python's Faker."""
 
 OPTION, BETWEEN, PAST, FUTURE = "Options.option", "Number.numberBetween", "Date.past", "Date.future"
-_ARGUMENTS = {OPTION: (1, 1_000), BETWEEN: (2, 2), PAST: (2, 3), FUTURE: (2, 3)}
+DECIMALS = "Number.randomDouble"
+_ARGUMENTS = {OPTION: (1, 1_000), BETWEEN: (2, 2), DECIMALS: (3, 3), PAST: (2, 3), FUTURE: (2, 3)}
+_MOST_DECIMALS = 9
 _UNITS_MS = {
     "MILLISECONDS": 1,
     "SECONDS": 1_000,
@@ -63,17 +65,27 @@ class ExpressionFault(ValueError):  # noqa: N818 (a fault of the text, of which 
 
 @dataclass(frozen=True, slots=True)
 class FakerCall:
-    """A call in an expression; `name` is as in `TEXTS`, or one of the four constants."""
+    """A call in an expression; `name` is as in `TEXTS`, or one of the five constants."""
 
     name: str
     arguments: tuple[str, ...] = ()
 
     @property
+    def decimals(self) -> int:
+        return int(self.arguments[0]) if self.name == DECIMALS else 0
+
+    @property
     def bounds(self) -> tuple[int, int]:
-        """Smallest and greatest number, or milliseconds from now, both inclusive."""
+        """Smallest and greatest number, or milliseconds from now, both inclusive.
+
+        Of a number with `decimals` they are those of its last digit.
+        """
         if self.name == BETWEEN:
             low, high = (int(text) for text in self.arguments)
             return low, max(low, high - 1)
+        if self.name == DECIMALS:
+            low, high = (int(text) * 10**self.decimals for text in self.arguments[1:])
+            return low, high
         unit = _UNITS_MS[_unit(self.arguments[-1])]
         times = [int(text) * unit for text in self.arguments[:-1]]
         near, far = min([0, *times[1:]] if len(times) == 1 else times), max(times)
@@ -113,6 +125,11 @@ def _call(match: re.Match[str]) -> FakerCall:
         raise ExpressionFault(f'has "{written}" with {len(call.arguments)} arguments')
     if name == BETWEEN:
         _check_numbers(call.arguments, 2**62)
+    elif name == DECIMALS:
+        _check_numbers(call.arguments[:1], _MOST_DECIMALS)
+        _check_numbers(call.arguments[1:], 2**53 // 10**_MOST_DECIMALS)
+        if call.decimals < 0:
+            raise ExpressionFault(f'has "{call.arguments[0]}" where a number of digits belongs')
     elif name in (PAST, FUTURE):
         _check_times(call)
     return call

@@ -4,6 +4,7 @@ A plan holds no secret: options keep their `${secret:name}` references, which th
 """
 # reads better long: a plan is one document, whose parts name each other and have one format.
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -19,7 +20,7 @@ from joins.plan.formats import (
     RecordKey,
     formats_explained,
 )
-from joins.plan.stream_topics import StreamTopic, StreamTopics
+from joins.plan.stream_topics import HistoryTopic, StreamTopic, StreamTopics
 from joins.plan.types import Column, Expression, SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
@@ -256,11 +257,15 @@ class KafkaSource:
     discovery_ms: int | None = None
     # Kafka's UUIDs of the topics that resolved offsets belong to; empty before
     topic_ids: tuple[str, ...] = ()
+    history: "TopicHistory | None" = None  # files with the stream's older rows
     kind: Literal["kafka"] = "kafka"
 
     @property
     def topics(self) -> StreamTopics:
-        return StreamTopics.one(self.kafka.topic).with_more(map(StreamTopic, self.more_topics))
+        topics = StreamTopics.one(self.kafka.topic).with_more(map(StreamTopic, self.more_topics))
+        if self.history is None or self.history.listed is None:
+            return topics
+        return replace(topics, history=self.history.listed.as_topic(self.kafka.topic))
 
 
 class DatagenKind(StrEnum):
@@ -524,6 +529,31 @@ class FileSource:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file of a stream's history; `path` as its table has it."""
+
+    path: str
+    size_bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """The files of a stream's history in the order of their rows, as submission found them."""
+
+    files: tuple[ListedFile, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    def as_topic(self, topic: str) -> HistoryTopic:
+        texts = "".join(f"{each.path}\0{each.size_bytes}\0{each.rows}\n" for each in self.files)
+        listing_id = hashlib.sha256(texts.encode()).hexdigest()[:32]
+        return HistoryTopic(f"history:{topic}", listing_id, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
 class TopicHistory:
     """Files with a table's rows, read before its topic; and where the topic starts behind them.
 
@@ -536,6 +566,10 @@ class TopicHistory:
     startup_offsets: tuple[tuple[int, int], ...] = ()
     startup_column: str | None = None  # its maximum in the files is the timestamp of the start
     version: int | None = None  # of a Delta table; None for files, and before it is resolved
+    # of a stream: the column whose least value in each file is the order of the files; None for
+    # the order of their paths
+    order_column: str | None = None
+    listed: FileListing | None = None  # of a stream, once it is resolved
 
     @property
     def explained(self) -> str:
@@ -550,6 +584,10 @@ class TopicHistory:
         if isinstance(self.files, DeltaTableSource):
             version = "newest version" if self.version is None else f"version {self.version}"
             files = f"delta({self.files.path}, {version})"
+        if self.order_column is not None:
+            files += f" by {self.order_column}"
+        if self.listed is not None:
+            files += f", {len(self.listed.files)} files of {self.listed.rows} rows"
         return f"{files} until {' '.join(start)},"
 
     def starting_at(self, offsets: Mapping[int, int]) -> "TopicHistory":

@@ -2,7 +2,8 @@
 
 Pins, lives, state, kernels and files identify a partition by one number: the topic's index in the
 stream times 2^20, plus the partition. A stream of one topic has its own partition numbers. Only
-requests to a cluster and displayed texts use topics.
+requests to a cluster and displayed texts use topics. Files that are read before the topics are one
+more partition, whose offsets are the numbers of their rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,10 @@ from joins.plan.errors import CheckpointError, SourceError
 
 SPAN = 1 << 20
 """Numbers per topic; Kafka allows fewer partitions."""
-MOST_TOPICS = 1 << 11  # the columns of records have 31 bits for a number
+FILES_INDEX = (1 << 11) - 1  # the columns of records have 31 bits for a number
+MOST_TOPICS = FILES_INDEX
+FILES = FILES_INDEX * SPAN
+"""The number of the only partition of the stream's files."""
 _SHOWN = 5
 _Value = TypeVar("_Value")
 
@@ -31,12 +35,34 @@ class StreamTopic:
         return {"name": self.name, "id": self.topic_id, **({"gone": True} if self.is_gone else {})}
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryTopic:
+    """The files before the topics, as one partition of the stream."""
+
+    name: str  # no topic can have it: Kafka allows no colon
+    listing_id: str  # of the list of files
+    rows: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "id": self.listing_id, "rows": self.rows}
+
+
 def partition_of(number: int) -> int:
     return number % SPAN if number >= 0 else number
 
 
 def index_of(number: int) -> int:
     return number // SPAN
+
+
+def is_file(number: int) -> bool:
+    """True if the partition is that of the stream's files."""
+    return index_of(number) == FILES_INDEX
+
+
+def of_kafka(values: Mapping[int, _Value]) -> dict[int, _Value]:
+    """Without the partition of the files."""
+    return {number: value for number, value in values.items() if not is_file(number)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +72,7 @@ class StreamTopics:
     # reads better long: all that topics, numbers and what people see have to do with each other.
 
     topics: tuple[StreamTopic, ...]
+    history: HistoryTopic | None = None
 
     @classmethod
     def one(cls, name: str, topic_id: str = "") -> Self:
@@ -53,12 +80,17 @@ class StreamTopics:
 
     @classmethod
     def of_json(cls, value: Iterable[Mapping[str, Any]]) -> Self:
-        return cls(
-            tuple(StreamTopic(each["name"], each["id"], bool(each.get("gone"))) for each in value)
-        )
+        topics, history = list[StreamTopic](), None
+        for each in value:
+            if "rows" in each:
+                history = HistoryTopic(each["name"], each["id"], each["rows"])
+            else:
+                topics.append(StreamTopic(each["name"], each["id"], bool(each.get("gone"))))
+        return cls(tuple(topics), history)
 
     def as_json(self) -> list[dict[str, Any]]:
-        return [topic.as_json() for topic in self.topics]
+        of_history = [] if self.history is None else [self.history.as_json()]
+        return [*(topic.as_json() for topic in self.topics), *of_history]
 
     def __len__(self) -> int:
         return len(self.topics)
@@ -69,11 +101,16 @@ class StreamTopics:
 
     @property
     def are_several(self) -> bool:
-        return len(self.topics) > 1
+        return len(self.topics) > 1 or self.history is not None
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(topic.name for topic in self.topics)
+
+    @property
+    def file_ends(self) -> dict[int, int]:
+        """The partition of the files with the number of their rows, if there are files."""
+        return {} if self.history is None else {FILES: self.history.rows}
 
     @property
     def read_names(self) -> tuple[str, ...]:
@@ -88,7 +125,9 @@ class StreamTopics:
         return tuple(topic.name for topic, i in pairs if i is None and not topic.is_gone)
 
     def of(self, indexes: Sequence[int]) -> "StreamTopics":
-        return StreamTopics(tuple(self.topics[index] for index in indexes)) if indexes else self
+        if not indexes:
+            return self
+        return replace(self, topics=tuple(self.topics[index] for index in indexes))
 
     @property
     def text(self) -> str:
@@ -109,13 +148,12 @@ class StreamTopics:
     def identified(self, ids: Sequence[str | None]) -> "StreamTopics":
         pairs = zip(self.topics, ids, strict=True)
         known = (replace(t, topic_id=i, is_gone=False) if i else t for t, i in pairs)
-        return StreamTopics(tuple(known))
+        return replace(self, topics=tuple(known))
 
     def without(self, names: Iterable[str]) -> "StreamTopics":
         gone = set(names)
-        return StreamTopics(
-            tuple(replace(t, is_gone=True) if t.name in gone else t for t in self.topics)
-        )
+        marked = (replace(t, is_gone=True) if t.name in gone else t for t in self.topics)
+        return replace(self, topics=tuple(marked))
 
     def in_each(self, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         pairs = tuple(offsets)
@@ -126,6 +164,8 @@ class StreamTopics:
 
     def topic_of(self, number: int) -> StreamTopic:
         """CheckpointError if no topic has the number: the job's files contradict each other."""
+        if self.history is not None and is_file(number):
+            return StreamTopic(self.history.name, self.history.listing_id)
         if not 0 <= index_of(number) < len(self):
             raise CheckpointError(
                 f"partition {number} is of none of the topics {self.text} that the job knows of",
@@ -137,6 +177,8 @@ class StreamTopics:
         return {n: offset for n, offset in offsets.items() if not self.topic_of(n).is_gone}
 
     def number(self, topic: str, partition: int) -> int | None:
+        if self.history is not None and topic == self.history.name and partition == 0:
+            return FILES
         if topic not in self.names or not 0 <= partition < SPAN:
             return None
         return self.names.index(topic) * SPAN + partition
@@ -145,9 +187,9 @@ class StreamTopics:
         return {index * SPAN + partition: value for partition, value in values.items()}
 
     def by_topic(self, values: Mapping[int, _Value]) -> dict[int, dict[int, _Value]]:
-        """Values by number as topic's index → partition → value; without empty topics."""
+        """Values by number as topic's index → partition → value; without empty topics and files."""
         parts: dict[int, dict[int, _Value]] = {}
-        for number, value in values.items():
+        for number, value in of_kafka(values).items():
             parts.setdefault(index_of(number), {})[partition_of(number)] = value
         return dict(sorted(parts.items()))
 
@@ -167,6 +209,8 @@ class StreamTopics:
         return {"topic": self.topic_of(number).name, **partition} if self.are_several else partition
 
     def named(self, number: int) -> str:
+        if is_file(number):
+            return f'history of topic "{self.first.name}"'
         return f'topic "{self.topic_of(number).name}" partition {partition_of(number)}'
 
 

@@ -1,15 +1,21 @@
 """The `kafka` sink: at least once with coordinates for deduplication, or transactional."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.adapters.kafka.batch_producer import BatchProducer, topic_id_of
+from joins.adapters.kafka.batch_producer import (
+    BatchProducer,
+    Sent,
+    sent_together,
+    topic_id_of,
+)
 from joins.adapters.kafka.client import compressed
 from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
 from joins.adapters.registry import shared_registry
@@ -19,6 +25,8 @@ from joins.durable.pins import Pin
 from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of, without_gone
+from joins.kernels.probe.files import ParquetStage
+from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import Places, encode_bodies
 from joins.kernels.records.layout import BODIES, true_partitions
@@ -29,10 +37,10 @@ from joins.plan.errors import (
     SourceUnavailableError,
 )
 from joins.plan.formats import SUBJECT, RecordFormat
-from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
-from joins.worker.probe_task import BatchTask
+from joins.plan.plan import Compression, Field, KafkaOptions, KafkaSink, OutputColumn
+from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.worker.row_files import RowEncoding, RowFiles
-from joins.worker.staging import BatchReport
+from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_cause
 from joins.worker.work import Work
 
 HEADER_NAMES = (
@@ -177,7 +185,7 @@ class OutputTopic:
         self._progress = progress
         noted = read_json(progress) or {}
         self._id: str = noted.get("topic_id", "")
-        producer.ends = {int(p): end for p, end in noted.get("ends", {}).items()}
+        self._ends = {int(p): end for p, end in noted.get("ends", {}).items()}
 
     def checked_id(self) -> str:
         """Kafka's UUID of the topic; OutputTopicChangedError if rows were sent to another one."""
@@ -190,22 +198,24 @@ class OutputTopic:
             )
         return there
 
-    def check_ends(self) -> None:
+    def take(self, sent: Sent) -> None:
         """OutputTopicChangedError if a partition ended before rows that were sent earlier."""
-        if self._producer.went_back is not None:
-            partition, offset, end = self._producer.went_back
-            raise OutputTopicChangedError(
-                f'partition {partition} of output topic "{self._name}" ended at offset {offset}, '
-                f"expected {end} or more: its broker has lost rows that were sent before",
-                hint=_ACCEPT,
-            )
+        for partition, (first, end) in sent.items():
+            if first < self._ends.get(partition, 0):
+                raise OutputTopicChangedError(
+                    f'partition {partition} of output topic "{self._name}" ended at offset '
+                    f"{first}, expected {self._ends[partition]} or more: its broker has lost rows "
+                    "that were sent before",
+                    hint=_ACCEPT,
+                )
+            self._ends[partition] = end
 
     def write(self, note: Mapping[str, Any]) -> None:
         self._id = note["topic_id"]
-        write_json_atomically(self._progress, {**note, "ends": self._producer.ends})
+        write_json_atomically(self._progress, {**note, "ends": self._ends})
 
     def accept(self) -> None:
-        self._id, self._producer.ends, self._producer.went_back = "", {}, None
+        self._id, self._ends = "", {}
         noted = read_json(self._progress)
         if noted is not None:
             del noted["format_version"]
@@ -218,49 +228,49 @@ _ACCEPT = (
 )
 
 
-class KafkaSinkWriter:
-    """Sends each batch and then records it as done in the file `progress`.
+_TASK_SILENCE_S = 30.0  # a task that fails runs again
+_SENT = "sent"
 
-    Tasks leave finished bodies of record batches in files, which `commit` sends in task order.
-    """
 
-    def __init__(
-        self,
-        sink: KafkaSink,
-        progress: Path,
-        staged: RowFiles,
-        producer: BatchProducer | None = None,
-    ) -> None:
+@cache
+def _producer_of(kafka: KafkaOptions) -> BatchProducer:
+    """The producer that this worker keeps for a topic."""
+    return BatchProducer(kafka, silence_s=_TASK_SILENCE_S)
+
+
+def _send(
+    batches: Iterator[pa.RecordBatch],
+    *,
+    task: BatchTask,
+    pin: Pin,
+    kafka: KafkaOptions,
+    encode: BodyEncoding,
+) -> Iterator[pa.RecordBatch]:
+    """Join all records, then send the rows: what fails before has sent none."""
+    counts, bodies = TaskCounts(), list[pa.RecordBatch]()
+    origin = current_origin(task.epoch, pin.batch)
+    with ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead:
+        for batch in task.answers(batches, pin, counts):
+            bodies.append(encode(batch, pin))
+            dead.write(batch.dead_letters)
+        counts.stage(DEAD_LETTERS, dead.finish())
+    with telling_cause():
+        sent = _producer_of(kafka).send_whole(bodies)
+    detail = {_SENT: [[partition, *offsets] for partition, offsets in sent.items()]}
+    yield TaskReport(files=counts.files, counts=counts.values, detail=detail).to_batch()
+
+
+class _KafkaWriter:
+    """Records each batch as done in the file `progress`, once all of its records are there."""
+
+    def __init__(self, sink: KafkaSink, progress: Path, producer: BatchProducer) -> None:
         self._sink = sink
-        self._producer = producer or BatchProducer(sink.kafka)
+        self._producer = producer
         self._progress = progress
-        self._topic = OutputTopic(sink.kafka.topic, self._producer, progress)
-        self._staged = staged
-
-    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join once and keep encoded records; raises SinkError if the topic is unknown."""
-        output = task.kernel.output
-        encode = _body_encoding(self._sink, self._producer, output, pin.batch)
-        return self._staged.run(work, task, pin, RowEncoding(BODIES, encode))
-
-    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Send and await all records; after a SinkError some may be written.
-
-        Raises OutputTopicChangedError for another topic of that name, or one that has lost rows.
-        """
-        topic_id = self._topic.checked_id()
-        self._producer.send_files(self._staged.paths(report))
-        self._topic.check_ends()
-        note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
-        self.sent(note)
-        self._staged.clear(epoch)
-        self._topic.write({**note, "topic_id": topic_id})
+        self._topic = OutputTopic(sink.kafka.topic, producer, progress)
 
     def accept(self) -> None:
         self._topic.accept()
-
-    def sent(self, note: Mapping[str, Any]) -> None:
-        """Called when all records of the batch are acknowledged, before the batch is recorded."""
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Counts of the batch recorded as sent; a crash before that sends again.
@@ -276,6 +286,76 @@ class KafkaSinkWriter:
 
     def newest_sent(self) -> Mapping[str, Any] | None:
         return None
+
+    def _encoding(self, task: BatchTask, pin: Pin) -> BodyEncoding:
+        return _body_encoding(self._sink, self._producer, task.kernel.output, pin.batch)
+
+
+class KafkaTaskWriter(_KafkaWriter):
+    """Tasks send their rows, once the pin is durable; `commit` records the batch.
+
+    Rows of a batch that fails may be there before it runs again, so this is for topics to which
+    rows are only appended. A key keeps its order if one task has all records of a partition.
+    """
+
+    def __init__(self, sink: KafkaSink, progress: Path) -> None:
+        super().__init__(sink, progress, BatchProducer(sink.kafka))
+        self._topic_id = ""
+
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
+        """Join and send. After a SinkError some rows may be written.
+
+        Raises OutputTopicChangedError for another topic of that name.
+        """
+        self._topic_id = self._topic.checked_id()
+        encode = self._encoding(task, pin)
+        return work.report(
+            partial(_send, task=task, pin=pin, kafka=self._sink.kafka, encode=encode)
+        )
+
+    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
+        """Record the batch; raises OutputTopicChangedError for a topic that has lost rows."""
+        rows = [{p: (first, end)} for each in report.details for p, first, end in each[_SENT]]
+        self._topic.take(sent_together(rows))
+        note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
+        self._topic.write({**note, "topic_id": self._topic_id})
+
+
+class KafkaSinkWriter(_KafkaWriter):
+    """Sends each batch and then records it as done in the file `progress`.
+
+    Tasks leave finished bodies of record batches in files, which `commit` sends in task order.
+    """
+
+    def __init__(
+        self,
+        sink: KafkaSink,
+        progress: Path,
+        staged: RowFiles,
+        producer: BatchProducer | None = None,
+    ) -> None:
+        super().__init__(sink, progress, producer or BatchProducer(sink.kafka))
+        self._staged = staged
+
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
+        """Join once and keep encoded records; raises SinkError if the topic is unknown."""
+        encoding = RowEncoding(BODIES, self._encoding(task, pin))
+        return self._staged.run(work, task, pin, encoding)
+
+    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
+        """Send and await all records; after a SinkError some may be written.
+
+        Raises OutputTopicChangedError for another topic of that name, or one that has lost rows.
+        """
+        topic_id = self._topic.checked_id()
+        self._topic.take(self._producer.send_files(self._staged.paths(report)))
+        note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
+        self.sent(note)
+        self._staged.clear(epoch)
+        self._topic.write({**note, "topic_id": topic_id})
+
+    def sent(self, note: Mapping[str, Any]) -> None:
+        """Called when all records of the batch are acknowledged, before the batch is recorded."""
 
 
 class TransactionalSinkWriter(KafkaSinkWriter):
@@ -313,6 +393,24 @@ class TransactionalSinkWriter(KafkaSinkWriter):
     def newest_sent(self) -> Mapping[str, Any] | None:
         newest = self._transactions.newest()
         return None if newest is None else dict(json.loads(newest.text))
+
+
+def kafka_writer(
+    sink: KafkaSink,
+    progress: Path,
+    staged: RowFiles,
+    output: str,
+    failpoints: Failpoints,
+    *,
+    has_event_batches: bool,
+) -> KafkaTaskWriter | KafkaSinkWriter:
+    """The writer of a job's output, whose name `output` is unique: part of a transactional id."""
+    if sink.transactional_id_prefix is not None:
+        own = f"{sink.transactional_id_prefix}-{output}"
+        return TransactionalSinkWriter(sink, progress, staged, own, failpoints)
+    if sink.upsert or has_event_batches:
+        return KafkaSinkWriter(sink, progress, staged)
+    return KafkaTaskWriter(sink, progress)
 
 
 class KafkaLetterWriter:

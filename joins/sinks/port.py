@@ -21,7 +21,10 @@ class BatchWriter(Protocol):
     """One kind of sink: stages on the workers, commits on the driver."""
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join `work` under `pin` on the workers and stage the outcome; nothing is visible yet."""
+        """Join `work` under the durable `pin` on the workers and stage the outcome.
+
+        Nothing is visible yet, but for rows that may be there twice.
+        """
         ...
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:

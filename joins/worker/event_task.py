@@ -150,7 +150,7 @@ class EventTask:
         root = places.waiting
         assert root is not None, "rows wait in a table"
         read_from = places.past.get("waiting", root)
-        return LateRows(self.probe, root, read_from, places.scratch, places.late)
+        return LateRows(self.probe, root, read_from, places.spill, places.late)
 
     @property
     def firing(self) -> WindowTask:
@@ -186,13 +186,6 @@ def work_items(batches: Iterator[pa.RecordBatch]) -> Iterator[Mapping[str, Any]]
     for batch in batches:
         for text in batch.column(0).to_pylist():
             yield json.loads(text)
-
-
-def retry(
-    batches: Iterator[pa.RecordBatch], *, task: EventTask, pin: Pin
-) -> Iterator[pa.RecordBatch]:
-    """Look up waiting rows of `join.late-rows.wait` again; emits one report of `LateRows.retry`."""
-    yield task.late_rows.retry(work_items(batches), pin).to_batch()
 
 
 # A0 and A

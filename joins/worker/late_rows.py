@@ -1,14 +1,16 @@
-"""The workers' half of `join.late-rows.wait`: look up waiting rows again, then answer and hold.
+"""The workers' half of `join.late-rows.wait`: look up waiting rows again, answer and hold.
 
-`retry` releases waiting rows that have a match now or are due, into scratch files. The last stage
-answers these rows and the batch's records, and writes the unmatched records as waiting rows.
+The last stage of a batch answers the waiting rows that have a match now or are due, then the
+batch's records, and writes the unmatched records as waiting rows. A waiting row lacks a match in
+the versions that were tried before. So where a key alone decides (`waited_columns`), only rows are
+looked up whose key is in a segment of the index that the tried version does not have.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,37 +18,43 @@ import pyarrow as pa
 
 from joins.durable.pins import Pin
 from joins.kernels.expressions.casts import Mask
+from joins.kernels.index.dimension_index import ChangedKeys
+from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.arrival_files import (
     PARTITION,
-    TIME,
     WATERMARK,
+    Released,
     Rows,
-    ScratchFiles,
     WaitingFile,
     filtered,
     in_order,
-    mapped,
     times_of,
     with_column,
 )
 from joins.kernels.probe.event_times import LATE_RECORDS, UNMATCHED, late_records
-from joins.kernels.probe.files import ParquetStage, SharedTable
+from joins.kernels.probe.files import FileOrigin, ParquetStage, SharedTable
 from joins.kernels.probe.probe import (
+    BatchContext,
     JoinedBatch,
     LateAnswer,
     join_or_hold,
     join_released,
     lacking_match,
+    may_match,
+    waited_columns,
 )
 from joins.kernels.table_path import TablePath
 from joins.worker.probe_task import ProbeTask, TaskCounts, pinned_context, pinned_indexes
-from joins.worker.staging import TaskReport, current_origin
+from joins.worker.staging import current_origin
 from joins.worker.topic_reader import TopicReader
 from joins.worker.window_task import LATE
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 WAITING = "waiting/"
 """Prefix of the name of a staged file of waiting rows, before its partition."""
+REMOVED = "removed"
+"""Name in a report's detail: the files of waiting rows that the task has rewritten or emptied."""
+_FILES = pa.schema([("waiting", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,99 +64,124 @@ class LateRows:
     probe: ProbeTask
     root: TablePath
     read_from: TablePath
-    scratch: TablePath
+    spill: Path
     late: SharedTable
-
-    # Stage `retry`
-
-    def retry(self, items: Iterator[Mapping[str, Any]], pin: Pin) -> TaskReport:
-        """The report of `{"parts": [{"partition", "waiting": [{"path", "rewrite"}]}], "upto"}`.
-
-        Its detail is `{"released": [{"partition", "path", "rows", "bytes"}], "removed":
-        [{"path"}]}`. A file that loses rows is removed; its other rows go to a new one.
-        """
-        counts = TaskCounts()
-        origin = current_origin(self.probe.epoch, pin.batch)
-        removed: list[dict[str, str]] = []
-        kernel = self.probe.kernel
-        indexes, context = pinned_indexes(self.probe, pin), pinned_context(pin)
-        schema = kernel.arrivals.schema
-
-        def leaves(rows: pa.RecordBatch, upto_ms: int) -> Mask:
-            lacking = lacking_match(kernel, rows, indexes, context)
-            return ~lacking | (times_of(rows) <= upto_ms)
-
-        with ScratchFiles(self.scratch, schema, origin, by="partition") as released:
-            for item in items:
-                for part in item["parts"]:
-                    with ParquetStage(self.root, schema, origin) as kept:
-                        for each in part["waiting"]:
-                            goes = partial(leaves, upto_ms=int(item["upto"]))
-                            if self._looked_up(each, goes, released, kept):
-                                removed.append({"path": each["path"]})
-                        counts.stage(WAITING + str(part["partition"]), kept.finish())
-            files = released.finish()
-        counts.add("released", sum(file["rows"] for file in files))
-        return TaskReport(counts.files, counts.values, {"released": files, "removed": removed})
-
-    def _looked_up(
-        self,
-        each: Mapping[str, Any],
-        goes: Callable[[pa.RecordBatch], Mask],
-        released: ScratchFiles,
-        kept: ParquetStage,
-    ) -> bool:
-        """True if the file is rewritten; its rows are read again, so that none stays in memory."""
-        file = WaitingFile(self.read_from / each["path"], self.probe.kernel.arrivals)
-        masks = [goes(rows) for rows in _all_of(file)]
-        if not each["rewrite"] and not any(mask.any() for mask in masks):
-            return False
-        for rows, mask in zip(_all_of(file), masks, strict=True):
-            if mask.any():
-                released.write(rows.column(PARTITION)[0].as_py(), filtered(rows, mask))
-            kept.write(filtered(rows, ~mask))
-        return True
-
-    # The last stage
 
     def answers(
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: TaskCounts
     ) -> Iterator[JoinedBatch]:
-        """The rows of released rows (batches with `_time`) and of the batch's records."""
-        origin = current_origin(self.probe.epoch, pin.batch)
-        kernel = self.probe.kernel
-        indexes, context = pinned_indexes(self.probe, pin), pinned_context(pin)
-        clock = pa.scalar(pin.batch_timestamp_ms, pa.int64())
-        held = dict[int, ParquetStage]()
+        """The rows of what `LateReader` reads: waiting rows that leave, and records."""
+        task = _Answering(self, pin, counts)
         with ExitStack() as stack:
-            late = stack.enter_context(self.late.stage(LATE_RECORDS, origin))
+            late = stack.enter_context(self.late.stage(LATE_RECORDS, task.origin))
+            held = dict[int, ParquetStage]()
             for rows in batches:
-                if rows.schema.get_field_index(TIME) < 0:
-                    counts.read(rows)
-                    answer = join_or_hold(kernel, rows, indexes, context)
-                    for number, mine in _by_partition(answer.held):
-                        if number not in held:
-                            stage = ParquetStage(self.root, kernel.arrivals.schema, origin)
-                            held[number] = stack.enter_context(stage)
-                        held[number].write(mine)
-                else:
-                    answer = join_released(kernel, rows, indexes, context)
-                    until = pa.repeat(clock, answer.dropped.num_rows)
-                    dropped = with_column(answer.dropped, WATERMARK, until)
-                    late.write(late_records(dropped, kernel.topics, UNMATCHED))
-                    _count_released(rows.num_rows, answer, counts)
-                counts.answered(answer.joined)
-                counts.add("waited", answer.held.num_rows)
-                yield answer.joined
+                if rows.schema.equals(_FILES):
+                    for answer in task.released(json.loads(rows.column(0)[0].as_py())):
+                        until = pa.scalar(pin.batch_timestamp_ms, pa.int64())
+                        clock = pa.repeat(until, answer.dropped.num_rows)
+                        dropped = with_column(answer.dropped, WATERMARK, clock)
+                        late.write(late_records(dropped, self.probe.kernel.topics, UNMATCHED))
+                        yield task.counted(answer)
+                    continue
+                counts.read(rows)
+                answer = join_or_hold(self.probe.kernel, rows, task.indexes, task.context)
+                for number, mine in _by_partition(answer.held):
+                    if number not in held:
+                        held[number] = stack.enter_context(task.stage())
+                    held[number].write(mine)
+                yield task.counted(answer)
             for number, stage in sorted(held.items()):
                 counts.stage(WAITING + str(number), stage.finish())
             counts.stage(LATE, late.finish())
 
 
-def _count_released(rows: int, answer: LateAnswer, counts: TaskCounts) -> None:
-    counts.add("late_expired", answer.expired)
-    counts.add("late_matched", rows - answer.expired - answer.joined.dead_letters.num_rows)
-    counts.add(LATE, answer.dropped.num_rows)
+@dataclass(slots=True)
+class _Answering:
+    """One task, while it runs."""
+
+    late: LateRows
+    pin: Pin
+    counts: TaskCounts
+    origin: FileOrigin = field(init=False)
+    context: BatchContext = field(init=False)
+    indexes: Mapping[str, DimensionIndex] = field(init=False)
+    # the changes since the tried versions, by alias; None if all waiting rows are looked up
+    changed: Mapping[str, ChangedKeys] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        probe = self.late.probe
+        self.origin = current_origin(probe.epoch, self.pin.batch)
+        self.context = pinned_context(self.pin)
+        self.indexes = pinned_indexes(probe, self.pin)
+        tried = (self.pin.of_event.late_rows or {}).get("tried")
+        self.changed = None
+        if tried is not None and waited_columns(probe.kernel):
+            self.changed = probe.changed_since(tried, self.indexes)
+
+    def stage(self) -> ParquetStage:
+        schema = self.late.probe.kernel.arrivals.schema
+        return ParquetStage(self.late.root, schema, self.origin, compression="lz4")
+
+    def counted(self, answer: LateAnswer) -> JoinedBatch:
+        self.counts.answered(answer.joined)
+        self.counts.add("waited", answer.held.num_rows)
+        return answer.joined
+
+    def released(self, part: Mapping[str, Any]) -> Iterator[LateAnswer]:
+        """The answers of the rows of one partition that leave, by offset.
+
+        `part` is `{"partition", "files": [{"path", "rewrite"}], "upto"}`. A file that loses rows is
+        removed; its other rows go to a new one.
+        """
+        kernel, removed = self.late.probe.kernel, self.counts.detail.setdefault(REMOVED, [])
+        with (
+            self.stage() as kept,
+            Released(self.late.spill, kernel.arrivals, self.origin) as released,
+        ):
+            for each in part["files"]:
+                file = WaitingFile(self.late.read_from / each["path"], kernel.arrivals)
+                leaves = self._leaves(file, int(part["upto"]))
+                if not each["rewrite"] and not leaves.any():
+                    continue
+                removed.append(each["path"])
+                at = 0
+                for rows in _all_of(file):
+                    mask = leaves[at : at + rows.num_rows]
+                    at += rows.num_rows
+                    if mask.any():
+                        released.copy(filtered(rows, mask))
+                    kept.write(filtered(rows, ~mask))
+            self.counts.stage(f"{WAITING}{part['partition']}/kept", kept.finish())
+            for rows in in_order(released.and_then(()), _every, _equal):
+                answer = join_released(kernel, rows, self.indexes, self.context)
+                living = rows.num_rows - answer.joined.dead_letters.num_rows
+                self.counts.add("released", rows.num_rows)
+                self.counts.add("late_expired", answer.expired)
+                self.counts.add("late_matched", living - answer.expired)
+                self.counts.add(LATE, answer.dropped.num_rows)
+                yield answer
+
+    def _leaves(self, file: WaitingFile, upto_ms: int) -> Mask:
+        """Of the rows of `file` those with a match, and those that are due."""
+        kernel = self.late.probe.kernel
+        if self.changed is None:
+            masks = [
+                ~lacking_match(kernel, rows, self.indexes, self.context)
+                | (times_of(rows) <= upto_ms)
+                for rows in _all_of(file)
+            ]
+            return np.concatenate(masks) if masks else np.zeros(0, dtype=np.bool_)
+        times, keys = file.carried(waited_columns(kernel))
+        may = may_match(kernel, keys, len(times), self.changed)
+        if len(kernel.joins) > 1 and may.any():
+            at = 0
+            for rows in _all_of(file):
+                mine = np.flatnonzero(may[at : at + rows.num_rows])
+                lacking = lacking_match(kernel, rows.take(mine), self.indexes, self.context)
+                may[at + mine[lacking]] = False
+                at += rows.num_rows
+        return may | (times <= upto_ms)
 
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -161,12 +194,6 @@ def _all_of(file: WaitingFile) -> Iterator[pa.RecordBatch]:
     return file.between(MIN_TIMESTAMP, MAX_TIMESTAMP)
 
 
-def released_rows(scratch: TablePath, paths: list[str]) -> Iterator[pa.RecordBatch]:
-    """Released rows of one partition, by offset."""
-    parts = [rows for path in paths for rows in mapped(scratch / path)]
-    return in_order(parts, _every, _equal)
-
-
 def _every(times: Rows) -> Mask:
     return np.ones(len(times), dtype=np.bool_)
 
@@ -176,33 +203,36 @@ def _equal(times: Rows) -> Rows:
 
 
 def answer_items(
-    released: Mapping[int, list[str]], parts: list[dict[int, tuple[int, int]]]
+    waiting: Mapping[int, Mapping[str, Any]], parts: list[dict[int, tuple[int, int]]]
 ) -> list[str]:
-    """Items of `LateReader`: released files of a partition come before its first records."""
-    items: list[dict[str, Any]] = [{"released": [], "ranges": dict(part)} for part in parts]
+    """Items of `LateReader`: waiting rows of a partition come before its first records."""
+    items: list[dict[str, Any]] = [{"waiting": [], "ranges": dict(part)} for part in parts]
     first = {p: item for item in reversed(items) for p in item["ranges"]}
-    alone: dict[str, Any] = {"released": [], "ranges": {}}
-    for partition, paths in sorted(released.items()):
-        first.get(partition, alone)["released"].append(paths)
-    if alone["released"] or not items:
+    alone: dict[str, Any] = {"waiting": [], "ranges": {}}
+    for partition, part in sorted(waiting.items()):
+        first.get(partition, alone)["waiting"].append(part)
+    if alone["waiting"] or not items:
         items.append(alone)
     return [json.dumps(item) for item in items]
 
 
+def waiting_item(part: Mapping[str, Any]) -> pa.RecordBatch:
+    """What `LateRows.answers` takes for the waiting rows of one partition."""
+    return pa.record_batch([pa.array([json.dumps(part)])], schema=_FILES)
+
+
 @dataclass(frozen=True, slots=True)
 class LateReader:
-    """Reads released rows and the ranges of records that a task gets; picklable."""
+    """Reads files of waiting rows and the ranges of records that a task gets; picklable."""
 
     reader: TopicReader
-    scratch: TablePath
 
     def __call__(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of all `answer_items`; raises as `TopicReader`."""
+        """The input of `LateRows.answers` for all `answer_items`; raises as `TopicReader`."""
         for batch in items:
             for text in batch.column(0).to_pylist():
                 item = json.loads(text)
-                for paths in item["released"]:
-                    yield from released_rows(self.scratch, paths)
+                yield from map(waiting_item, item["waiting"])
                 if item["ranges"]:
                     ranges = pa.array([json.dumps(item["ranges"])])
                     yield from self.reader(iter([pa.record_batch([ranges], names=["item"])]))

@@ -7,7 +7,7 @@ first and rebuilds damaged ones: a damaged mapped file kills the process that re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ from pyspark import TaskContext
 
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
+from joins.kernels.index.dimension_index import ChangedKeys
 from joins.kernels.index.index import KEPT_FOR_OTHERS, DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe.files import ParquetStage, SharedTable, StagedFile
 from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
@@ -24,6 +25,7 @@ from joins.kernels.probe.probe import (
     ProbeKernelSpec,
     join_batch,
 )
+from joins.kernels.records.layout import ROW
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import IndexBuildError
 from joins.plan.stream_topics import StreamTopics
@@ -108,6 +110,23 @@ class ProbeTask:
             for alias, place in self.indexes.items()
         }
 
+    def changed_since(
+        self, versions: Mapping[str, int], indexes: Mapping[str, DimensionIndex]
+    ) -> Mapping[str, ChangedKeys] | None:
+        """What `indexes` have and those of `versions` do not; None if one is not on this node."""
+        changed = {}
+        for alias, index in indexes.items():
+            place = self.indexes.get(alias)
+            if place is None or place.dimension not in versions:
+                return None
+            version = versions[place.dimension]
+            try:
+                older = DimensionIndex.attach(place.on_node, version, place.spec)
+            except IndexBuildError:
+                return None
+            changed[alias] = index.changed_since(older)
+        return changed
+
     def repair(self, versions: Mapping[str, int]) -> None:
         """Rebuild damaged pinned indexes of this node; raises as `attach`."""
         for place in self.indexes.values():
@@ -165,11 +184,17 @@ class TaskCounts:
         self.values = {"joined": 0, "matched": 0, "unmatched": 0, "dead_letters": 0}
         self.values |= {"records": 0, "bytes": 0}
         self.files: dict[str, StagedFile] = {}
+        self.detail: dict[str, list[Any]] = {}  # JSON values for the driver
+
+    @property
+    def report(self) -> TaskReport:
+        return TaskReport(self.files, self.values, self.detail)
 
     def read(self, records: pa.RecordBatch) -> None:
         sizes = pc.sum(pc.binary_length(records.column("value")))
+        of_file = records.column(ROW).nbytes if ROW in records.schema.names else 0
         self.add("records", records.num_rows)
-        self.add("bytes", sizes.as_py() or 0)
+        self.add("bytes", of_file or sizes.as_py() or 0)
 
     def answered(self, batch: JoinedBatch) -> None:
         self.add("joined", batch.rows.num_rows)
@@ -200,4 +225,4 @@ def stage_delta(
             dead.write(batch.dead_letters)
         counts.stage(OUTPUT, rows.finish())
         counts.stage(DEAD_LETTERS, dead.finish())
-    yield TaskReport(files=counts.files, counts=counts.values).to_batch()
+    yield counts.report.to_batch()

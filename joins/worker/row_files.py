@@ -22,7 +22,7 @@ from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError, StoreUnavailableError
 from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
-from joins.worker.staging import BatchReport, TaskReport, current_origin, merge_reports
+from joins.worker.staging import BatchReport, current_origin, merge_reports
 from joins.worker.work import Work
 
 REPORT = pa.field("report", pa.string())
@@ -53,7 +53,7 @@ def stage_rows(
                 blank = pa.nulls(rows.num_rows, REPORT.type)
                 yield pa.record_batch([*rows.columns, blank], schema=whole)
         counts.stage(DEAD_LETTERS, dead.finish())
-    report = TaskReport(files=counts.files, counts=counts.values).to_batch().column(0)
+    report = counts.report.to_batch().column(0)
     yield pa.record_batch([*(pa.nulls(1, item.type) for item in schema), report], schema=whole)
 
 
@@ -121,7 +121,7 @@ def _stage(
             dead.write(batch.dead_letters)
         counts.stage(ROWS, rows.finish())
         counts.stage(DEAD_LETTERS, dead.finish())
-    yield TaskReport(files=counts.files, counts=counts.values).to_batch()
+    yield counts.report.to_batch()
 
 
 class RowFiles:

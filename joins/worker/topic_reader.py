@@ -7,10 +7,11 @@ from functools import cache
 
 import pyarrow as pa
 
+from joins.adapters.files.stream_rows import StreamFiles
 from joins.adapters.kafka.records import KafkaRecords, Ranges
 from joins.kernels.expressions.casts import whole_batch
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import StreamTopics
+from joins.plan.stream_topics import FILES, StreamTopics, of_kafka
 from joins.worker.staging import telling_cause
 
 _ROWS, _BYTES = 10_000, 4 << 20  # of a batch that is worth its work
@@ -45,6 +46,7 @@ class TopicReader:
     kafka: KafkaOptions
     topics: StreamTopics
     columns: tuple[str, ...]
+    files: StreamFiles | None = None  # of the stream's history
 
     def __call__(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records of all `range_item`s, each partition in offset order.
@@ -55,5 +57,13 @@ class TopicReader:
             for item in batch.column(0).to_pylist():
                 ranges = {int(p): (first, end) for p, (first, end) in json.loads(item).items()}
                 with telling_cause():
-                    read = _records(self.kafka).batches(self.topics, ranges, self.columns)
-                    yield from _gathered(read)
+                    yield from _gathered(self._read(ranges))
+
+    def _read(self, ranges: Ranges) -> Iterator[pa.RecordBatch]:
+        of_files = ranges.get(FILES)
+        if of_files is not None:
+            assert self.files is not None, "the stream has a history"
+            yield from self.files.batches(*of_files, self.columns)
+        of_topics = of_kafka(ranges)
+        if of_topics:
+            yield from _records(self.kafka).batches(self.topics, of_topics, self.columns)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # models are slow to load, and only answers bring them
         ListedJob,
         ProbeView,
         SnapshotView,
+        StreamHistoryView,
         WatermarkView,
     )
     from service.schemas.progress import WaitReport
@@ -150,10 +151,12 @@ def job_parts(job: "JobDetail", explanation: "WaitReport | None" = None) -> list
 
 
 def bars(job: "JobDetail") -> list[Bar]:
-    """Progress: the copies until the gate opens, then a bounded stream."""
+    """Progress: the copies until the gate opens, then files before a stream, or its end."""
     if job.phase != "JOIN":
         return [_copy(dimension) for dimension in job.dimensions]
     probe = job.probe
+    if probe and probe.history and probe.history.rows_read < probe.history.rows:
+        return [_files(probe.history)]
     if not probe or not probe.bounded_offsets:
         return []
     starts, ends = probe.start_offsets, probe.bounded_offsets
@@ -164,6 +167,12 @@ def bars(job: "JobDetail") -> list[Bar]:
     )
     text = f"{number(done)} of {number(total)} records"
     return [Bar(_stream(probe), done, total, text)]
+
+
+def _files(history: "StreamHistoryView") -> Bar:
+    left = "" if history.seconds_left is None else f", about {number(history.seconds_left)} s left"
+    text = f"{number(history.rows_read)} of {number(history.rows)} rows of files{left}"
+    return Bar(one_line(history.place), history.rows_read, history.rows, text)
 
 
 def _copy(dimension: "DimensionView") -> Bar:
@@ -336,8 +345,10 @@ def _dimensions(job: "JobDetail") -> Table:
     return made
 
 
-_WORDS = ("catching up", "copying", "failed", "finished", "holding", "paused", "removing")
-_WORDS += ("running", "stalled", "starting", "stopped", "stopping", "waiting")
+_WORDS = (
+    *("catching up", "copying", "failed", "finished", "holding", "paused", "removing"),
+    *("running", "stalled", "starting", "stopped", "stopping", "waiting"),
+)
 
 
 def checked_states(names: list[str] | None) -> list[str]:

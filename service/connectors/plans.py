@@ -6,7 +6,12 @@ from joins.plan.plan import Dimension, JoinPlan, KafkaSource
 from service.config import Settings
 from service.connectors.registry import sink_connector, source_connector
 from service.security.allowed import check_table, check_topic_place
-from service.security.resolution import topic_with_logins, with_late_login, with_registry_logins
+from service.security.resolution import (
+    topic_with_logins,
+    with_history_login,
+    with_late_login,
+    with_registry_logins,
+)
 from service.security.secrets import SecretResolver
 
 
@@ -15,6 +20,8 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
     for insert in plan.inserts:
         if isinstance(insert.probe.source, KafkaSource):
             check_topic_place(insert.probe.table, insert.probe.source, settings)
+            if insert.probe.source.history is not None:
+                check_table(insert.probe.source.history.files, settings)
     for dimension in plan.dimensions:
         source = dimension.source
         source_connector(source).check_allowed(dimension.name, source, settings)
@@ -34,7 +41,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
     if isinstance(probe.source, KafkaSource):
-        probe = replace(probe, source=topic_with_logins(probe.source, secrets))
+        stream = with_history_login(topic_with_logins(probe.source, secrets), secrets)
+        probe = replace(probe, source=stream)
     probe = with_late_login(probe, secrets)
     sink, *others = (sink_connector(i.sink).with_logins(i.sink, secrets) for i in plan.inserts)
     tables = (i.table and with_registry_logins(i.table, secrets) for i in plan.more_inserts)

@@ -126,14 +126,18 @@ class KafkaSinks(SinkConnector[KafkaSink]):
     def writer(
         self, parts: SinkParts, sink: KafkaSink
     ) -> tuple["BatchWriter", tuple[DeltaLog, ...]]:
-        from joins.sinks.kafka import KafkaSinkWriter, TransactionalSinkWriter
+        from joins.sinks.kafka import kafka_writer
 
-        insert = parts.insert
-        noted, staged = insert.noted, insert.staged
-        if sink.transactional_id_prefix is None:
-            return KafkaSinkWriter(sink, noted, staged), ()
-        own = f"{sink.transactional_id_prefix}-{insert.job.meta.incarnation}-{insert.number}"
-        return TransactionalSinkWriter(sink, noted, staged, own, parts.failpoints), ()
+        insert, job = parts.insert, parts.insert.job
+        writer = kafka_writer(
+            sink,
+            insert.noted,
+            insert.staged,
+            f"{job.meta.incarnation}-{insert.number}",
+            parts.failpoints,
+            has_event_batches=job.plan.needs_event_batches,
+        )
+        return writer, ()
 
     def letter_writer(self, parts: SinkParts, sink: KafkaSink) -> "LetterWriter":
         from joins.sinks.kafka import KafkaLetterWriter

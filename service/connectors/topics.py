@@ -34,7 +34,7 @@ from service.security.resolution import (
     internal_kafka,
     resolve_bounds,
     topic_with_logins,
-    with_store_login,
+    with_history_login,
 )
 from service.security.secrets import SecretResolver
 
@@ -54,12 +54,7 @@ class TopicTables(SourceConnector[TopicSource, FeedJournal]):
             check_table(source.history.files, settings)
 
     def with_logins(self, source: TopicSource, secrets: SecretResolver) -> TopicSource:
-        source = topic_with_logins(source, secrets)
-        history = source.history
-        if history is None or not isinstance(history.files, DeltaTableSource):
-            return source
-        files = with_store_login(history.files, secrets)
-        return replace(source, history=replace(history, files=files))
+        return with_history_login(topic_with_logins(source, secrets), secrets)
 
     def advice(self, dimension: Dimension, with_logins: Callable[[], TopicSource]) -> Iterator[str]:
         assert isinstance(dimension.source, TopicSource)

@@ -56,6 +56,9 @@ def inputs(plan: JoinPlan) -> list[Dataset]:
             topics.setdefault(name, {}).update(known)
     tables = [_table(name, columns.values()) for name, columns in topics.items()]
     tables += [_table(d.source.dataset, d.declared_fields) for d in plan.dimensions]
+    stream = plan.probe.source
+    if isinstance(stream, KafkaSource) and stream.history is not None:
+        tables.append(_table(stream.history.files.dataset, plan.probe.fields))
     histories = ((d, files_of(d.source)) for d in plan.dimensions)
     tables += [
         _table(files.dataset, d.declared_fields)

@@ -27,6 +27,7 @@ from joins.job.temporal_join import TemporalJoin
 from joins.kernels.local_files import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
+from service.footprint import kept_for_good
 from service.jobs.inspect.facts import shown
 from service.jobs.presence import ControlPlaneAbsence
 from service.jobs.status import error_of, notes_on, of_job, report_of
@@ -193,7 +194,8 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ControlPlaneWatch | 
             status.tick(join)
             opened.log.flush()
 
-        join = opened.start(tick)
+        with kept_for_good():
+            join = opened.start(tick)
         if watch is not None:
             watch.stop_first(join.request_stop)
         request_stop = join.request_stop

@@ -24,6 +24,7 @@ from service.schemas.jobs import (
     ProbeView,
     RunnerReport,
     SnapshotView,
+    StreamHistoryView,
     WatermarkView,
 )
 from service.schemas.verification import FreshnessView, HeldTableView, HoldingView, RepairedView
@@ -410,10 +411,11 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
     unread = progress.held().held_records if known else None
     life = join.control.lives.current
     places = life.topics.places
-    settled = join.letter_replays.settled()
+    settled, history = join.letter_replays.settled(), progress.history()
     return ProbeView(
         topic=life.topics.text,
         topics=list(life.topics.read_names),
+        history=None if history is None else StreamHistoryView.model_validate(history),
         start_offsets=places(join.parts.meta.probe_start_offsets),
         next_offsets=places(life.topics.read_of(progress.next_offsets)),
         end_offsets=places(ends.end_offsets if known else {}),

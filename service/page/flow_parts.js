@@ -97,7 +97,7 @@ function streamParts(job, pulse, lane, isAlone) {
   const name = hasWindows ? (isAlone ? "Windows" : "Join, windows") : isAlone ? "Batches" : "Join";
   const part = (id, step, more) => ({ id, lane, step, to: "stream", ...more });
   const parts = [
-    part("source", 0, { kind: "stream", title: plain(probe?.generated ?? probe?.topic ?? plannedStream(job)), lines: [lag(job, isAlone)], tone: broken.stream ?? "rest" }),
+    part("source", 0, { kind: "stream", title: plain(probe?.generated ?? probe?.topic ?? plannedStream(job)), lines: [lag(job, isAlone), filesRead(probe?.history)].filter(Boolean), tone: broken.stream ?? "rest" }),
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
       title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
@@ -169,6 +169,13 @@ function lag(job, isAlone) {
   if (!Number.isFinite(value)) return isLive(job) && !brokenPlaces(job).stream ? "not counted yet" : "not read now";
   if (!isOpen) return `${count(value)} wait`;
   return `${count(value)} to ${isAlone ? "process" : "join"}`;
+}
+
+/** How much of the files before the topic is read; nothing once the topic follows. */
+function filesRead(history) {
+  if (!history || history.rows_read >= history.rows) return null;
+  const left = Number.isFinite(history.seconds_left) ? `, ${duration(history.seconds_left * 1000)} left` : "";
+  return `files ${percent(history.rows_read, history.rows)} %${left}`;
 }
 
 function age(job, { name, binlog_delay_ms: delay }) {

@@ -167,7 +167,7 @@ class LetterName(Body):
 
     topic: Annotated[
         str | None,
-        Field(max_length=249, description="Needed where the stream has several topics."),
+        Field(max_length=257, description="Needed where the stream has several topics."),
     ] = None
     partition: Annotated[int, Field(ge=0, lt=2**31)]
     offset: Annotated[int, Field(ge=0, lt=2**63)]

@@ -155,6 +155,17 @@ class OpenTransactionView(Document):
     hint: str
 
 
+class StreamHistoryView(Document):
+    """The files that a stream reads before its topic."""
+
+    place: str = Field(description="The partition of their rows, as offsets name it.")
+    rows: int
+    rows_read: int = Field(description="Whose batches are committed.")
+    seconds_left: int | None = default(
+        None, "Until the topic follows, at the present pace; null if unknown or read."
+    )
+
+
 class ProbeView(Document):
     """The stream whose records wait for the dimensions."""
 
@@ -162,6 +173,9 @@ class ProbeView(Document):
     topics: list[str] = default([], "All of them. Of several, offsets are by topic/partition.")
     generated: str | None = default(
         None, "Table of the script whose records the job generates; its topic is internal."
+    )
+    history: StreamHistoryView | None = default(
+        None, "Files that are read before the topic; null without them."
     )
     start_offsets: dict[str, int] = {}
     next_offsets: dict[str, int] = {}

@@ -45,7 +45,16 @@ from watermark.errors import Secret
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
 StoreTables = TypeVar("StoreTables", DeltaSink, DeltaTableSource)
+Historic = TypeVar("Historic", KafkaSource, TopicSource)
 Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns, StreamTable)
+
+
+def with_history_login(source: Historic, secrets: SecretResolver) -> Historic:
+    history = source.history
+    if history is None or not isinstance(history.files, DeltaTableSource):
+        return source
+    files = with_store_login(history.files, secrets)
+    return replace(source, history=replace(history, files=files))
 
 
 def topic_with_logins(topic: Topic, secrets: SecretResolver) -> Topic:
@@ -103,13 +112,15 @@ def with_late_login(probe: ProbeSource, secrets: SecretResolver) -> ProbeSource:
 
 
 def with_output_logins(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
-    """`plan` with only the credentials of its output stores resolved."""
+    """`plan` with only the credentials of stores resolved that outputs and rows of files are in."""
 
     def resolved(sink: Sink) -> Sink:
         return with_store_login(sink, secrets) if isinstance(sink, DeltaSink) else sink
 
     more = tuple(replace(insert, sink=resolved(insert.sink)) for insert in plan.more_inserts)
     probe = with_late_login(plan.probe, secrets)
+    if isinstance(probe.source, KafkaSource):
+        probe = replace(probe, source=with_history_login(probe.source, secrets))
     return replace(plan, probe=probe, sink=resolved(plan.sink), more_inserts=more)
 
 
@@ -275,7 +286,7 @@ def resolve_bounds(
     elif source.bounded_mode is BoundedMode.GROUP:
         end = _group_end(source.kafka, start, cluster)
     else:
-        end = dict(source.bounded_offsets)
+        end = cluster.topics.file_ends | dict(source.bounded_offsets)
         _check_partitions(cluster.topics, end, start, "scan.bounded.specific-offsets")
     return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
 

@@ -1,15 +1,16 @@
 """The values that every part of a job is built from."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from joins.adapters.files.stream_rows import StreamFiles
 from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id
 from joins.durable.probe_lives import known_topics
 from joins.kernels.index.segment import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.kernels.table_path import TablePath
-from joins.plan.plan import Dimension, JoinPlan, SharedSource
+from joins.plan.plan import Dimension, JoinPlan, KafkaSource, SharedSource
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import IndexPlace
 from joins.worker.row_files import RowFiles
@@ -17,11 +18,25 @@ from joins.worker.staging import task_schemas
 from service.config import Settings, runs_on_cluster
 from service.connectors.shared import shared_meta
 from service.jobs.store.layout import JobLayout
-from service.security.resolution import index_directory
+from service.security.resolution import history_path, index_directory
 
 
 def changelog_partitions(dimension: Dimension, settings: Settings) -> int:
     return dimension.source.changelog_partitions or settings.changelog_partitions
+
+
+def stream_files(
+    plan: JoinPlan, settings: Settings, names: Collection[str] | None = None
+) -> StreamFiles | None:
+    """The files before the stream's topic, with the columns `names`; None without a history."""
+    source = plan.probe.source
+    if not isinstance(source, KafkaSource) or source.history is None:
+        return None
+    history, fields = source.history, plan.probe.fields
+    assert history.listed is not None, "submission has listed them"
+    read = tuple(field for field in fields if names is None or field.name in names)
+    path = history_path(history, settings)
+    return StreamFiles(path, history.version, read or fields[:1], history.listed)
 
 
 @dataclass(frozen=True, slots=True)

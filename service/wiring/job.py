@@ -39,6 +39,7 @@ from joins.plan.plan import (
     SharedSource,
 )
 from joins.sinks.delta import DeltaOutputWriter, MergeSinkWriter
+from joins.sinks.kafka import KafkaTaskWriter
 from joins.sinks.port import BatchWriter
 from joins.source.coordinator import SourceCoordinator
 from joins.worker.index_source import DimensionTables, on_this_node
@@ -58,7 +59,7 @@ from service.security.resolution import (
 )
 from service.security.secrets import SecretResolver
 from service.sql.catalog.settings import trigger_interval_ms
-from service.wiring.context import JobContext
+from service.wiring.context import JobContext, stream_files
 from service.wiring.meta import claim_meta, hold_files, make_internal_topic
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink, event_job
@@ -226,6 +227,7 @@ class _Assembly:
             writer_choice=partial(_choice_of, [insert.writer for insert in inserts]),
             residents=self._residents(spark),
             event=event,
+            stream_files=stream_files(plan, self.settings, _columns_read(inserts)),
             has_newer_plan=partial(JobPlans(job.layout).has_newer, plan.number),
         )
         join = TemporalJoin(parts, on_tick)
@@ -266,7 +268,7 @@ class _Assembly:
         for number, sink in enumerate(self.sinks):
             writer, logs = sink.writer(spark, self.log, self.failpoints)
             task = self._probe_task(number)
-            inserts.append(ProbeInsert(task, writer))
+            inserts.append(ProbeInsert(task, writer, isinstance(writer, KafkaTaskWriter)))
             outputs += logs
         return inserts, outputs
 
@@ -299,6 +301,10 @@ def _job_settings(plan: JoinPlan, settings: Settings) -> JobSettings:
         maintenance_interval_s=settings.maintenance_interval_s,
         current_retention_hours=settings.current_retention_hours,
     )
+
+
+def _columns_read(inserts: Iterable[ProbeInsert]) -> frozenset[str]:
+    return frozenset(name for insert in inserts for name in insert.task.kernel.names)
 
 
 def _generator(job: JobContext) -> Callable[[], None] | None:

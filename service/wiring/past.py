@@ -25,7 +25,7 @@ from service.jobs.store.runner_files import not_replayable
 from service.jobs.supervise.runner_process import RunnerLog
 from service.security.resolution import output_path, probe_kafka
 from service.security.secrets import SecretResolver
-from service.wiring.context import JobContext
+from service.wiring.context import JobContext, stream_files
 from service.wiring.sinks import InsertSink, event_places
 
 
@@ -48,6 +48,7 @@ def history_places(job: JobContext, number: int) -> HistoryPlaces:
         insert=number,
         has_own_table=has_own_table(plan, number, job.settings),
         event=PastEvent(plan, event_places(job)) if plan.needs_event_batches else None,
+        stream_files=stream_files(plan, job.settings),
         plan=plan.number,
     )
 

@@ -1,25 +1,40 @@
-"""`history`: from a running Spark to the open gate, by files before a topic and by the topic alone.
+"""`history`: rows of files before a topic against the same rows in the topic.
 
-Both tables have the same rows. Of the first the files have them all, and its topic begins empty.
+Of a table: from a running Spark to the open gate. Of a stream: rows a second through a join. Where
+the files have all rows, the topic begins empty.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.bench.batches import pinned_times, records_per_second
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
-from tests.bench.shop import BLACKHOLE, PARTITIONS, USERS_DDL, Paced, Stream
+from tests.bench.shop import (
+    BLACKHOLE,
+    PARTITIONS,
+    USERS_DDL,
+    Paced,
+    Stream,
+    clicks_of,
+    delta_output,
+    join_sql,
+)
 from tests.bench.snapshot_bench import spark_up_ms
-from tests.bench.subject import submitted
+from tests.bench.subject import Subject, submitted
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig
 from tests.support.topics import create_topic, unique_name
 
 DIM = 5_000_000
+RECORDS = 4_000_000  # of the stream
+_USERS = 100_000
 _FILES = 16
+_BATCHES = 8
 _AT_ONCE = 5_000
 
 
@@ -53,7 +68,18 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             for name, table in tables.items():
                 opened[name].append(_opened_s(place, rig, table))
                 place.say(f"{dim:,} rows by {name}: {opened[name][-1]:.1f} s")
+        records = sizes.records or RECORDS
+        rates = _stream_rates(place, records, sizes.runs)
     return [
+        Measure(
+            "stream of files, by the same rows of a topic",
+            "M rows/s",
+            f"{records:,} rows",
+            records >= RECORDS,
+            rates["files"],
+            rates["topic"],
+            bar=Bar(Sense.RATIO_AT_LEAST, 0.8),
+        ),
         Measure(
             "rows of files to open gate, Spark up, by those of a topic",
             "s",
@@ -62,8 +88,46 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             opened["files"],
             opened["topic"],
             bar=Bar(Sense.RATIO_AT_MOST, 0.5),
-        )
+        ),
     ]
+
+
+def _stream_rates(place: Place, records: int, runs: int) -> dict[str, list[float]]:
+    """Millions of rows a second from the third batch on, of files and of a topic."""
+    rates: dict[str, list[float]] = {"files": [], "topic": []}
+    full = Stream(place.kafka)
+    full.append(records, clicks_of(_USERS))
+    with place.rig(max_records_per_batch=max(1, records // _BATCHES)) as rig:
+        users = _by_files(place, rig, _USERS)
+        directory = unique_name("clicks")
+        _write_clicks(rig.output(directory), records)
+        for _ in range(runs):
+            empty = Stream(place.kafka)
+            options = (
+                "'history.connector'='filesystem'",
+                f"'history.path'='{directory}'",
+                "'history.format'='parquet'",
+            )
+            for name, topic, own in (("files", empty.topic, options), ("topic", full.topic, ())):
+                output = delta_output(unique_name("joined"))
+                with rig.job(join_sql(rig, users, topic, output, own)) as job:
+                    subject = Subject(place, rig, job, full, users)
+                    subject.wait_drained()
+                    job.stop()
+                    times = pinned_times(subject.checkpoint)
+                    rates[name].append(records_per_second(times) / 1e6)
+                place.say(f"{records:,} rows of {name}: {rates[name][-1]:.3f} M rows/s")
+    return rates
+
+
+def _write_clicks(directory: Path, records: int) -> None:
+    """The rows that `clicks_of` makes, as `_FILES` files."""
+    directory.mkdir(parents=True)
+    step = -(-records // _FILES)
+    for first in range(0, records, step):
+        values = clicks_of(_USERS)(range(first, min(first + step, records)))
+        rows = pa.Table.from_pylist([orjson.loads(value) for value in values])
+        pq.write_table(rows, directory / f"{first:010}.parquet")
 
 
 def _opened_s(place: Place, rig: Rig, table: KeyedUsers) -> float:

@@ -293,12 +293,14 @@ def kafka_output(kafka: KafkaBroker, topic: str) -> Output:
     )
 
 
-def join_sql(rig: Rig, table: UserTable, topic: str, output: Output) -> str:
+def join_sql(
+    rig: Rig, table: UserTable, topic: str, output: Output, options: tuple[str, ...] = ()
+) -> str:
     names = ", ".join(f"c.{column.split()[0]}" for column in output.columns.split(", "))
     clicks = f"{output.columns}, proctime AS PROCTIME()"
     return (
         table.declared()
-        + kafka_table(rig.kafka, "click_event", topic, clicks)
+        + kafka_table(rig.kafka, "click_event", topic, clicks, options)
         + f"CREATE TABLE enriched ({output.columns}, gender STRING, name STRING) "
         f"WITH ({output.options});"
         f"INSERT INTO enriched SELECT {names}, u.gender, u.name "

@@ -1,5 +1,7 @@
 """Laws of the numbers that partitions of several topics have."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -8,12 +10,15 @@ from hypothesis import strategies as st
 from joins.kernels.records.layout import numbered, topic_names, true_partitions
 from joins.plan.errors import CheckpointError, SourceError
 from joins.plan.stream_topics import (
+    FILES,
     MOST_TOPICS,
     NO_TOPICS,
     SPAN,
+    HistoryTopic,
     StreamTopic,
     StreamTopics,
     index_of,
+    is_file,
     partition_of,
 )
 
@@ -126,9 +131,30 @@ def test_a_stream_has_no_more_topics_than_there_are_numbers():
     names = [StreamTopic(f"t{n}") for n in range(MOST_TOPICS + 1)]
     most = NO_TOPICS.with_more(names[:-1])
     assert (MOST_TOPICS - 1) * SPAN + SPAN - 1 < 2**31
-    assert most.text == "t0, t1, t2, t3, t4, … (2048 topics)"
-    with pytest.raises(SourceError, match="2049 topics, expected at most 2048"):
+    assert most.text == "t0, t1, t2, t3, t4, … (2047 topics)"
+    with pytest.raises(SourceError, match="2048 topics, expected at most 2047"):
         most.with_more(names)
+
+
+def test_files_before_the_topics_are_one_more_partition():
+    topics = replace(NO_TOPICS, history=HistoryTopic("history:a", "id", 70)).with_more(
+        [StreamTopic("a"), StreamTopic("b")]
+    )
+    assert StreamTopics.of_json(topics.as_json()) == topics
+    assert len(topics) == 2
+    assert topics.names == ("a", "b")
+    assert FILES < 2**31
+    assert is_file(FILES)
+    assert not is_file(FILES - 1)
+    assert topics.file_ends == {FILES: 70}
+    assert topics.number("history:a", 0) == FILES
+    assert topics.number("history:a", 1) is None
+    assert topics.place(FILES) == "history:a/0"
+    assert topics.by_topic({FILES: 1, SPAN: 2}) == {1: {0: 2}}
+    numbers = pa.array([0, FILES, SPAN + 3], pa.int32())
+    names = topic_names(topics, numbers)
+    assert names.to_pylist() == ["a", "history:a", "b"]
+    assert numbered(topics, names, true_partitions(numbers)).equals(numbers)
 
 
 def test_a_number_of_no_topic_is_a_checkpoint_that_does_not_fit_together():

@@ -7,6 +7,8 @@ process of the table or its runner is killed while files are read, at their end,
 read, and when the topic is read up to its ends. Records of the stream wait for the table since the
 beginning: each must have one row, with the name that its user had at the topic's ends. In the end
 the newest record of each key and the folded `current` must both be what files and topic say.
+
+A second part does the same with a stream of files and then a topic (`history_stream`).
 """
 
 import json
@@ -15,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,9 @@ import pyarrow.parquet as pq
 
 from tests.reliability.copied import Rows, current_rows, differences, folded_changelog
 from tests.reliability.experiment import Lab, result
+from tests.reliability.history_stream import run_stream_round
 from tests.reliability.processes import kill_hard, members, runner_of
+from tests.reliability.rounds import SEAM, Round
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
 from tests.support.shop import CLICKS_DDL, click
@@ -33,7 +37,6 @@ from tests.support.wait import wait_until
 
 RUNNER, PROCESS = "runner", "process"
 MODULE = "joins.adapters.topic.history"
-SEAM = 0.5  # the files are the first half of the way, the topic the second
 _POINTS = (0.02, 0.25, 0.45, SEAM, 0.51, 0.6, 0.8, 0.95)
 _SMALL = (0.2, SEAM, 0.75)
 _PARTITIONS = 4
@@ -49,22 +52,6 @@ class Size:
     rows: int
     files: int
     changes: int
-
-
-@dataclass
-class Round:
-    """What one table and its job have been through."""
-
-    kills: list[tuple[float, str, float]] = field(default_factory=list)
-    early: int = 0
-    lost: int = 0
-    duplicate: int = 0
-    wrong: int = 0
-    told: list[str] = field(default_factory=list)
-
-    @property
-    def is_clean(self) -> bool:
-        return not (self.early or self.lost or self.duplicate or self.wrong or self.told)
 
 
 class Table:
@@ -209,6 +196,7 @@ def run(lab: Lab) -> dict[str, Any]:
     cases = lab.cases(3, 100)
     size = Size(*lab.size((20_000, 40, 10_000), (5_000_000, 500, 500_000)))
     points = _POINTS if lab.full else _SMALL
+    of_stream = lab.size((20_000, 20, 4_000), (5_000_000, 100, 500_000))
     rounds: list[Round] = []
     left = cases
     with running_rig(
@@ -226,6 +214,14 @@ def run(lab: Lab) -> dict[str, Any]:
             _run_round(lab, rig, size, points[-left:] if left < len(points) else points, found)
             left -= max(1, len(found.kills))
             lab.say(f"round {len(rounds)}: {len(found.kills)} kills, clean {found.is_clean}")
+        left = cases
+        while left > 0:
+            found = Round()
+            rounds.append(found)
+            own = points[-left:] if left < len(points) else points
+            run_stream_round(rig, of_stream, own, found)
+            left -= max(1, len(found.kills))
+            lab.say(f"stream: {len(found.kills)} kills, clean {found.is_clean}")
     kills = [kill for one in rounds for kill in one.kills]
     counts = {
         name: sum(getattr(one, name) for one in rounds)

@@ -1,7 +1,7 @@
 """A job with `join.late-rows.wait` without Spark: its stages run here, its state is in Delta."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.state_log import StateChange, StateFile, StateLog
-from joins.batch.event_stages import WAITING_COLUMNS, StagePlan, added, run_stages
+from joins.batch.event_stages import WAITING_COLUMNS, added, run_stages
 from joins.batch.event_state import EventSpec, EventState
 from joins.durable.checkpoint import Checkpoint, JobMeta, write_json_atomically
 from joins.durable.pins import EventPin, Pin, PinStore
-from joins.kernels.index.index import DimensionIndex, build
+from joins.kernels.index.index import DimensionIndex, advance, build
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import DEAD_LETTERS, JoinedBatch, index_spec, kernel_spec
@@ -24,7 +24,7 @@ from joins.kernels.table_path import remove_below
 from joins.lookback.event_replay import BatchAgain, EventReplay
 from joins.lookback.history import History, HistoryPlaces, PastEvent
 from joins.plan.plan import JoinPlan
-from joins.worker.event_task import EventPlaces, event_task, retry, waiting_schema
+from joins.worker.event_task import EventPlaces, event_task, waiting_schema
 from joins.worker.late_rows import LateReader, answer_items
 from joins.worker.probe_task import IndexPlace, ProbeTask, TaskCounts
 from joins.worker.staging import BatchReport, merge_reports
@@ -89,16 +89,30 @@ class LateJob:
         self.pins = PinStore(self.checkpoint.pins_directory)
         self.change()
 
-    def change(self, users: Mapping[int, str] | None = None) -> int:
-        """Make a version of the table with these rows; returns it."""
+    def change(self, users: Mapping[int, str] | None = None, *, whole: bool = False) -> int:
+        """Make a version of the table with these rows; returns it.
+
+        Its index is the one before with the changes, unless the index is built from the `whole`
+        table.
+        """
+        before, self.users = self.users, dict(users or {})
         self.version += 1
-        self.users = dict(users or {})
+        if whole or self.version == 1:
+            changes = [("r", key, name) for key, name in sorted(self.users.items())]
+        else:
+            gone = [("d", key, None) for key in sorted(before.keys() - self.users.keys())]
+            new = sorted(self.users.items() - before.items())
+            changes = [*gone, *(("u", key, name) for key, name in new)]
         rows = [
-            {**record("r", key, self.version, at), "name": name}
-            for at, (key, name) in enumerate(sorted(self.users.items()))
+            {**record(op, key, self.version, 100 * self.version + at), "name": name}
+            for at, (op, key, name) in enumerate(changes)
         ]
-        for place in self.probe.indexes.values():
-            build(place.directory, self.version, place.spec, [batch_of(rows)])
+        for place in {each.spec.digest: each for each in self.probe.indexes.values()}.values():
+            if whole or self.version == 1:
+                build(place.directory, self.version, place.spec, [batch_of(rows)])
+            else:
+                old = self.version - 1
+                advance(place.directory, old, self.version, place.spec, [batch_of(rows)])
         return self.version
 
     def run(self, arrived: Arrived, now_ms: int, *, crashes: int = 0) -> Outcome:
@@ -179,25 +193,14 @@ class _Stages:
     def files(self, name: str) -> Sequence[StateFile]:
         return self.job.log.files(self.pin.of_event.state_versions[name])
 
-    def retry(self, plan: StagePlan) -> BatchReport:
-        tasks = (
-            retry(iter([_item(text)]), task=self.job.task, pin=self.pin) for text in plan.items
-        )
-        return _report(each for task in tasks for each in task)
-
-    def answer(self, released: Sequence[Mapping[str, Any]]) -> BatchReport:
-        paths: dict[int, list[str]] = {}
-        for file in released:
-            paths.setdefault(file["partition"], []).append(file["path"])
+    def answer(self, waiting: Mapping[int, Mapping[str, Any]]) -> BatchReport:
         parts = [{p: bounds} for p, bounds in self.pin.ranges().items()]
         reports = []
-        for text in answer_items(paths, parts):
-            reader = LateReader(self._read, self.job.task.places.scratch)
-            counts = TaskCounts()
+        for text in answer_items(waiting, parts):
+            counts, reader = TaskCounts(), LateReader(self._read)
             self.answers += self.job.task.answers(reader(iter([_item(text)])), self.pin, counts)
-            files = {name: (file,) for name, file in counts.files.items()}
-            reports.append(BatchReport(files, counts.values, ()))
-        return _together(reports)
+            reports.append(counts.report.to_batch())
+        return _report(iter(reports))
 
     def _read(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in items:
@@ -209,17 +212,6 @@ class _Stages:
         raise AssertionError
 
     scan = act = last = steps
-
-
-def _together(reports: Iterable[BatchReport]) -> BatchReport:
-    files: dict[str, Any] = {}
-    counts: dict[str, int] = {}
-    for report in reports:
-        for name, staged in report.files.items():
-            files[name] = (*files.get(name, ()), *staged)
-        for name, count in report.counts.items():
-            counts[name] = counts.get(name, 0) + count
-    return BatchReport(files, counts, ())
 
 
 def _frames(arrived: Arrived, ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:

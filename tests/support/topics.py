@@ -81,6 +81,7 @@ def produce(
     *,
     partition: int | None = None,
     keys: Iterable[Any] | None = None,
+    timestamp_ms: int | None = None,
 ) -> list[tuple[int, int]]:
     """Send `values` (bytes as they are, None as null, the rest as JSON) and wait for all.
 
@@ -93,7 +94,13 @@ def produce(
             [(None, v) for v in values] if keys is None else list(zip(keys, values, strict=True))
         )
         sent = [
-            producer.send(topic, value=_bytes(v), key=_bytes(k), partition=partition)
+            producer.send(
+                topic,
+                value=_bytes(v),
+                key=_bytes(k),
+                partition=partition,
+                timestamp_ms=timestamp_ms,
+            )
             for k, v in pairs
         ]
         producer.flush(timeout=60)

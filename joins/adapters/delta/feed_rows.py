@@ -18,7 +18,7 @@ from joins.adapters.delta.source import DeltaColumn, SourceTable, in_declared_sh
 from joins.kernels.changelog.envelope import PART_BYTES
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.json.wire import to_wire
-from joins.kernels.table_path import TablePath, batch_rows, readable, row_count
+from joins.kernels.table_path import TablePath, batch_rows, readable, row_count, value_bounds
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.types import arrow_type
 from watermark.errors import SluiceError
@@ -35,6 +35,9 @@ class DataFile:
     path: str
     partition: Mapping[str, Any] = field(default_factory=dict)
     alive: Mask | None = None
+    # of files of a version: rows that are not deleted, and bytes
+    rows: int = 0
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,32 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
         actions = pa.table(loaded.get_add_actions())
         has_vectors = "deletionVectors" in (loaded.protocol().reader_features or ())
         alive = _alive(loaded, table.path) if has_vectors else {}
-    files, rows = [], 0
+    files = []
     for action in sorted(actions.to_pylist(), key=lambda a: str(a["path"])):
         path = _local(table.path, action["path"])
         mask = alive.get(path)
         count = action["num_records"]
-        if mask is not None:
-            rows += int(mask.sum())
-        else:
-            rows += row_count(path) if count is None else count
-        files.append(DataFile(action["path"], action.get("partition") or {}, mask))
-    return tuple(files), rows
+        count = row_count(path) if count is None else int(count)
+        if mask is not None:  # a vector may end at the last row that it deletes
+            count -= int(np.count_nonzero(~mask))
+        size, partition = int(action["size_bytes"]), action.get("partition") or {}
+        files.append(DataFile(action["path"], partition, mask, count, size))
+    return tuple(files), sum(file.rows for file in files)
+
+
+def bounds_of(table: SourceTable, file: DataFile, name: str) -> tuple[Any, Any]:
+    """As `value_bounds`, of the declared column `name`; SnapshotNeededError if the file is gone."""
+    column = next(each for each in table.columns if each.name == name)
+    if column.is_partition:
+        value = file.partition.get(column.place.name, file.partition.get(column.source_name))
+        return value, value
+    with (
+        _file_errors(table, file),
+        pq.ParquetFile(
+            readable(_local(table.path, file.path)), coerce_int96_timestamp_unit="us"
+        ) as opened,
+    ):
+        return value_bounds(opened, _names_in(opened.schema_arrow, table.columns)[name])
 
 
 def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:

@@ -12,12 +12,14 @@ table's rules: then it conflicts. Other commits always conflict.
 """
 
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import structlog
 from deltalake import DeltaTable, PostCommitHookProperties, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -27,6 +29,8 @@ from joins.adapters.delta.features import Appends, WriterChoice, takes_plain_ent
 from joins.adapters.delta.versions import CHECKPOINTS, Seen, TableVersions, store_faults
 from joins.plan.errors import FencedError, SinkError
 
+_log = structlog.get_logger(__name__)
+
 
 class TableUpkeep:
     """Checkpoints, unless only Spark may write them, and clean-up; thread-safe."""
@@ -34,6 +38,7 @@ class TableUpkeep:
     def __init__(self, versions: TableVersions, may_checkpoint: Callable[[], bool]) -> None:
         self._versions = versions
         self._may_checkpoint = may_checkpoint
+        self._checkpointing = threading.Lock()
 
     def checkpoints(self) -> list[int]:
         return self._versions.entries.checkpoints()
@@ -50,6 +55,22 @@ class TableUpkeep:
                 f"{exc}",
                 hint="Check space and permissions of the table's directory.",
             ) from exc
+
+    def checkpoint_beside(self, version: int) -> None:
+        """Write a checkpoint in a thread, unless one is being written; no commit waits for it.
+
+        It ends before the process does. A failure is logged: the next one is due soon.
+        """
+        if self._checkpointing.acquire(blocking=False):
+            threading.Thread(target=self._beside, args=(version,), name="checkpoint").start()
+
+    def _beside(self, version: int) -> None:
+        try:
+            self.make_checkpoint(version)
+        except Exception as exc:  # of whatever kind, the commit is there
+            _log.warning("a checkpoint is missing", table=str(self._versions.path), error=str(exc))
+        finally:
+            self._checkpointing.release()
 
     def remove_log_before(self, version: int) -> int:
         """Remove log files before `version`, which must have a checkpoint; returns their number."""
@@ -146,7 +167,7 @@ class CommitWriter:
         interval = self.rules(table).interval
         is_due = (version + 1) % interval == 0 and commit.may_checkpoint
         if is_due and version - self._versions.entries.last_checkpoint() >= interval:
-            self._upkeep.make_checkpoint(version)
+            self._upkeep.checkpoint_beside(version)
         return version
 
     def takes_entries(self, table: Seen) -> bool:

@@ -2,24 +2,30 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 
-from joins.adapters.delta.feed_rows import DataFile, files_of, read_rows
+from joins.adapters.delta.feed_rows import DataFile, bounds_of, files_of, read_rows
 from joins.adapters.delta.source import check_source_table
-from joins.adapters.files.listing import FileFeedConfig, FileStamp
+from joins.adapters.files.listing import FileStamp
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import SnapshotNeededError, SourceError
+from joins.plan.plan import Field, ListedFile
 
 
 class VersionFiles:
     """The data files of one version of a Delta table, which never change."""
 
-    def __init__(self, path: TablePath, version: int, config: FileFeedConfig) -> None:
+    def __init__(
+        self,
+        path: TablePath,
+        version: int,
+        fields: tuple[Field, ...],
+        primary_key: tuple[str, ...] = (),
+    ) -> None:
         with _of_version(version):
-            self._table = check_source_table(
-                path, config.fields, config.primary_key, version=version
-            )
+            self._table = check_source_table(path, fields, primary_key, version=version)
             files, _ = files_of(self._table)
         self._files: dict[str, DataFile] = {file.path: file for file in files}
         self._version = version
@@ -29,6 +35,16 @@ class VersionFiles:
 
     def stamp(self, path: str) -> FileStamp | None:
         return FileStamp(path, 0, self._version)
+
+    def sized(self) -> tuple[ListedFile, ...]:
+        """All files by path; a row that a deletion vector removes has no number."""
+        files = self._files.values()
+        return tuple(ListedFile(each.path, each.size_bytes, each.rows) for each in files)
+
+    def bounds(self, path: str, column: str) -> tuple[Any, Any]:
+        """As `value_bounds`."""
+        with _of_version(self._version):
+            return bounds_of(self._table, self._files[path], column)
 
     def rows(self, path: str) -> Iterator[pa.RecordBatch]:
         with _of_version(self._version):

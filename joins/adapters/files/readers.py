@@ -50,7 +50,7 @@ _NAMES: tuple[tuple[pa.DataType, str], ...] = (
 def check_parquet(file: Path, fields: Sequence[Field]) -> int:
     """Check that the columns of a file may be declared as `fields`; returns its row count."""
     with readable(file, "Parquet"), pq.ParquetFile(file) as opened:
-        _matched(file, opened.schema_arrow, fields)
+        matched_columns(file, opened.schema_arrow, fields)
         return int(opened.metadata.num_rows)
 
 
@@ -60,7 +60,7 @@ def parquet_rows(file: Path, fields: Sequence[Field]) -> Iterator[pa.RecordBatch
         readable(file, "Parquet"),
         pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened,
     ):
-        items = _matched(file, opened.schema_arrow, fields)
+        items = matched_columns(file, opened.schema_arrow, fields)
         names = [item["name"] for item in items.values()]
         first = 0
         count_each = batch_rows(opened, names, _BATCH_ROWS, _BATCH_BYTES)
@@ -78,7 +78,7 @@ def _column(file: Path, field: Field, item: Item, rows: tuple[int, pa.Array]) ->
     first, values = rows
     if pa.types.is_null(values.type):
         values = values.cast(arrow_type(field.type))
-    plain = values.cast(_plain(values.type))
+    plain = values.cast(plain_type(values.type))
     shape = in_declared_shape(plain, field.type, place_of(item, field.type, "none").parts)
     wire = to_wire(shape.slice(0, 0), field.type)
     made = try_each(shape, lambda part: to_wire(part, field.type), wire.type)
@@ -91,7 +91,7 @@ def _column(file: Path, field: Field, item: Item, rows: tuple[int, pa.Array]) ->
     return made.values
 
 
-def _matched(file: Path, schema: pa.Schema, fields: Sequence[Field]) -> dict[str, Item]:
+def matched_columns(file: Path, schema: pa.Schema, fields: Sequence[Field]) -> dict[str, Item]:
     items = {item.name: _item(item) for item in schema}
     matches = {field.name: matching(field.name, items) for field in fields}
     missing = [name for name, item in matches.items() if item is None]
@@ -117,7 +117,7 @@ def _matched(file: Path, schema: pa.Schema, fields: Sequence[Field]) -> dict[str
 
 
 def _item(field: pa.Field) -> dict[str, Any]:
-    return {"name": field.name, "type": _kind(_plain(field.type)), "metadata": {}}
+    return {"name": field.name, "type": _kind(plain_type(field.type)), "metadata": {}}
 
 
 def _kind(plain: pa.DataType) -> str | Mapping[str, Any]:
@@ -135,17 +135,17 @@ def _kind(plain: pa.DataType) -> str | Mapping[str, Any]:
     return str(dict(_NAMES).get(plain, plain))
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def plain_type(kind: pa.DataType) -> pa.DataType:
     """The canonical type among those with the same values."""
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return _plain(kind.value_type)
+        return plain_type(kind.value_type)
     if types.is_struct(kind):
-        return pa.struct([part.with_type(_plain(part.type)) for part in kind])
+        return pa.struct([part.with_type(plain_type(part.type)) for part in kind])
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
     if types.is_map(kind):
-        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
     return _plain_scalar(kind)
 
 

@@ -47,6 +47,6 @@ def table_files(config: FileFeedConfig) -> SourceFiles:
         from joins.adapters.files.delta_version import VersionFiles  # most tables are no history
 
         assert config.version is not None, "submission has resolved it"
-        return VersionFiles(config.path, config.version, config)
+        return VersionFiles(config.path, config.version, config.fields, config.primary_key)
     assert isinstance(config.path, Path), "files are in a directory"
     return DirectoryFiles(config.path, config.source, config)

@@ -2,10 +2,9 @@
 
 import time
 from collections import deque
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +24,7 @@ _REQUEST_BYTES = 8 << 20  # a broker takes 100 MiB (socket.request.max.bytes)
 _REQUEST_MS = 30_000
 _BOOTSTRAP_MS = 10_000
 SILENCE_S = 120.0
+_IN_FLIGHT = 4  # a broker knows the newest five batches of a producer in each partition
 _PAUSE_S = 0.1
 _SEQUENCES = 1 << 31
 _ALL_REPLICAS = -1
@@ -41,9 +41,10 @@ class ProducerIdentity:
     transactional_id: str | None = None
     sequences: dict[int, int] = field(default_factory=dict)
 
-    def origin(self, partition: int) -> BatchOrigin:
-        sequence, is_transactional = self.sequences.get(partition, 0), bool(self.transactional_id)
-        return BatchOrigin(self.producer_id, self.epoch, sequence, is_transactional)
+    def origin(self, partition: int, ahead: int) -> BatchOrigin:
+        """Of records behind `ahead` others that are under way."""
+        sequence = (self.sequences.get(partition, 0) + ahead) % _SEQUENCES
+        return BatchOrigin(self.producer_id, self.epoch, sequence, bool(self.transactional_id))
 
     def acknowledge(self, partition: int, records: int) -> None:
         after = self.sequences.get(partition, 0) + records
@@ -51,26 +52,38 @@ class ProducerIdentity:
 
 
 _Queues = dict[int, deque[tuple[int, bytes]]]
+_Batches = dict[int, tuple[int, int, bytes]]
+"""Partition → records of it that are under way ahead of a body, its records, and the body."""
+Sent = dict[int, tuple[int, int]]
+"""Partition → first offset of records that were sent, and the end after them."""
+
+
+def sent_together(parts: Iterable[Mapping[int, tuple[int, int]]]) -> Sent:
+    whole: Sent = {}
+    for part in parts:
+        for partition, (first, end) in part.items():
+            known = whole.get(partition, (first, end))
+            whole[partition] = (min(known[0], first), max(known[1], end))
+    return whole
 
 
 class BatchProducer:
-    """An idempotent producer of finished record batches; one request a broker at a time.
+    """An idempotent producer of finished record batches, with some requests to a broker under way.
 
     Connects on first use and again after an error; for one thread. All public methods raise
     SinkError if the cluster does not answer or refuses. `most_bytes` limits a body, if the topic
-    allows it; a round trip sends one body a partition.
+    allows it. `silence_s` is how long no acknowledgement is waited for.
     """
 
-    def __init__(self, kafka: KafkaOptions, most_bytes: int = BODY_BYTES) -> None:
+    def __init__(
+        self, kafka: KafkaOptions, most_bytes: int = BODY_BYTES, *, silence_s: float = SILENCE_S
+    ) -> None:
         self._kafka = kafka
         self._most_bytes = most_bytes
+        self._silence_s = silence_s
         self._client: KafkaClient | None = None
         self._producer: ProducerIdentity | None = None
         self._body_bytes: int | None = None
-        self.ends: dict[int, int] = {}
-        """Partition → end after the records that were sent; the caller may know it from before."""
-        self.went_back: tuple[int, int, int] | None = None
-        """Partition, offset of records and the end that it had before; None while none has."""
 
     def partitions(self) -> int:
         """Number of the topic's partitions, cached for minutes."""
@@ -94,22 +107,31 @@ class BatchProducer:
             config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
         return int(config[_LIMIT]) if config.get(_LIMIT) else None
 
-    def send(self, parts: Iterable[pa.RecordBatch]) -> None:
-        """Write `BODIES`, in order per partition, acknowledged; after a SinkError perhaps some."""
+    def send(self, parts: Iterable[pa.RecordBatch]) -> Sent:
+        """Write `BODIES`, in order per partition, acknowledged; after a SinkError perhaps some.
+
+        Each part is acknowledged before the next one is made.
+        """
+        return sent_together(self.send_whole([part]) for part in parts)
+
+    def send_whole(self, parts: Iterable[pa.RecordBatch]) -> Sent:
+        """Like `send`, with all parts in memory."""
+        queues: _Queues = {}
         for part in parts:
-            queues: _Queues = {}
             columns = (column.to_pylist() for column in part.columns)
             for partition, records, body in zip(*columns, strict=True):
                 queues.setdefault(partition, deque()).append((records, body))
-            with self.connected() as client:
-                client.run(self._send, client, queues)
+        with self.connected() as client:
+            return client.run(self._send, client, queues)
 
-    def send_files(self, paths: Iterable[str]) -> None:
+    def send_files(self, paths: Iterable[str]) -> Sent:
         """Like `send`, with the `BODIES` in Parquet files, in this order."""
-        for path in paths:
-            with pq.ParquetFile(path) as file:
-                for group in range(file.num_row_groups):
-                    self.send(file.read_row_group(group).to_batches())
+        return sent_together(map(self._send_file, paths))
+
+    def _send_file(self, path: str) -> Sent:
+        with pq.ParquetFile(path) as file:
+            groups = map(file.read_row_group, range(file.num_row_groups))
+            return self.send(batch for group in groups for batch in group.to_batches())
 
     def close(self) -> None:
         """End the connections without waiting for acknowledgements."""
@@ -136,32 +158,33 @@ class BatchProducer:
                 detail=detail_of(exc),
             ) from exc
 
-    async def _send(self, client: KafkaClient, queues: _Queues) -> None:
-        """Retry until all is acknowledged, or nothing was for `SILENCE_S`."""
+    async def _send(self, client: KafkaClient, queues: _Queues) -> Sent:
+        """Retry until all is acknowledged, or nothing was for `silence_s`."""
         heard_at, failed = time.monotonic(), None
+        sent: Sent = {}
         while queues:
             if failed is not None:
-                if time.monotonic() - heard_at > SILENCE_S:
+                if time.monotonic() - heard_at > self._silence_s:
                     raise failed
                 await client.pause(_PAUSE_S)
             try:
                 leaders = await client.leaders(self._kafka.topic, anew=failed is not None)
                 producer = await self.identified(client)
                 await self.enlist(client, producer, queues)
-                taken, failed = await self._round(client, producer, _heads(queues, leaders))
+                taken, failed = await self._window(client, producer, queues, leaders)
             except kafka_errors.KafkaError as exc:
                 failed = passing(exc)
                 continue
-            for partition, first in taken.items():
+            for partition, offsets in taken.items():
                 heard_at = time.monotonic()
-                records = queues[partition].popleft()[0]
-                producer.acknowledge(partition, records)
-                if first >= 0:
-                    if first < self.ends.get(partition, 0):
-                        self.went_back = partition, first, self.ends[partition]
-                    self.ends[partition] = first + records
+                for first in offsets:
+                    records = queues[partition].popleft()[0]
+                    producer.acknowledge(partition, records)
+                    if first >= 0:
+                        sent = sent_together((sent, {partition: (first, first + records)}))
                 if not queues[partition]:
                     del queues[partition]
+        return sent
 
     async def identified(self, client: KafkaClient) -> ProducerIdentity:
         if self._producer is None:
@@ -176,43 +199,57 @@ class BatchProducer:
     ) -> None:
         """Prepare for records in these partitions; only inside `run`."""
 
-    async def _round(
+    async def _window(
         self,
         client: KafkaClient,
         producer: ProducerIdentity,
-        heads: Mapping[int, Mapping[int, Any]],
-    ) -> tuple[dict[int, int], kafka_errors.KafkaError | None]:
-        """One request to each broker: partition → its first offset (-1: unknown), an error."""
-        answers: list[Awaitable[Any]] = []
-        for node, batches in heads.items():
-            answers.append(client.ask(self._request(producer, batches), node))
-        taken: dict[int, int] = {}
-        failed = None if heads else kafka_errors.LeaderNotAvailableError(self._kafka.topic)
-        for answer in answers:
+        queues: _Queues,
+        leaders: Mapping[int, int],
+    ) -> tuple[dict[int, list[int]], kafka_errors.KafkaError | None]:
+        """Some requests to each broker: partition → first offsets (-1: unknown), an error.
+
+        Bodies of a partition are acknowledged in order: those behind a refused one are sent again,
+        and the broker detects those that it has.
+        """
+        requests = _window_of(queues, leaders, producer)
+        asked = [
+            (batches, client.ask(self._request(producer, batches), node))
+            for node, batches in requests
+        ]
+        taken: dict[int, list[int]] = {}
+        refused: set[int] = set()
+        failed = None if asked else kafka_errors.LeaderNotAvailableError(self._kafka.topic)
+        for batches, answer in asked:
             try:
                 for one in (await answer).responses[0].partition_responses:
+                    if one.index in refused:
+                        continue
                     if one.error_code in _TAKEN:
-                        taken[one.index] = one.base_offset
+                        taken.setdefault(one.index, []).append(one.base_offset)
                     else:
+                        refused.add(one.index)
                         what = f"partition {one.index}: {one.error_message}"
                         failed = failure(one.error_code, what)
             except kafka_errors.KafkaError as exc:
+                refused.update(batches)
                 failed = passing(exc)
         return taken, failed
 
-    def _request(
-        self, producer: ProducerIdentity, batches: Mapping[int, tuple[int, bytes]]
-    ) -> ProduceRequest:
+    def _request(self, producer: ProducerIdentity, batches: _Batches) -> ProduceRequest:
         now_ms = time.time_ns() // 1_000_000
         topic_type = ProduceRequest.TopicProduceData
         data = [
             topic_type.PartitionProduceData(
                 index=partition,
                 records=record_batch(
-                    body, records, self._kafka.compression, now_ms, producer.origin(partition)
+                    body,
+                    records,
+                    self._kafka.compression,
+                    now_ms,
+                    producer.origin(partition, ahead),
                 ),
             )
-            for partition, (records, body) in batches.items()
+            for partition, (ahead, records, body) in batches.items()
         ]
         return ProduceRequest(
             transactional_id=producer.transactional_id,
@@ -235,18 +272,37 @@ def topic_id_of(producer: BatchProducer, topic: str) -> str:
 _TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)
 
 
-def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, tuple[int, bytes]]]:
-    heads: dict[int, dict[int, tuple[int, bytes]]] = {}
-    sizes: dict[int, int] = {}
-    for partition, queue in queues.items():
-        node = leaders.get(partition)
-        if node is None:
-            raise kafka_errors.InvalidTopicError(f"partition {partition} is gone")
-        size = len(queue[0][1])
-        if node >= 0 and (node not in heads or sizes[node] + size <= _REQUEST_BYTES):
-            heads.setdefault(node, {})[partition] = queue[0]
-            sizes[node] = sizes.get(node, 0) + size
-    return heads
+def _window_of(
+    queues: _Queues, leaders: Mapping[int, int], producer: ProducerIdentity
+) -> list[tuple[int, _Batches]]:
+    """Requests in their order, with the brokers that they go to.
+
+    A partition has one body in the first window: a broker that knows nothing of the producer would
+    take its second body without the first.
+    """
+    requests: list[tuple[int, _Batches]] = []
+    ahead = dict.fromkeys(queues, 0)
+    for depth in range(_IN_FLIGHT):
+        heads: dict[int, _Batches] = {}
+        sizes: dict[int, int] = {}
+        for partition in list(ahead):
+            node = leaders.get(partition)
+            if node is None:
+                raise kafka_errors.InvalidTopicError(f"partition {partition} is gone")
+            queue = queues[partition]
+            is_first = depth == 0 or partition in producer.sequences
+            if node < 0 or depth >= len(queue) or not is_first:
+                del ahead[partition]
+                continue
+            records, body = queue[depth]
+            if node in heads and sizes[node] + len(body) > _REQUEST_BYTES:
+                del ahead[partition]
+                continue
+            heads.setdefault(node, {})[partition] = (ahead[partition], records, body)
+            sizes[node] = sizes.get(node, 0) + len(body)
+            ahead[partition] += records
+        requests += heads.items()
+    return requests
 
 
 async def initialized(

@@ -29,7 +29,7 @@ from joins.plan.causes import detail_of
 from joins.plan.connections import ClientNumber
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of, of_kafka
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class KafkaRecords:
         """
         limits = FetchLimits(wait_ms=int(1000 * seconds), response_bytes=1)
         try:
-            self._connected().run(self._first_answer, topics, offsets, limits)
+            self._connected().run(self._first_answer, topics, of_kafka(offsets), limits)
         except (kafka_errors.KafkaError, OSError, ValueError):
             self.close()
             time.sleep(_PAUSE_S)

@@ -12,7 +12,7 @@ from joins.adapters.kafka.groups import OpenTransaction
 from joins.kernels.strings.regular import compiled
 from joins.plan.errors import SourceError
 from joins.plan.plan import Isolation, KafkaOptions
-from joins.plan.stream_topics import SPAN, StreamTopics, index_of
+from joins.plan.stream_topics import SPAN, StreamTopics, index_of, of_kafka
 from watermark.gate import Retention
 
 
@@ -34,6 +34,7 @@ class StreamDescription:
 class StreamCluster:
     """The topics of one stream on one cluster, for one thread.
 
+    Files before the topics begin at 0 and end behind their rows, whatever the cluster answers.
     Every method raises `SourceUnavailableError` if no broker answers, methods about offsets also
     `SourceError` if a topic is missing.
     """
@@ -72,7 +73,10 @@ class StreamCluster:
     ) -> dict[int, int]:
         there = (self.require() if of is None else of).there
         answer = self._cluster.offsets_of(list(there.values()), spec, isolation)
-        return {
+        of_files = self.topics.file_ends
+        if spec == OffsetSpec.EARLIEST:
+            of_files = dict.fromkeys(of_files, 0)
+        return of_files | {
             number: offset
             for index, topic in there.items()
             for number, offset in self.topics.at(index, answer[topic.name]).items()
@@ -132,7 +136,7 @@ class StreamCluster:
     def partition_bytes(self, numbers: Iterable[int]) -> dict[int, int] | None:
         """Number → bytes on its largest replica, of the topics of `numbers`; None if unknown."""
         sizes: dict[int, int] = {}
-        for index in sorted({*map(index_of, numbers)}):
+        for index in sorted({*map(index_of, of_kafka(dict.fromkeys(numbers)))}):
             own = self._cluster.partition_bytes(self.topics.names[index])
             if own is None:
                 return None

@@ -10,11 +10,13 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.kernels.formats.avro_schema import avro_schema, is_legacy
-from joins.kernels.formats.parsed import BadRow, ParsedRows, dialect_of
+from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of, dialect_of
 from joins.kernels.json.each import JsonRules
 from joins.kernels.json.rows import json_schema, parse
+from joins.kernels.records.layout import ROW, ROW_ERROR
 from joins.plan.connections import RegistryOptions
 from joins.plan.formats import (
     FAIL_ON_MISSING_FIELD,
@@ -122,7 +124,12 @@ class RecordColumns:
     def read(
         self, records: pa.RecordBatch, names: Sequence[str], schemas: SchemasOf | None = None
     ) -> ParsedRows:
-        """Columns `names`; reads `value` and, if needed, `key`. Either may make a record bad."""
+        """Columns `names`; reads `value` and, if needed, `key`. Either may make a record bad.
+
+        Rows of files have their columns already.
+        """
+        if ROW in records.schema.names:
+            return _rows_of_files(records, names)
         if not self.are_in_key(names):
             decoder = decoder_of(self.value, self.of_value, tuple(names), schemas)
             return decoder.parse(records.column("value"))
@@ -154,6 +161,20 @@ class RecordColumns:
             parsed.row_index,
             tuple(BadRow(*each) for each in bad),
         )
+
+
+def _rows_of_files(records: pa.RecordBatch, names: Sequence[str]) -> ParsedRows:
+    errors, rows = records.column(ROW_ERROR), records.column(ROW)
+    index = pa.array(np.arange(len(rows), dtype=np.int64))
+    bad: tuple[BadRow, ...] = ()
+    if errors.null_count < len(errors):
+        texts = enumerate(errors.to_pylist())
+        bad = tuple(BadRow(row, text) for row, text in texts if text is not None)
+        index = index.filter(errors.is_null())
+        rows = rows.take(index)
+    columns = [pc.struct_field(rows, [rows.type.get_field_index(name)]) for name in names]
+    schema = pa.schema([pa.field(n, c.type) for n, c in zip(names, columns, strict=True)])
+    return ParsedRows(batch_of(columns, schema, len(rows)), index, bad)
 
 
 def one_a_record(parsed: ParsedRows) -> ParsedRows:

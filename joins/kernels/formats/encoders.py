@@ -30,10 +30,12 @@ from joins.kernels.json.encode import (
     join_text,
     with_text_times,
 )
+from joins.kernels.records.layout import ROW
 from joins.kernels.texts import text_array
 from joins.plan.formats import (
     IGNORE_NULL_FIELDS,
     ISO_8601,
+    JSON_FORMAT,
     TIMESTAMP_FORMAT,
     KafkaFormat,
     RecordFormat,
@@ -280,6 +282,18 @@ class JsonEncoder:
         if self.format.name is KafkaFormat.DEBEZIUM_JSON:
             return debezium_values(objects, kinds)
         return objects
+
+
+def values_of(records: pa.RecordBatch, form: RecordFormat, fields: Sequence[Field]) -> pa.Array:
+    """The values of records, as bytes; rows of files have the values that JSON of `form` gives."""
+    if ROW not in records.schema.names:
+        return records.column("value")
+    rows = records.column(ROW)
+    read = tuple(each for each in fields if rows.type.get_field_index(each.name) >= 0)
+    columns = [pc.struct_field(rows, [rows.type.get_field_index(each.name)]) for each in read]
+    batch = pa.RecordBatch.from_arrays(columns, names=[each.name for each in read])
+    own = form if form.name is KafkaFormat.JSON else JSON_FORMAT
+    return JsonEncoder(own, read).encode(batch, None).cast(pa.binary())
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,9 +187,11 @@ class DimensionIndex:
         segments: Sequence[Segment],
         hidden: Sequence[Bits],
         complete: int = -1,
+        files: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.spec = spec
         self._complete = complete  # the greatest complete generation
+        self._files = files  # of each segment: its name, and the name of its bitmap
         self._segments = segments
         self._hidden = hidden
         rows = [segment.rows.num_rows for segment in segments]
@@ -200,7 +202,15 @@ class DimensionIndex:
         segments = [Segment.map(home, entry.name) for entry in manifest.segments]
         hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]
         complete = manifest.progress.complete_generation(spec.partitions)
-        return cls(spec, segments, hidden, complete)
+        files = [(entry.name, entry.hidden.name) for entry in manifest.segments]
+        return cls(spec, segments, hidden, complete, files)
+
+    def changed_since(self, older: "DimensionIndex") -> "ChangedKeys":
+        known = set(older._files)
+        new = [at for at, files in enumerate(self._files) if files not in known]
+        segments, hidden = [self._segments[at] for at in new], [self._hidden[at] for at in new]
+        keys = [[each.rows.column(name) for name in self.spec.join_key] for each in segments]
+        return ChangedKeys(DimensionIndex(self.spec, segments, hidden, self._complete), keys)
 
     @property
     def num_rows(self) -> int:
@@ -255,12 +265,7 @@ class DimensionIndex:
 
     def _matches(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows, Rows]:
         """The usable positions in `keys`, and all visible matches, by position among those."""
-        schema = self.spec.kept
-        expected = [schema.field(name).type for name in self.spec.join_key]
-        columns = [
-            key if key.type.equals(kind) else key.cast(kind)
-            for key, kind in zip(keys, expected, strict=True)
-        ]
+        columns = self.as_kept(keys)
         valid = np.flatnonzero(valid_rows(columns, self.spec.null_safe))
         hashes = hash_rows(columns)[valid]
         usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
@@ -276,6 +281,15 @@ class DimensionIndex:
             order = np.argsort(probes, kind="stable")
             probes, rows = probes[order], rows[order]
         return valid, probes, rows
+
+    def as_kept(self, keys: Sequence[pa.Array]) -> list[pa.Array]:
+        """`keys` in the types of the join key's columns."""
+        schema = self.spec.kept
+        expected = [schema.field(name).type for name in self.spec.join_key]
+        return [
+            key if key.type.equals(kind) else key.cast(kind)
+            for key, kind in zip(keys, expected, strict=True)
+        ]
 
     def _visible(self, number: int, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
         segment = self._segments[number]
@@ -360,3 +374,29 @@ class DimensionIndex:
             table.append_column("probe", pa.array(probes)), sort_keys=sort_keys
         ).to_numpy()
         return probes[order], rows[order]
+
+
+_SEEN_BITS = 20
+
+
+class ChangedKeys:
+    """The rows of an index in segments that an older version does not have.
+
+    Many keys are looked up in few rows: most are passed over by a few bits of their hashes.
+    """
+
+    def __init__(self, rows: DimensionIndex, keys: Sequence[Sequence[pa.Array]]) -> None:
+        self._rows = rows
+        self._seen = np.zeros(1 << _SEEN_BITS, dtype=np.bool_)
+        for columns in keys:
+            self._seen[_seen_bits(columns)] = True
+
+    def matched(self, keys: Sequence[pa.Array]) -> Rows:
+        """Positions in `keys` with a row, as those of `lookup`; repeated for several rows."""
+        columns = self._rows.as_kept(keys)
+        at = np.flatnonzero(self._seen[_seen_bits(columns)])
+        return at[self._rows.lookup(taken(columns, at))[0]]
+
+
+def _seen_bits(columns: Sequence[pa.Array]) -> Rows:
+    return (hash_rows(columns) >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)

@@ -73,21 +73,24 @@ class ArrivalColumns:
         columns = arrivals.columns[len(self.own) :]
         return {item.name: column for item, column in zip(self.carried, columns, strict=True)}
 
-    def read(self, stored: pa.RecordBatch, path: object) -> pa.RecordBatch:
-        """`stored` with the columns of `schema`; raises CheckpointError if one is missing."""
+    def places(self, stored: pa.Schema, path: object) -> list[int]:
+        """Where `stored` has the columns of `schema`; raises CheckpointError without one."""
         places = {
-            (item.metadata or {}).get(_NAME, b"").decode(): at
-            for at, item in enumerate(stored.schema)
+            (item.metadata or {}).get(_NAME, b"").decode(): at for at, item in enumerate(stored)
         }
         names = [*self.own.names, *(item.name for item in self.carried)]
-        numbers = [stored.schema.get_field_index(name) for name in self.own.names]
+        numbers = [stored.get_field_index(name) for name in self.own.names]
         numbers += [places.get(item.name, -1) for item in self.carried]
         if -1 in numbers:
             raise CheckpointError(
                 f'file "{path}" of records that wait has no column "{names[numbers.index(-1)]}"',
                 hint="It was written for another plan; restore the job's directory as it was.",
             )
-        columns = [stored.column(at) for at in numbers]
+        return numbers
+
+    def read(self, stored: pa.RecordBatch, path: object) -> pa.RecordBatch:
+        """`stored` with the columns of `schema`; raises CheckpointError if one is missing."""
+        columns = [stored.column(at) for at in self.places(stored.schema, path)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -216,6 +219,20 @@ class WaitingFile:
                     rows = self.columns.read(batch, self.path)
                     times = times_of(rows)
                     yield filtered(rows, (times > after_ms) & (times <= upto_ms))
+
+    def carried(self, names: Sequence[str]) -> tuple[Rows, dict[str, pa.Array]]:
+        """Times of all rows, and the carried columns `names`; reads nothing else."""
+        with pq.ParquetFile(readable(self.path), memory_map=True) as file:
+            stored = file.schema_arrow
+            places = self.columns.places(stored, self.path)[len(self.columns.own) :]
+            by_name = {
+                item.name: stored.names[at]
+                for item, at in zip(self.columns.carried, places, strict=True)
+                if item.name in names
+            }
+            table = file.read([TIME, *by_name.values()], use_threads=False)
+        times = np.asarray(table.column(TIME).to_numpy(), dtype=np.int64)
+        return times, {name: table.column(at).combine_chunks() for name, at in by_name.items()}
 
 
 def _meets(file: pq.ParquetFile, group: int, after_ms: int, upto_ms: int) -> bool:

@@ -136,14 +136,21 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
 
     Use as a context manager; `finish` gives the staged file, or None without rows. A file that is
     not `kept` is a transfer: it is written fast and is not fsynced. `finish` uploads a file of a
-    store as a whole.
+    store as a whole. `compression` is of a kept file.
     """
 
     def __init__(
-        self, root: TablePath, schema: pa.Schema, origin: FileOrigin, *, kept: bool = True
+        self,
+        root: TablePath,
+        schema: pa.Schema,
+        origin: FileOrigin,
+        *,
+        kept: bool = True,
+        compression: str = "zstd",
     ) -> None:
         self._root = root
         self._kept = kept
+        self._compression = compression if kept else "none"
         self._schema = schema
         self._name = origin.file_name()
         self._writer: pq.ParquetWriter | None = None
@@ -170,7 +177,7 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
             self._writer = pq.ParquetWriter(
                 self._target(),
                 self._schema,
-                compression="zstd" if self._kept else "none",
+                compression=self._compression,
                 version="2.6",
                 use_dictionary=_repeating(batch) if self._kept else False,
             )

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.nested import Parts, assembled
 from joins.plan.errors import SourceError
-from joins.plan.faker import BETWEEN, OPTION, TEXTS, FakerCall, parts_of
+from joins.plan.faker import BETWEEN, DECIMALS, OPTION, TEXTS, FakerCall, parts_of
 from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
 from joins.plan.types import SqlType, TypeName, arrow_type
 
@@ -23,6 +23,7 @@ _INTEGER_BOUNDS = {
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _DEFAULT_LENGTH = 100
 _PARTS = 1 << 16
+_DAY_MS = 86_400_000
 _NULLS = 0x4E55_4C4C  # the lane that chooses NULLs
 
 
@@ -129,7 +130,13 @@ class _Generator:
 
     def _made(self, kind: SqlType, rule: DatagenField, column: int, rows: range) -> pa.Array:
         if rule.expression is not None:
-            return self._by_expression(rule, column, rows).cast(arrow_type(kind))
+            made = self._by_expression(rule, column, rows)
+            return made.cast(arrow_type(kind), safe=not pa.types.is_floating(made.type))
+        if kind.name is TypeName.DATE:
+            return self._times(np.zeros(len(rows), np.int64)).cast(arrow_type(kind))
+        if kind.name is TypeName.TIME:
+            micros = self.material.now_ms % _DAY_MS * 1_000
+            return pa.array(np.full(len(rows), micros - micros % 10 ** (6 - kind.precision)))
         if kind.name in (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ):
             ago = self._bits(column, rows) % np.uint64(rule.max_past_ms + 1)
             return self._times(-ago.astype(np.int64)).cast(arrow_type(kind))
@@ -159,6 +166,8 @@ class _Generator:
             return texts.take(pa.array(_chosen(bits, len(texts), rule.skew)))
         unbound = replace(rule, minimum=None, maximum=None)
         numbers = _integers(unbound, call.bounds, bits)
+        if call.name == DECIMALS:
+            return pa.array(numbers / 10**call.decimals)
         return pa.array(numbers) if call.name == BETWEEN else self._times(numbers)
 
     def _texts(self, name: str) -> pa.Array:

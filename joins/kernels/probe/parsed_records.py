@@ -13,7 +13,7 @@ from joins.kernels.expressions.nested import missing_parts
 from joins.kernels.index.segment import taken
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
-from joins.kernels.records.layout import MORE_OF_A_RECORD, topic_names, true_partitions
+from joins.kernels.records.layout import MORE_OF_A_RECORD, ROW, topic_names, true_partitions
 from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import Column, arrow_type
 
@@ -169,7 +169,7 @@ class ParsedRecords:
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
         reasons = pa.array(list(reasons_by_row.values()), pa.string())
         columns = _true(letters.select(COORDINATES.names))
-        columns = [*columns, reasons, letters.column("value"), _timestamps(letters)]
+        columns = [*columns, reasons, self._values(letters), _timestamps(letters)]
         columns += [
             letters.column(item.name)
             if item.name in letters.schema.names
@@ -179,6 +179,13 @@ class ParsedRecords:
         types = [item.type for item in DEAD_LETTERS]
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
+
+    def _values(self, letters: pa.RecordBatch) -> pa.Array:
+        if ROW not in letters.schema.names:
+            return letters.column("value")
+        from joins.kernels.formats.encoders import values_of  # dead rows of files are rare
+
+        return values_of(letters, self.spec.columns.value, self.spec.fields)
 
     def _own_dead(self) -> Iterator[tuple[int, str]]:
         member = self.spec.member

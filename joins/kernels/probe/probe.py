@@ -30,6 +30,7 @@ from joins.kernels.calendar.ticks import millis
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
+from joins.kernels.index.dimension_index import ChangedKeys
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.index.segment import taken
 from joins.kernels.probe.arrival_files import TIME
@@ -123,8 +124,10 @@ __all__ = [
     "join_released",
     "kernel_spec",
     "lacking_match",
+    "may_match",
     "parse_records",
     "pin_columns",
+    "waited_columns",
 ]
 
 
@@ -194,6 +197,36 @@ def lacking_match(
     parsed = ParsedRecords.of_arrivals(spec, arrivals, context)
     lacking = _all_joined(parsed, indexes).lacking
     return lacking & parsed.alive()
+
+
+def waited_columns(spec: ProbeKernelSpec) -> tuple[str, ...]:
+    """The carried columns that alone decide which rows of tables a waiting row may match.
+
+    Empty unless all keys are columns of the stream, and of all tables rows are waited for: then a
+    waiting row stays without a match while no row of its keys changes.
+    """
+    carried = {item.name for item in spec.carried}
+    keys = [pair.probe for join in spec.joins for pair in join.keys]
+    names = {key.name for key in keys if isinstance(key, Column) and key.relation == spec.alias}
+    are_plain = all(isinstance(key, Column) and key.relation == spec.alias for key in keys)
+    has_conditions = any(join.condition is not None for join in spec.joins)
+    are_waited = {join.alias for join in spec.joins} == set(spec.waits_for)
+    is_enough = are_plain and are_waited and names <= carried and not has_conditions
+    return tuple(sorted(names)) if is_enough and not spec.unnests else ()
+
+
+def may_match(
+    spec: ProbeKernelSpec,
+    keys: Mapping[str, pa.Array],
+    rows: int,
+    changed: Mapping[str, ChangedKeys],
+) -> Mask:
+    """True for rows of `keys` (`waited_columns`) with a row of that key in one of `changed`."""
+    may = np.zeros(rows, dtype=np.bool_)
+    for join in spec.joins:
+        columns = [keys[pair.probe.name] for pair in join.keys if isinstance(pair.probe, Column)]
+        may[changed[join.alias].matched(columns)] = True
+    return may
 
 
 def join_released(

@@ -215,7 +215,8 @@ class ProbeKernelSpec:
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        return self.topics.of(self.reads).names
+        topics = self.topics.of(self.reads)
+        return topics.names if topics.history is None else (*topics.names, topics.history.name)
 
     def is_read(self, number: int) -> bool:
         return not self.reads or index_of(number) in self.reads

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.plan.plan import Compression
-from joins.plan.stream_topics import SPAN, StreamTopics
+from joins.plan.stream_topics import FILES_INDEX, SPAN, StreamTopics
 
 _BITS = pa.scalar(SPAN.bit_length() - 1, pa.int32())
 _MASK = pa.scalar(SPAN - 1, pa.int32())
@@ -28,10 +28,18 @@ MORE_OF_A_RECORD = pa.schema(
     ]
 )
 """What plans may read of it beside that, under the names of the metadata."""
+ROW, ROW_ERROR = "row", "row-error"
+"""Columns of records that are rows of files: their typed columns, and why one has no row."""
 BODIES = pa.schema(
     [("partition", pa.int32()), ("records", pa.int32()), ("body", pa.large_binary())]
 )
 """Encoded records of partitions, without the header of their batch."""
+_OWN = {
+    "value": pa.binary(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
 _MAGIC = 2
 _BEFORE_CRC = struct.Struct(">qiib")
 _CRC = struct.Struct(">I")
@@ -42,6 +50,11 @@ _KINDS = tuple(Compression)  # each has its place as its number in the attribute
 _CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
 
 
+def record_type(name: str) -> pa.DataType:
+    """The type of a record's own column."""
+    return _OWN[name] if name in _OWN else MORE_OF_A_RECORD.field(name).type
+
+
 def true_partitions(numbers: pa.Array) -> pa.Array:
     return pc.bit_wise_and(numbers.cast(pa.int32()), _MASK)
 
@@ -49,7 +62,11 @@ def true_partitions(numbers: pa.Array) -> pa.Array:
 def topic_names(topics: StreamTopics, numbers: pa.Array) -> pa.Array:
     if not topics.are_several:
         return pa.repeat(pa.scalar(topics.first.name, pa.string()), len(numbers))
-    return pc.take(pa.array(topics.names, pa.string()), _indexes(numbers))
+    names, indexes = pa.array(topics.names, pa.string()), _indexes(numbers)
+    if topics.history is None:
+        return pc.take(names, indexes)
+    of_files = pc.equal(indexes, FILES_INDEX)
+    return pc.if_else(of_files, topics.history.name, names.take(pc.if_else(of_files, 0, indexes)))
 
 
 def of_topics(records: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:
@@ -69,6 +86,9 @@ def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.
     if not topics.are_several:
         return partitions
     indexes = pc.fill_null(pc.index_in(names, pa.array(topics.names, pa.string())), 0)
+    if topics.history is not None:
+        of_files = pc.fill_null(pc.equal(names, topics.history.name), False)
+        indexes = pc.if_else(of_files, pa.scalar(FILES_INDEX, indexes.type), indexes)
     return pc.add(pc.shift_left(indexes, _BITS), partitions.cast(pa.int32()))
 
 

@@ -21,7 +21,7 @@ _TIMEOUT_S = 60.0
 _REPLAY_TIMEOUT_S = 300.0
 _LARGEST = 2**63 - 1
 BatchNumber = Annotated[int, Path(ge=0, le=_LARGEST)]
-TOPIC_NAME = r"^[A-Za-z0-9._-]{1,249}$"
+TOPIC_NAME = r"^(?:history:)?[A-Za-z0-9._-]{1,249}$"
 Topic = Annotated[str, Path(pattern=TOPIC_NAME)]
 Sink = Annotated[
     str | None,

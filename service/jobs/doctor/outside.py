@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from joins.adapters.files.stream_rows import StreamFiles
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.durable.probe_lives import known_topics, read_lives
@@ -12,12 +13,14 @@ from joins.plan.errors import SourceError
 from joins.plan.plan import (
     KafkaOptions,
     KafkaSource,
+    TopicHistory,
 )
-from joins.plan.stream_topics import partition_of
+from joins.plan.stream_topics import FILES, partition_of
 from joins.stream.watches import HOLDS_AFTER_S
 from service.connectors.registry import sink_connector, source_connector
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
 from service.security.resolution import (
+    history_path,
     internal_kafka,
 )
 
@@ -64,11 +67,26 @@ def _stream(patient: Patient) -> Iterator[Check]:
                 "It was deleted and made again; acknowledge that, or stop the job.",
             )
             return
+    if isinstance(source, KafkaSource) and source.history is not None:
+        yield _stream_files(patient, source.history)
     count = sum(len(each.partitions) for each in there.there.values())
     yield good("stream", f'topic "{cluster.topics.text}" is there, {count} partitions')
     yield _unread(patient, cluster)
     yield _transactions(cluster)
     yield _stream_clock(cluster)
+
+
+def _stream_files(patient: Patient, history: TopicHistory) -> Check:
+    title, note = "history of stream", patient.checkpoint.read_progress()
+    assert history.listed is not None, "submission has listed them"
+    rows = history.listed.rows
+    done = 0 if note is None else int(note["next_offsets"].get(str(FILES), 0))
+    if done >= rows:
+        return good(title, f"all {rows} rows of files were read")
+    path = history_path(history, patient.settings)
+    files = StreamFiles(path, history.version, patient.plan.probe.fields, history.listed)
+    files.check(done, rows)
+    return good(title, f"{done} of {rows} rows of files are read, and the others are as listed")
 
 
 def _unread(patient: Patient, cluster: StreamCluster) -> Check:

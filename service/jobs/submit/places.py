@@ -22,6 +22,7 @@ from joins.plan.plan import (
     FileSource,
     JoinPlan,
     KafkaSink,
+    KafkaSource,
     PrintSink,
     SharedSource,
     files_of,
@@ -51,6 +52,16 @@ def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
     late = plan.probe.late_records
     if late is not None:
         _check_path(f'table of late records of "{plan.probe.table}"', late, settings)
+    stream = plan.probe.source
+    if isinstance(stream, KafkaSource) and stream.history is not None:
+        files = stream.history.files
+        if isinstance(files, FileSource) or store_address(files, settings) is None:
+            raise SubmissionError(
+                f'the history of stream "{plan.probe.table}" is in directory "{files.path}", which '
+                f'executors of "{settings.spark_master}" do not share: the job\'s own tables are '
+                "in a store",
+                hint="Give it as a Delta table in an object store: 'history.connector' = 'delta'.",
+            )
     for dimension in plan.dimensions:
         if settings.index_dir is None:
             raise SubmissionError(

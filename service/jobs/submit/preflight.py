@@ -8,10 +8,13 @@ import pyarrow as pa
 
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog
+from joins.adapters.delta.source import check_source_table
+from joins.adapters.files.stream_listing import list_history
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.registry import check_registries
 from joins.adapters.store_path import prove_conditional_puts
+from joins.adapters.topic.start import find_start
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.plan.errors import SourceError
@@ -19,7 +22,9 @@ from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
     DeltaSink,
+    DeltaTableSource,
     Dimension,
+    Field,
     JoinPlan,
     KafkaSource,
     SinkWriter,
@@ -32,6 +37,7 @@ from service.connectors.sinks import check_delta, is_table, output_advice
 from service.jobs.store.layout import own_tables
 from service.jobs.submit.places import check_nodes, check_places
 from service.security.resolution import (
+    history_path,
     internal_kafka,
     output_path,
     resolve_backlog,
@@ -86,7 +92,7 @@ def preflight(
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
         with told_where(plan.sql, *(insert.probe.table for insert in plan.inserts)):
-            planned = _with_offsets(plan, resolved, clusters)
+            planned = _with_offsets(plan, resolved, settings, clusters)
         clusters.of(internal_kafka(resolved, settings)).reach()
         held = []
         for dimension, own in zip(resolved.dimensions, planned.dimensions, strict=True):
@@ -157,7 +163,9 @@ def _check_growth(plan: JoinPlan, sink: DeltaSink, settings: Settings) -> None:
     log.choose_writer(replace(appends, rows=there))
 
 
-def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) -> JoinPlan:
+def _with_offsets(
+    plan: JoinPlan, resolved: JoinPlan, settings: Settings, clusters: OpenClusters
+) -> JoinPlan:
     """`plan` with its stream's start, end and backlog as offsets; `resolved` has its password."""
     held, source = plan.probe.source, resolved.probe.source
     if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
@@ -168,9 +176,16 @@ def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) ->
     if source.kafka.reported_group is not None:
         kafka.require_unused_group(source.kafka.reported_group)
     source = resolve_topics(source, kafka)
+    source, newest_ms = _listed(source, resolved.probe.fields, settings)
     cluster = StreamCluster(kafka, source.topics)
     topics = cluster.identified()
-    start = resolve_start_offsets(source, cluster)
+    if source.history is None or held.history is None:
+        start = resolve_start_offsets(source, cluster)
+    else:
+        start = find_start(kafka, source.kafka.topic, source.history, newest_ms)
+        start |= dict.fromkeys(source.topics.file_ends, 0)
+        version, listed = source.history.version, source.history.listed
+        held = replace(held, history=replace(held.history, version=version, listed=listed))
     end = resolve_end_offsets(source, start, cluster)
     backlog = resolve_backlog(resolved.probe, cluster)
     held = replace(
@@ -187,6 +202,21 @@ def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) ->
     if backlog is not None:
         held = replace(held, backlog_offsets=tuple(sorted(backlog.items())))
     return replace(plan, probe=replace(plan.probe, source=held))
+
+
+def _listed(
+    source: KafkaSource, fields: tuple[Field, ...], settings: Settings
+) -> tuple[KafkaSource, int | None]:
+    """`source` with its history's files, and the greatest value of the startup column."""
+    history = source.history
+    if history is None:
+        return source, None
+    path = history_path(history, settings)
+    if isinstance(history.files, DeltaTableSource):
+        table = check_source_table(path, fields, (), version=history.version)
+        history = replace(history, version=table.version)
+    listed, newest_ms = list_history(history, path, fields)
+    return replace(source, history=replace(history, listed=listed)), newest_ms
 
 
 def _formats(plan: JoinPlan) -> Iterable[tuple[RecordFormat, RecordKey | None]]:

@@ -268,7 +268,8 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
     KafkaSource: {
         "kafka": Inner(),
         **_each(
-            K.STREAM_START, "startup_mode startup_timestamp_ms startup_offsets backlog_offsets"
+            K.STREAM_START,
+            "startup_mode startup_timestamp_ms startup_offsets backlog_offsets history",
         ),
         **_each(K.BATCH_SIZE, "max_records_per_batch max_bytes_per_batch"),
         **_each(

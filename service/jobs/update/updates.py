@@ -135,6 +135,7 @@ def _replacing_key(sink: Sink) -> tuple[str, ...]:
 _OF_STREAM = (
     ("more_topics", "topic_ids"),
     ("startup_mode", "startup_timestamp_ms", "startup_offsets", "backlog_offsets"),
+    ("history",),
     ("bounded_mode", "bounded_timestamp_ms", "bounded_offsets"),
 )
 _OF_TOPIC = (

@@ -306,7 +306,8 @@ def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
     parts += formats_explained(source.value, source.key)
-    return f"kafka({', '.join(parts)})"
+    text = f"kafka({', '.join(parts)})"
+    return text if source.history is None else f"{source.history.explained} then {text}"
 
 
 def _topics(source: KafkaSource, probe: ProbeSource) -> str:

@@ -12,11 +12,12 @@ from service.sql.grammar.syntax import (
     Explain,
     Insert,
     JobStatement,
+    Select,
     Statement,
     StatementSet,
 )
 from service.sql.planner.insert_planner import JobPlanner
-from service.sql.planner.planner import plan_script
+from service.sql.planner.planner import fills_a_table, plan_script
 from service.sql.planner.session import ScriptSession
 from service.sql.stored import CatalogEntry, own_names, with_catalog
 from service.sql.text.dialect import SqlToken, SqlTokenKind
@@ -201,7 +202,10 @@ def _created(tokens: Sequence[SqlToken]) -> Iterator[str]:
 def _of_statements(session: ScriptSession, statements: Sequence[Statement]) -> list[SqlError]:
     faults: list[SqlError] = []
     jobs: list[JobStatement] = []
+    fills = fills_a_table(statements)
     for statement in statements:
+        if fills and isinstance(statement, Select):
+            continue
         if isinstance(statement, JobStatement):
             jobs.append(statement)
         elif isinstance(statement, Explain):

@@ -60,13 +60,14 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "CREATE OR REPLACE": "CREATE OR REPLACE TABLE t (a INT) WITH ('connector' = 'print');",
         "CREATE VIEW": "CREATE TEMPORARY VIEW v (a) AS SELECT id FROM s;",
         "CREATE DATABASE": "CREATE DATABASE IF NOT EXISTS x;",
-        "CREATE CATALOG": "CREATE CATALOG c WITH ('type' = 'hive');",
-        "CREATE FUNCTION": "CREATE FUNCTION f AS 'com.example.F';",
+        "CREATE CATALOG": "CREATE CATALOG c WITH ('type' = 'hive');" + _JOB,
+        "CREATE FUNCTION": "CREATE FUNCTION f AS 'com.example.F';" + _JOB,
         "CREATE MODEL": "CREATE MODEL m WITH ('provider' = 'x');",
         "DROP TABLE, DROP VIEW": "DROP TABLE IF EXISTS t;",
         "DROP DATABASE": "DROP DATABASE IF EXISTS x;",
         "ALTER": "ALTER TABLE s ADD COLUMN x INT;",
         "USE": "USE default_database; USE CATALOG default_catalog;",
+        "USE of what is not created": "USE CATALOG x; USE CATALOG default_catalog;" + _JOB,
         "SET, RESET": "SET 'pipeline.name' = 'x'; SET pipeline.name = x; RESET 'pipeline.name';",
         "SHOW, DESCRIBE, EXPLAIN": "SHOW TABLES; DESCRIBE s; EXPLAIN " + _JOB,
         "INSERT INTO … SELECT": _JOB,
@@ -78,7 +79,10 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         f"{_JOB} INSERT INTO o SELECT id FROM s2; END;",
         "INSERT INTO …; INSERT INTO …;": _JOB + "INSERT INTO o SELECT id + 1 FROM s;",
         "UPDATE, DELETE": "DELETE FROM o WHERE id = 1;",
-        "ANALYZE, CALL, ADD JAR, LOAD MODULE": "ADD JAR 'x.jar';",
+        "ADD JAR": "ADD JAR 'x.jar';" + _JOB,
+        "LOAD MODULE, USE MODULES": "LOAD MODULE hive; USE MODULES core;" + _JOB,
+        "ANALYZE TABLE": "ANALYZE TABLE s COMPUTE STATISTICS;" + _JOB,
+        "CALL": "CALL f(1);",
     },
     "Tables": {
         "computed columns": "CREATE TABLE t (a INT, b AS a * 2) WITH ('connector' = 'datagen');",
@@ -91,6 +95,10 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "('connector' = 'print');",
         "PRIMARY KEY": "CREATE TABLE t (a INT, PRIMARY KEY (a)) WITH ('connector' = 'print');"
         + _JOB,
+        "options of Flink 1.10 ('connector.type' = …)": "CREATE TABLE t (a BIGINT) WITH "
+        "('connector.type' = 'kafka', 'connector.topic' = 't', "
+        "'connector.properties.bootstrap.servers' = 'b:1', 'format.type' = 'json'); "
+        "INSERT INTO t SELECT id FROM s;",
         "PARTITIONED BY": "CREATE TABLE t (a INT) PARTITIONED BY (a) WITH ('connector' = 'print');",
         "DISTRIBUTED BY": "CREATE TABLE t (a INT) DISTRIBUTED BY (a) WITH ('connector' = 'print');",
         "COMMENT": "CREATE TABLE t (a INT COMMENT 'x') COMMENT 'y' WITH ('connector' = 'print');",
@@ -214,6 +222,9 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})) AS w "
         "JOIN d FOR SYSTEM_TIME AS OF w.p ON w.id = d.id "
         "GROUP BY window_start, window_end, d.id;",
+        "a LEFT JOIN by the whole PRIMARY KEY behind SESSION, ROW_NUMBER()": "INSERT INTO o SELECT "
+        "COUNT(d.id) FROM TABLE(SESSION(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) AS w "
+        "LEFT JOIN d FOR SYSTEM_TIME AS OF w.p ON w.id = d.id GROUP BY window_start, window_end;",
         "a join behind the results of a window": "CREATE VIEW v AS SELECT id, PROCTIME() AS r FROM "
         f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})) "
         "GROUP BY window_start, window_end, id; INSERT INTO o "

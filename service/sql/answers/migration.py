@@ -63,7 +63,8 @@ def _sentence(change: AppliedEdit) -> str:
 
 
 def _short(text: str) -> str:
-    plain = " ".join(text.split()).strip(", ")
+    plain = " ".join(text.split())
+    plain = plain.strip(", ") or plain
     return plain if len(plain) <= _SHOWN else plain[:_SHOWN] + "…"
 
 

@@ -18,7 +18,7 @@ from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.jdbc_connector import without_login
-from service.sql.catalog.option import TableRole
+from service.sql.catalog.option import TableRole, with_later_options
 from service.sql.catalog.option_values import (
     Connector,
     Endpoints,
@@ -118,6 +118,7 @@ class Table:
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
     """Check a CREATE TABLE and build its table; its credentials are added to `secrets`."""
     _check_names(script, node)
+    node, of_form = with_later_options(node)
     node = without_login(script, node)
     connector, values = read_options(script, node)
     key = tuple(name.text for name in node.primary_key)
@@ -158,7 +159,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
     watermark = declared_watermark(node, relation, connector, values)
-    notes = (*values.notes, *_clause_notes(node, connector))
+    notes = (*of_form, *values.notes, *_clause_notes(node, connector))
     return replace(table, watermark=watermark, notes=notes)
 
 

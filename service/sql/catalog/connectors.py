@@ -11,7 +11,7 @@ from service.sql.catalog.jdbc_connector import JDBC, JDBC_URLS, OTHER_DATABASE
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.mysql_connector import MYSQL, MYSQL_CDC
-from service.sql.catalog.option import Option, TableRole
+from service.sql.catalog.option import OLD_TYPE, Option, TableRole
 from service.sql.catalog.option_values import (
     Connector,
     Endpoints,
@@ -58,6 +58,8 @@ _EXPLAINED = (
         "it is copied.",
     ),
 )
+_RENAMED = {("delta", "table-path"): "path"}
+"""Options that the connector of this name has in Flink, and their names here."""
 _HYBRID = "hybrid"
 _LIKE, _TYPO = 0.6, 0.85  # how like a name is; that of another system must be very like
 _INSTEAD = (
@@ -113,13 +115,17 @@ def role_of(script: Script, table: CreateTable) -> TableRole:
 def swapped(script: Script, table: CreateTable) -> Edit | None:
     """The table with a connector that is here, in the same role; None if it has no own WITH."""
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
-    if not table.options_at or not any(node.key == "connector" for node in own):
+    is_bare = not table.options_at and table.like is None and not table.options
+    if not is_bare and not any(node.key in ("connector", OLD_TYPE) for node in own):
         return None
     role = role_of(script, table)
     options = _options(script, table, role)
     listed = ",\n".join(f"  {literal(key)} = {literal(text)}" for key, text in options)
+    clause = f"(\n{listed}\n)"
     fill = "Fill in its address. " if role is not TableRole.SINK else ""
-    return Edit(table.options_at, table.options_end, f"(\n{listed}\n)", note=fill + _ELSEWHERE)
+    start = table.options_end if is_bare else table.options_at
+    text = f" WITH {clause}" if is_bare else clause
+    return Edit(start, table.options_end, text, note=fill + _ELSEWHERE)
 
 
 def _options(script: Script, table: CreateTable, role: TableRole) -> list[tuple[str, str]]:
@@ -256,6 +262,7 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             table.name.at,
             f'table "{table.name.text}" has no option "connector"',
             hint=f"Add 'connector' = '…'; connectors are {names}.",
+            edit=swapped(script, table),
         )
     if node.value not in CONNECTORS:
         instead = next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
@@ -319,6 +326,10 @@ def _unknown(
     if close is not None and prefix + close not in named:
         end = script.text.index("'", node.at + 1) + 1
         edit = Edit(node.at, end, literal(prefix + close), sure=False)
+    later = _RENAMED.get((connector.name, node.key))
+    if later is not None and later not in named:
+        hint, end = f'Write "{later}".', script.text.index("'", node.at + 1) + 1
+        edit = Edit(node.at, end, literal(later))
     for pattern, explanation in _EXPLAINED:
         if re.fullmatch(pattern, node.key):
             hint = explanation

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from joins.plan.faker import (
     BETWEEN,
+    DECIMALS,
     FUTURE,
     OPTION,
     PAST,
@@ -60,6 +61,7 @@ _OPTIONS = (
         "fields.#.expression",
         "What values are made by: text with parts such as #{Name.fullName}, #{Internet.uuid}, "
         "#{Options.option 'a','b'}, #{Number.numberBetween '1','9'} (below 9), "
+        "#{Number.randomDouble '2','1','9'} (of two digits), "
         "#{Date.past '15','SECONDS'}.",
     ),
     Option(
@@ -86,8 +88,13 @@ _KEYS_OF_ALL = ("null-rate",)
 _SUFFIXES = ("min", "max", "start", "end", "length", "skew", "null-rate", "max-past")
 _NUMBERS = (*INTEGER_BITS, TypeName.FLOAT, TypeName.DOUBLE, TypeName.DECIMAL)
 _TIMES = (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ)
-_SCALARS = (*_NUMBERS, TypeName.STRING, TypeName.BOOLEAN, *_TIMES)
-_OF_ONE_PART = {BETWEEN: _NUMBERS, PAST: _TIMES, FUTURE: _TIMES}
+_SCALARS = (
+    *(*_NUMBERS, TypeName.STRING, TypeName.BOOLEAN),
+    *(*_TIMES, TypeName.DATE, TypeName.TIME),
+)
+_FRACTIONS = (TypeName.FLOAT, TypeName.DOUBLE, TypeName.DECIMAL)
+_DATES = (*_TIMES, TypeName.DATE)
+_OF_ONE_PART = {BETWEEN: _NUMBERS, DECIMALS: _FRACTIONS, PAST: _DATES, FUTURE: _DATES}
 _COLLECTIONS = (TypeName.ARRAY, TypeName.MAP)
 
 
@@ -164,7 +171,8 @@ def _rule(values: OptionValues, made: _Made) -> DatagenField | None:
         raise values.error(
             f"fields.{made.name}.kind",
             f'datagen cannot make column "{made.name}" of {made.type}',
-            hint="Use BOOLEAN, a number, STRING or TIMESTAMP, or a computed column with a CAST.",
+            hint="Use BOOLEAN, a number, STRING, a date or a time; or a computed column with a "
+            "CAST.",
         )
     prefix = f"fields.{made.name}."
     kind = _kind(values, made)
@@ -235,7 +243,7 @@ def _random_keys(column_type: SqlType) -> tuple[str, ...]:
         return ("length", *_KEYS_OF_ALL)
     if column_type.name in _TIMES:
         return ("max-past", *_KEYS_OF_ALL)
-    if column_type.name is TypeName.BOOLEAN:
+    if column_type.name in (TypeName.BOOLEAN, TypeName.DATE, TypeName.TIME):
         return _KEYS_OF_ALL
     return ("length",) if column_type.name in _COLLECTIONS else ()
 
@@ -260,7 +268,7 @@ def _check_expression(values: OptionValues, made: _Made, expression: str) -> Non
         return
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, FakerCall):
-        if made.type.name in _OF_ONE_PART.get(only.name, ()):
+        if made.type.name in _OF_ONE_PART.get(only.name, ()) and _fits(made.type, only):
             return
         if only.name == OPTION and made.type.name in _NUMBERS:
             for text in only.arguments:
@@ -270,9 +278,19 @@ def _check_expression(values: OptionValues, made: _Made, expression: str) -> Non
         key,
         f'option "{key}" does not make values of {made.type}',
         hint="A number is made by #{Number.numberBetween '1','9'} or #{Options.option '1','2'}, a "
-        "TIMESTAMP by #{Date.past '15','SECONDS'} or #{Date.future '15','SECONDS'}, each alone; "
+        "TIMESTAMP by #{Date.past '15','SECONDS'} or #{Date.future '15','SECONDS'}, a fraction by "
+        "#{Number.randomDouble '2','1','9'} of two digits, each alone; "
         "STRING by all.",
     )
+
+
+def _fits(column_type: SqlType, call: FakerCall) -> bool:
+    """False for a DECIMAL that has too few digits for the numbers of a call."""
+    if column_type.name is not TypeName.DECIMAL or call.name != DECIMALS:
+        return True
+    most = max(map(abs, call.bounds)) // 10**call.decimals
+    whole = (column_type.precision or 0) - column_type.scale
+    return call.decimals <= column_type.scale and most < 10**whole
 
 
 def _skew(values: OptionValues, made: _Made, key: str) -> float | None:
@@ -345,6 +363,16 @@ def _faker(
     values.notes.append(
         f'Table "{values.table}" is faker: datagen makes its rows, from the same expressions.'
     )
+    types = {field.name: field.type.name for field in fields}
+    for key in list(values.nodes):
+        name, _, suffix = key.removeprefix("fields.").rpartition(".")
+        if not key.startswith("fields."):
+            continue
+        if name.partition(".")[0] not in types:
+            values.ignore(key, f'the table has no physical column "{name}"')
+        elif types.get(name) is TypeName.ARRAY and suffix == "expression":
+            element = f"fields.{name}.element.{suffix}"
+            values.nodes[element] = replace(values.nodes.pop(key), key=element)
     return _endpoints(values, fields, primary_key)
 
 

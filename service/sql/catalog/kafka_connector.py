@@ -61,8 +61,9 @@ from service.sql.catalog.option import (
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues
 from service.sql.catalog.topic_history import (
     HISTORY_OPTIONS,
-    STARTUP_COLUMN,
+    STREAM_HISTORY_OPTIONS,
     require_beginning,
+    stream_history,
     with_history,
 )
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
@@ -292,7 +293,7 @@ _KAFKA_OPTIONS = (
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
     *SNAPSHOT_OPTIONS,
-    *HISTORY_OPTIONS,
+    *STREAM_HISTORY_OPTIONS,
     Option(
         USE_PROCESSING_TIME,
         "Whether the stream goes on in processing time behind what was in it at submission.",
@@ -367,16 +368,17 @@ def _kafka(
     columns = record_columns(values, fields)
     first, *more = names = topics(values)
     several = StreamTopics(tuple(map(StreamTopic, names)))
-    start = startup_mode(values)
+    history = stream_history(values, fields)
+    start = startup_mode(values) if history is None else history.startup_mode
     end = BoundedMode(values.required("scan.bounded.mode"))
     check_group(values, start, end)
     options = _kafka_options(values, first)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
-        startup_timestamp_ms=None
-        if values.is_set(STARTUP_COLUMN)
-        else timestamp(values, "scan.startup", start),
+        startup_timestamp_ms=timestamp(values, "scan.startup", start)
+        if history is None
+        else history.startup_timestamp_ms,
         startup_offsets=several.in_each(offsets(values, "scan.startup", start)),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
@@ -388,6 +390,7 @@ def _kafka(
         more_topics=tuple(more),
         topic_pattern=values.text(PATTERN),
         discovery_ms=discovery_ms(values),
+        history=history,
     )
     prefix = _transactional_id_prefix(values)
     return Endpoints(
@@ -396,7 +399,7 @@ def _kafka(
             values, _with_end(values, topic_source(values, source, fields)), fields, primary_key
         ),
         KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
-        has_startup_mode=values.is_set(STARTUP) or values.is_set(RESET),
+        has_startup_mode=values.is_set(STARTUP) or values.is_set(RESET) or history is not None,
         several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
     )
 

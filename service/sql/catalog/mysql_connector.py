@@ -352,11 +352,10 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 MYSQL_CDC = Connector("mysql-cdc", _OPTIONS, _endpoints, Home.DATABASE)
 
-_INDEX = "a dimension's rows are in a local index, which follows the binlog"
 NOT_WRITTEN = ignored("the table is read and never written", "sink.*")
 MYSQL = Connector(
     "mysql",
-    (*_OPTIONS, *ignored(_INDEX, "lookup.*"), *NOT_WRITTEN),
+    (*_OPTIONS, *NOT_WRITTEN),
     _endpoints,
     Home.DATABASE,
 )

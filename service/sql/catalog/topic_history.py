@@ -2,18 +2,35 @@
 
 from dataclasses import replace
 
-from joins.plan.plan import DeltaTableSource, Field, StartupMode, TopicHistory, TopicSource
+from joins.plan.plan import (
+    BoundedMode,
+    DeltaTableSource,
+    Field,
+    FileFormat,
+    FileSource,
+    KafkaSource,
+    StartupMode,
+    TopicHistory,
+    TopicSource,
+)
 from joins.plan.types import TypeName
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM, file_source
 from service.sql.catalog.kafka_tables import STARTUP, offsets, timestamp
-from service.sql.catalog.option import Option, OptionType, TableRole, only_of, with_prefix
+from service.sql.catalog.option import (
+    READ,
+    Option,
+    OptionType,
+    TableRole,
+    only_of,
+    with_prefix,
+)
 from service.sql.catalog.option_values import FORMAT_OPTION, Connector, OptionValues, check_option
 from service.sql.catalog.stores import STORE_OPTIONS, store_options
 from service.sql.text.script import suggestion
 
 HISTORY = "history."
 _CONNECTOR, STARTUP_COLUMN = f"{HISTORY}connector", f"{HISTORY}startup-column"
-_VERSION = f"{HISTORY}version"
+_VERSION, ORDER_COLUMN = f"{HISTORY}version", f"{HISTORY}order-column"
 _STARTUP_OPTIONS = (STARTUP, "scan.startup.timestamp-millis", "scan.startup.specific-offsets")
 _STARTUP_MODES = (StartupMode.EARLIEST, StartupMode.TIMESTAMP, StartupMode.SPECIFIC)
 _OF_A_SNAPSHOT = ("snapshot.notifications.topic", "snapshot.on-skipped", "snapshot.on-repeated")
@@ -31,30 +48,44 @@ def _taken(connector: Connector) -> dict[str, Option]:
     }
 
 
-HISTORY_OPTIONS = only_of(
-    (
-        Option(
-            _CONNECTOR,
-            "Of a dimension: what has the rows of the table that are older than the topic's start. "
-            "They are read first; then each record of the topic replaces the row of its key.",
-            OptionType.CHOICE,
-            choices=tuple(_CONNECTORS),
-        ),
-        Option(
-            STARTUP_COLUMN,
-            "A TIMESTAMP_LTZ column of the table: its maximum in the files is the timestamp of "
-            "`scan.startup.mode` `timestamp`.",
-            pattern=r"[^\x00-\x1f\x7f]{1,128}",
-            form="one column name",
-        ),
-        Option(
-            _VERSION,
-            "Of `delta`: the version that is read; the newest one at submission when missing.",
-            OptionType.NUMBER,
-        ),
-        *with_prefix(HISTORY, *(_taken(FILESYSTEM) | _taken(DELTA)).values()),
+_OPTIONS = (
+    Option(
+        _CONNECTOR,
+        "What has the rows of the table that are older than the topic's start. They are read "
+        "first; then follow the topic's records. In a dimension each one replaces the row of "
+        "its key.",
+        OptionType.CHOICE,
+        choices=tuple(_CONNECTORS),
     ),
-    TableRole.DIMENSION,
+    Option(
+        STARTUP_COLUMN,
+        "A TIMESTAMP_LTZ column of the table: its maximum in the files is the timestamp of "
+        "`scan.startup.mode` `timestamp`.",
+        pattern=r"[^\x00-\x1f\x7f]{1,128}",
+        form="one column name",
+    ),
+    Option(
+        _VERSION,
+        "Of `delta`: the version that is read; the newest one at submission when missing.",
+        OptionType.NUMBER,
+    ),
+    *with_prefix(HISTORY, *(_taken(FILESYSTEM) | _taken(DELTA)).values()),
+)
+HISTORY_OPTIONS = only_of(_OPTIONS, TableRole.DIMENSION)
+STREAM_HISTORY_OPTIONS = (
+    *only_of(_OPTIONS, *READ),
+    *only_of(
+        (
+            Option(
+                ORDER_COLUMN,
+                "A column of the table: the files are read in the order of its minimum in each. "
+                "They are read in the order of their paths when missing.",
+                pattern=r"[^\x00-\x1f\x7f]{1,128}",
+                form="one column name",
+            ),
+        ),
+        TableRole.STREAM,
+    ),
 )
 
 
@@ -65,11 +96,10 @@ def with_history(
     primary_key: tuple[str, ...],
 ) -> TopicSource:
     """`source` behind the files of the options `history.…`; unchanged without them."""
-    if not values.is_set(_CONNECTOR):
-        for key in values.nodes:
-            if key.startswith(HISTORY):
-                values.require_beside(key, _CONNECTOR)
+    if not _is_set(values):
         return source
+    if not primary_key and source.evidence is None and not source.deletes_by_null:
+        return source  # a stream of rows; a dimension is refused
     if not primary_key:
         raise values.error(
             _CONNECTOR,
@@ -93,6 +123,57 @@ def with_history(
     return replace(source, history=_with_start(values, _history(values, fields), fields))
 
 
+def stream_history(values: OptionValues, fields: tuple[Field, ...]) -> TopicHistory | None:
+    """The history of a table as a stream; `check_stream_history` has what it cannot be."""
+    if not _is_set(values):
+        return None
+    history, order = (
+        _with_start(values, _history(values, fields), fields),
+        values.text(ORDER_COLUMN),
+    )
+    names = [field.name for field in fields]
+    if order is not None and order not in names:
+        raise values.error(
+            ORDER_COLUMN,
+            f'option "{ORDER_COLUMN}" is "{order}", which is not a column of the table',
+            hint=suggestion(order, names, f"Columns are {', '.join(names)}."),
+        )
+    return replace(history, order_column=order)
+
+
+def stream_history_fault(
+    history: TopicHistory, source: KafkaSource, *, has_metadata: bool
+) -> tuple[str, str] | None:
+    """Why a stream cannot have this history, and a hint; None if it can."""
+    if isinstance(history.files, FileSource) and history.files.format is not FileFormat.PARQUET:
+        return (
+            f"has a history in {history.files.format}, and a stream reads Parquet",
+            "Write the files as Parquet, or a Delta table.",
+        )
+    if has_metadata:
+        return (
+            "has a history and metadata columns, which files do not have",
+            "Remove the columns with METADATA, or declare ones that files and records have.",
+        )
+    if source.more_topics or source.topic_pattern is not None:
+        return ("has a history and several topics", "Name one topic, which the files precede.")
+    if source.bounded_mode is BoundedMode.GROUP:
+        return (
+            "has a history and ends at a group's offsets, which no group has for files",
+            "Use another 'scan.bounded.mode'.",
+        )
+    return None
+
+
+def _is_set(values: OptionValues) -> bool:
+    if values.is_set(_CONNECTOR):
+        return True
+    for key in values.nodes:
+        if key.startswith(HISTORY):
+            values.require_beside(key, _CONNECTOR)
+    return False
+
+
 def _history(values: OptionValues, fields: tuple[Field, ...]) -> TopicHistory:
     connector = _CONNECTORS[values.required(_CONNECTOR)]
     own = values.part(HISTORY, connector.options)
@@ -101,7 +182,7 @@ def _history(values: OptionValues, fields: tuple[Field, ...]) -> TopicHistory:
         option = taken.get(key)
         if option is not None:
             check_option(values.script, node, option)
-        elif node.key not in (_CONNECTOR, STARTUP_COLUMN, _VERSION):
+        elif node.key not in (_CONNECTOR, STARTUP_COLUMN, _VERSION, ORDER_COLUMN):
             raise values.error(
                 node.key,
                 f'option "{node.key}" has no effect on a history of {connector.name}',

@@ -16,7 +16,7 @@ from joins.plan.types import (
     TypeName,
     nodes,
 )
-from service.sql.catalog.option import READ, Option, OptionType, TableRole
+from service.sql.catalog.option import READ, Option, OptionType, TableRole, ignored
 from service.sql.catalog.option_values import Connector, Home, OptionValues, duration_ms
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
 from service.sql.catalog.stores import TABLE_PATH, TABLE_PATH_FORM, of_late_records, store_options
@@ -71,7 +71,8 @@ LATE_ROWS_OPTION = Option(
     form="1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
-JOIN_OPTIONS = (STALENESS_OPTION, LATE_ROWS_OPTION)
+LOCAL_INDEX = "a dimension's rows are in a local index, which follows its source"
+JOIN_OPTIONS = (STALENESS_OPTION, LATE_ROWS_OPTION, *ignored(LOCAL_INDEX, "lookup.*"))
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",

@@ -13,6 +13,7 @@ from service.sql.expressions.functions import (
     COMPARISONS,
     FUNCTIONS,
     REFUSED,
+    SAME_AS,
     TO_DOUBLE,
     Function,
     Takes,
@@ -56,7 +57,7 @@ from service.sql.grammar.type_parser import (
     is_explicit,
     type_text,
 )
-from service.sql.text.script import OUTSIDE, SqlError, suggestion
+from service.sql.text.script import OUTSIDE, Edit, SqlError, suggestion
 
 
 class ExpressionPlanner(TypedValues):
@@ -190,13 +191,21 @@ class ExpressionPlanner(TypedValues):
         return self.call("NEG", (value,), value.type, node.at)
 
     def _unknown_function(self, node: FunctionCall) -> SqlError:
+        edit = None
         if node.name in REFUSED:
             message, hint = f"function {node.name} is not supported", REFUSED[node.name]
+            same = SAME_AS.get(node.name)
+            if same is not None:
+                edit = Edit(node.at, node.at + len(node.name), same)
         else:
             message = f'unknown function "{node.name[:100]}"'
             otherwise = "Functions are " + ", ".join(NAMES) + "."
             hint = suggestion(node.name, NAMES, otherwise)
-        return self._script.error(node.at, message, hint=hint)
+            if node.name in self._script.foreign:
+                hint = f"{OUTSIDE} {_NO_CODE}"
+            elif hint == otherwise:
+                hint = f"{OUTSIDE} {_NO_CODE} {otherwise}"
+        return self._script.error(node.at, message, hint=hint, edit=edit)
 
     def _arithmetic(self, node: FunctionCall) -> Typed:
         check_count(self._script, node, 2, 2)
@@ -340,6 +349,7 @@ _NULL_TYPES = {
     Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
     Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
 }
+_NO_CODE = "Code cannot be added to a job."
 _REWRITES: dict[str, Callable[[ExpressionPlanner, FunctionCall], Typed]] = {
     "AND": ExpressionPlanner._logic,
     "OR": ExpressionPlanner._logic,

@@ -21,6 +21,7 @@ from service.sql.grammar.type_parser import (
     STRING,
     TEMPORAL,
 )
+from service.sql.text.script import OUTSIDE
 
 
 class Takes(Enum):
@@ -96,7 +97,17 @@ def text(
     return Function(takes, fixed(STRING), call, optional, repeats, may_be_null=may_be_null)
 
 
-_ELSEWHERE = "Its value would differ when a batch is repeated; compute it in the producer."
+_ELSEWHERE = (
+    f"{OUTSIDE} Its value would differ when a batch is repeated; compute it in the producer."
+)
+SAME_AS: dict[str, str] = {
+    "LCASE": "LOWER",
+    "LEN": "CHAR_LENGTH",
+    "LENGTH": "CHAR_LENGTH",
+    "NVL": "COALESCE",
+    "UCASE": "UPPER",
+}
+"""Functions of other systems, and those that do the same in Flink."""
 _WINDOW_CALLS = (
     "TUMBLE TUMBLE_START TUMBLE_END TUMBLE_ROWTIME TUMBLE_PROCTIME HOP HOP_START HOP_END "
     "HOP_ROWTIME HOP_PROCTIME SESSION SESSION_START SESSION_END SESSION_ROWTIME SESSION_PROCTIME"
@@ -104,21 +115,17 @@ _WINDOW_CALLS = (
 REFUSED: dict[str, str] = {
     **dict.fromkeys(
         ("BITMAP_BUILD", "BITMAP_CARDINALITY", "BITMAP_FROM_BYTES", "BITMAP_TO_BYTES"),
-        "There is no BITMAP; keep its bytes as BYTES, and count them behind the output.",
+        f"{OUTSIDE} There is no BITMAP; keep its bytes as BYTES, and count them behind the output.",
     ),
     **dict.fromkeys(
         ("OBJECT_OF", "OBJECT_UPDATE"), "There are no structured types; write ROW(a, b)."
     ),
     "DATEDIFF": "Write TIMESTAMPDIFF(DAY, first, second).",
-    "LCASE": "Use LOWER.",
-    "LEN": "Use CHAR_LENGTH.",
-    "LENGTH": "Use CHAR_LENGTH.",
-    "NVL": "Use COALESCE.",
-    "UCASE": "Use UPPER.",
+    **{name: f"Use {other}." for name, other in SAME_AS.items()},
     "UUID": _ELSEWHERE,
     "PARSE_JSON": "Use JSON_VALUE or JSON_QUERY on the text; there is no VARIANT.",
     "TRY_PARSE_JSON": "Use JSON_VALUE or JSON_QUERY on the text; there is no VARIANT.",
-    "CURRENT_WATERMARK": "The job's status shows its watermarks; late records go to a table.",
+    "CURRENT_WATERMARK": f"{OUTSIDE} The status of the job shows its watermarks.",
     "SOURCE_WATERMARK": "Write an expression, such as ts - INTERVAL '5' SECOND.",
     "CURRENT_DATABASE": "A job has no catalogs or databases; write its name as a text.",
     **dict.fromkeys(
@@ -134,7 +141,7 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(
         ("COLLECT", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP",
          "VAR_SAMP", "ARRAY_AGG", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "PERCENTILE"),
-        "Aggregates are COUNT, SUM, MIN, MAX, AVG, LISTAGG, FIRST_VALUE and LAST_VALUE.",
+        f"{OUTSIDE} Aggregates are COUNT, SUM, MIN, MAX, AVG, LISTAGG, FIRST_VALUE and LAST_VALUE.",
     ),
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Name, Node
 from service.sql.grammar.syntax import OptionNode
 from service.sql.text.dialect import HINT_END, HINT_START, MAX_DEPTH, SqlToken, SqlTokenKind
-from service.sql.text.script import Script, SqlError
+from service.sql.text.script import Edit, Script, SqlError
 
 MAX_NAME_LENGTH = 256
 RESERVED = frozenset(
@@ -71,6 +71,13 @@ RESERVED = frozenset(
         "WITH",
     ]
 )
+
+
+_BEGINNINGS = (
+    *(("CREATE", what) for what in ("TABLE", "VIEW", "TEMPORARY", "CATALOG", "DATABASE")),
+    *(("INSERT", "INTO"), ("EXECUTE", "STATEMENT"), ("DROP", "TABLE"), ("DROP", "VIEW")),
+)
+"""Words in front of which a missing ";" is put, because only a statement begins with them."""
 
 
 class TokenCursor:
@@ -184,6 +191,11 @@ class TokenCursor:
     def option(self, form: str) -> OptionNode:
         key = self.string("a key in single quotes", hint=form)
         self.expect_symbol("=", hint=form)
+        bare = self.token
+        if bare.kind is SqlTokenKind.NUMBER or self.at_words("TRUE") or self.at_words("FALSE"):
+            fault = self.unexpected("a value in single quotes", hint=form)
+            fault.edit = Edit(bare.start, bare.end, f"'{bare.text}'")
+            raise fault
         value = self.string("a value in single quotes", hint=form)
         return OptionNode(key.text, value.text, key.start, value.start, value.end)
 
@@ -208,8 +220,17 @@ class TokenCursor:
         """Take `('key' = 'value', …)`."""
         self.expect_symbol("(", hint=form)
         options = [self.option(form)]
-        while self.accept_symbol(","):
+        while self.at_symbol(","):
+            comma = self.advance()
+            if self.at_symbol(")"):
+                fault = self.unexpected("a key in single quotes", hint=form)
+                fault.edit = Edit(comma.start, comma.end, "")
+                raise fault
             options.append(self.option(form))
+        if self.token.kind is SqlTokenKind.STRING:
+            fault = self.unexpected('")"', hint="Separate options by commas and close the list.")
+            fault.edit = Edit(self.end_of_last, self.end_of_last, ",")
+            raise fault
         self.expect_symbol(")", hint="Separate options by commas and close the list.")
         return tuple(options)
 
@@ -251,7 +272,11 @@ class TokenCursor:
         if token.text == HINT_START and token.kind is SqlTokenKind.SYMBOL:
             hint = "An OPTIONS hint stands behind the name of a table in FROM, JOIN or INSERT INTO."
         actual = "the end of the script" if token.kind is SqlTokenKind.END else f'"{_shown(token)}"'
-        return self.script.error(token.start, f"expected {expected}, found {actual}", hint=hint)
+        message, edit = f"expected {expected}, found {actual}", None
+        if self._index and any(self.at_words(*words) for words in _BEGINNINGS):
+            edit = Edit(self.end_of_last, self.end_of_last, ";")
+            hint = 'Separate statements by ";".'
+        return self.script.error(token.start, message, hint=hint, edit=edit)
 
 
 def _shown(token: SqlToken) -> str:

@@ -174,7 +174,7 @@ class FromParser:
             raise cursor.script.error(
                 cursor.at,
                 "MATCH_RECOGNIZE is not supported: it keeps state over many records",
-                hint="Filter single records with WHERE, or count them in a window: FROM "
+                hint=f"{OUTSIDE} Filter single records with WHERE, or count them in a window: FROM "
                 "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY "
                 "window_start, window_end.",
             )

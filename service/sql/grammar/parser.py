@@ -1,5 +1,6 @@
 """Statements of a script."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn
@@ -27,17 +28,16 @@ from service.sql.grammar.syntax import (
     Statement,
     StatementSet,
     StopJob,
+    WithoutEffect,
 )
 from service.sql.grammar.table_parser import TableParser
 from service.sql.text.dialect import SqlToken, SqlTokenKind, groups, tokenize
 from service.sql.text.script import OUTSIDE, Edit, Script, SqlError, suggestion
 
+_PROMPT = re.compile(r"Flink SQL\s*>[^\S\n]*", re.IGNORECASE)
 _LISTS = ("TABLES", "VIEWS", "FUNCTIONS", "JOBS")
 _SHOWN = (*_LISTS, "CREATE TABLE name", "CREATE VIEW name")
 _DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
-
-_BEGINNINGS = ("CREATE", "INSERT", "EXECUTE", "SET", "DROP")
-"""Words in front of which a missing ";" is put, because only a statement begins with them."""
 
 
 class QuestionParser:
@@ -114,12 +114,6 @@ class NamespaceParser:
     def use(self) -> Namespace:
         cursor = self._cursor
         at = cursor.advance().start
-        if cursor.at_words("MODULES"):
-            raise cursor.script.error(
-                cursor.at,
-                "USE MODULES is not supported",
-                hint=f"{OUTSIDE} Leave it out.",
-            )
         what = "CATALOG" if cursor.accept_words("CATALOG") else "DATABASE"
         return Namespace("USE", what, self._name(what, _USE_FORM), False, (), at)
 
@@ -156,17 +150,27 @@ class NamespaceParser:
         return name
 
 
+_WITHOUT_EFFECT: dict[str, str] = {
+    "ADD JAR": "connectors are built in, and code cannot be added to a job",
+    "REMOVE JAR": "code cannot be added to a job",
+    "LOAD MODULE": "functions and connectors are built in",
+    "UNLOAD MODULE": "functions and connectors are built in",
+    "USE MODULES": "functions and connectors are built in",
+    "CREATE FUNCTION": "code cannot be added to a job, so a query that calls it is refused",
+    "DROP FUNCTION": "code cannot be added to a job",
+    "ANALYZE TABLE": "the plan of a job does not depend on statistics",
+}
+"""Statements that no job needs: why each is accepted and left out."""
 _OTHER_STATEMENTS: dict[str, str] = {
     "ALTER": "Change the CREATE TABLE statement itself.",
     "UPDATE": "A job inserts only; change the table in its own database.",
     "DELETE": "A job inserts only; change the table in its own database.",
     "MERGE": "A job inserts only; change the table in its own database.",
-    "ADD": "Remove it: connectors are built in, and code cannot be added to a job.",
+    "ADD": "Code and files cannot be added to a job.",
     "LOAD": "Code and files cannot be added to a job.",
     "CALL": "Procedures cannot be called from a script.",
 }
 _OTHER_CREATES: dict[str, str] = {
-    "FUNCTION": "Use the functions that are built in; code cannot be added to a job.",
     "MODEL": "Models are not supported.",
     "OR": "Write CREATE; a table of the catalog is dropped before it is declared again.",
 }
@@ -271,13 +275,34 @@ class _StatementParser:
             statements.append(self._statement())
             if not cursor.at_end() and not cursor.at_symbol(";"):
                 fault = cursor.unexpected('";" or the end', hint='Separate statements by ";".')
-                if any(map(cursor.at_words, _BEGINNINGS)):
+                if cursor.at_words("SET"):
                     fault.edit = Edit(cursor.end_of_last, cursor.end_of_last, ";")
                 raise fault
         return tuple(statements)
 
+    def _without_effect(self) -> WithoutEffect | None:
+        """A statement that no job needs, to its end."""
+        cursor, at = self._cursor, self._cursor.at
+        ahead = [cursor.ahead(i).text.upper() for i in range(4)]
+        words = [word for word in ahead if word not in ("TEMPORARY", "SYSTEM")]
+        name = " ".join(words[:2])
+        if name not in _WITHOUT_EFFECT or cursor.token.kind is not SqlTokenKind.WORD:
+            return None
+        function = None
+        if name == "CREATE FUNCTION":
+            while not cursor.accept_words("FUNCTION"):
+                cursor.advance()
+            cursor.accept_words("IF", "NOT", "EXISTS")
+            function = cursor.table_name("the name of a function")
+        while not cursor.at_end() and not cursor.at_symbol(";"):
+            cursor.advance()
+        return WithoutEffect(name, _WITHOUT_EFFECT[name], at, function)
+
     def _statement(self) -> Statement:
         cursor = self._cursor
+        ignored = self._without_effect()
+        if ignored is not None:
+            return ignored
         if cursor.token.kind is SqlTokenKind.WORD:
             read = self._readers.get(cursor.token.text.upper())
             if read is not None:
@@ -287,14 +312,18 @@ class _StatementParser:
             at = cursor.at
             while not cursor.at_end() and not cursor.at_symbol(";"):
                 cursor.advance()
-            end = cursor.at if cursor.at_end() else cursor.token.end
-            removed = Edit(at, end, "") if word == "ADD" else None
-            hint = _OTHER_STATEMENTS[word]
             raise cursor.script.error(
                 at,
                 f"{word} statements are not supported",
-                hint=hint if removed else f"{OUTSIDE} {hint}",
-                edit=removed,
+                hint=f"{OUTSIDE} {_OTHER_STATEMENTS[word]}",
+            )
+        prompt = _PROMPT.match(cursor.script.text, cursor.at)
+        if prompt is not None:
+            raise cursor.script.error(
+                cursor.at,
+                f'expected a statement, found the prompt "{prompt[0].strip()}"',
+                hint="Remove the prompt.",
+                edit=Edit(prompt.start(), prompt.end(), ""),
             )
         otherwise = "Statements start with " + ", ".join(sorted(self._readers)) + "."
         raise cursor.unexpected("a statement", hint=suggestion(word, self._readers, otherwise))
@@ -431,6 +460,7 @@ class _StatementParser:
                 hint=f"{OUTSIDE} Write INSERT INTO table SELECT ….",
             )
         cursor.expect_words("INTO", hint="Write INSERT INTO table SELECT ….")
+        cursor.accept_words("TABLE")
         table = cursor.table_name("a table name")
         if cursor.at_words("PARTITION"):
             raise cursor.script.error(

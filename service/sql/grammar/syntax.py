@@ -338,6 +338,19 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True)
+class WithoutEffect:
+    """A statement that no job needs; `why` is the end of a sentence.
+
+    `function` is what CREATE FUNCTION declares.
+    """
+
+    name: str
+    why: str
+    at: int
+    function: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StatementSet:
     """EXECUTE STATEMENT SET BEGIN … END."""
 
@@ -386,6 +399,6 @@ class StopJob:
 
 
 JobStatement = Insert | Select | StatementSet | CreateTableAs
-Declaration = CreateTable | CreateView | Drop | SetOption | Reset | Namespace
+Declaration = CreateTable | CreateView | Drop | SetOption | Reset | Namespace | WithoutEffect
 Question = Explain | Describe | Show | ShowSettings
 Statement = Declaration | JobStatement | Question | StopJob

@@ -32,6 +32,8 @@ _LIKE_FORM = (
 _WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
 _FEATURES_WITHOUT_EFFECT = ("DISTRIBUTION",)
 _OTHER_CLAUSES = {
+    "STORED": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+    "ROW": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
     "USING": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
     "LOCATION": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
     "TBLPROPERTIES": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
@@ -82,6 +84,8 @@ class TableParser:
                 f"has no WITH: it is the Delta table of this name in the warehouse, as 'connector' "
                 f"= 'delta', 'path' = '{name.text}' says"
             )
+        elif cursor.at_end() or cursor.at_symbol(";"):
+            options_at = 0
         elif not cursor.at_words("LIKE"):
             cursor.expect_words("WITH", hint=_OPTIONS_FORM)
             options_at = cursor.at
@@ -300,6 +304,13 @@ class TableParser:
         partitioned: tuple[Name, ...] = ()
         if cursor.accept_words("PARTITIONED"):
             cursor.expect_words("BY", hint="Write PARTITIONED BY (day).")
+            if cursor.ahead(2).kind is SqlTokenKind.WORD:
+                raise cursor.script.error(
+                    cursor.ahead(2).start,
+                    "PARTITIONED BY declares a column, as in Hive",
+                    hint="Declare the column in the list of the columns, and write PARTITIONED BY "
+                    "(name).",
+                )
             partitioned = cursor.names("PARTITIONED BY")
         for word, hint in _OTHER_CLAUSES.items():
             if cursor.at_words(word):

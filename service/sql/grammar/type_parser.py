@@ -230,6 +230,7 @@ _SIZED = {
     "BINARY": (TypeName.BYTES, True),
     "VARBINARY": (TypeName.BYTES, False),
 }
+_SPELLINGS = {"CHARACTER": "CHAR"}
 _LATER = ("MULTISET", "RAW", "VARIANT", "STRUCTURED", "BITMAP")
 MAX_TYPE_DEPTH = 16
 MAX_TYPE_SIZE = 1_000
@@ -270,13 +271,18 @@ def _too_deep(cursor: TokenCursor, at: int) -> SqlError:
 def _plain(cursor: TokenCursor, depth: int) -> TypeNode:
     token = cursor.token
     word = token.text.upper() if token.kind is SqlTokenKind.WORD else ""
+    word = _SPELLINGS.get(word, word)
     if word in _SIMPLE:
         cursor.advance()
         return TypeNode(SqlType(_SIMPLE[word]), token.start)
     if word in _SIZED:
         cursor.advance()
+        if word in ("CHAR", "BINARY") and cursor.accept_words("VARYING"):
+            word = f"VAR{word}"
         name, fixed = _SIZED[word]
         length = _in_parentheses(cursor, "a length", 1, MAX_LENGTH)
+        if cursor.accept_words("CHARACTER", "SET"):
+            cursor.name("a character set")  # Flink prints it: a STRING has no other
         if length is None and fixed:
             length = 1  # only CHAR and BINARY: Flink's VARCHAR is STRING, its VARBINARY is BYTES
         return TypeNode(SqlType(name), token.start, length, fixed)

@@ -15,6 +15,7 @@ from joins.plan.plan import (
     DimensionJoin,
     DimensionSource,
     Field,
+    KafkaSource,
     OffsetReset,
     PolledSource,
     StartupMode,
@@ -33,7 +34,7 @@ from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.kafka_tables import RESET
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import Home, removed
-from service.sql.catalog.topic_history import HISTORY
+from service.sql.catalog.topic_history import HISTORY, stream_history_fault
 from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
@@ -293,18 +294,11 @@ def check_no_effect(script: Script, table: Table, role: TableRole) -> tuple[str,
     source = table.endpoints.dimension
     options = table.without_effect[role]
     nodes = {node.key: node for node in table.node.options}
-    if isinstance(source, TopicSource) and source.history is not None:
-        if role is TableRole.DIMENSION:
-            options = tuple(key for key in options if not key.startswith("scan.startup."))
-        elif role is TableRole.STREAM:
-            node = next(node for node in table.node.options if node.key.startswith(HISTORY))
-            raise script.error(
-                node.at,
-                f'table "{table.name}" has a history and is a stream, which has none',
-                hint=f"Remove the options {HISTORY}…, or join the table as a dimension.",
-                edit=removed(script, node, sure=False),
-            )
+    if role is not TableRole.SINK:
+        _check_history(script, table, role)
     if role is TableRole.DIMENSION:
+        if isinstance(source, TopicSource) and source.history is not None:
+            options = tuple(key for key in options if not key.startswith("scan.startup."))
         for option in options:
             node = nodes[option]
             starts_late = option.startswith("scan.startup.") and node.value != StartupMode.EARLIEST
@@ -319,6 +313,28 @@ def check_no_effect(script: Script, table: Table, role: TableRole) -> tuple[str,
     return tuple(
         f'Option "{option}" of table "{table.name}" has no effect on {role}.' for option in options
     )
+
+
+def _check_history(script: Script, table: Table, role: TableRole) -> None:
+    """Refuse a history that the table cannot have in this role."""
+    stream, dimension = table.endpoints.stream, table.endpoints.dimension
+    node = next((node for node in table.node.options if node.key.startswith(HISTORY)), None)
+    if node is None:
+        return
+    fault: tuple[str, str] | None = None
+    if role is TableRole.DIMENSION:
+        if isinstance(dimension, TopicSource) and dimension.history is None:
+            fault = (
+                "has a history and no primary key",
+                "Add PRIMARY KEY (…) NOT ENFORCED: a record replaces the row of its key.",
+            )
+    elif isinstance(stream, KafkaSource) and stream.history is not None:
+        has_metadata = bool(table.metadata_fields)
+        fault = stream_history_fault(stream.history, stream, has_metadata=has_metadata)
+    if fault is not None:
+        text, hint = fault
+        edit = removed(script, node, sure=False)
+        raise script.error(node.at, f'table "{table.name}" {text}', hint=hint, edit=edit)
 
 
 def _no_effect(script: Script, table: Table, option: str, role: TableRole) -> SqlError:

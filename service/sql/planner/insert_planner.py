@@ -289,7 +289,7 @@ class JobPlanner:
         if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
-        check_late_rows(self._script, query, window, target.sink)
+        check_late_rows(self._script, query, window, target.sink, target.output)
         waits_for_rows = has_late_rows(query.dimensions.values())
         if window is not None or _waits(query, window) or waits_for_rows:
             query.unions.refuse_beside_state(self._script, select)

@@ -5,24 +5,30 @@ from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
 from service.sql.catalog.option_values import InlineSecret
+from service.sql.catalog.settings import without_effect
 from service.sql.grammar.syntax import (
     CreateTable,
+    CreateTableAs,
     CreateView,
     Explain,
     Insert,
     JobStatement,
     Question,
+    Select,
+    SetOption,
     Statement,
     StatementSet,
     StopJob,
+    WithoutEffect,
 )
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.session import OpenScript, ScriptSession, open_script
 from service.sql.stored import CatalogEntry
 from service.sql.text.script import OUTSIDE, Script, SqlError, not_too_deep
 
-_AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
-"""Statements that leave alone what an INSERT before them means."""
+_AFTER_AN_INSERT = (Insert, CreateTable, CreateView, WithoutEffect, Question)
+"""Statements that leave alone what an INSERT before them means, like a setting without effect."""
+_SHOWN_BY = "sent alone it is a preview"
 _ONE_JOB = (
     "The {} INSERTs are one job, which reads the stream once for all of them, as in EXECUTE "
     "STATEMENT SET; submit a script for each of them where they should be separate jobs."
@@ -80,8 +86,17 @@ def _job_statement(
     """Apply the declarations; returns the job's statement and warnings about ignored statements."""
     jobs: list[JobStatement] = []
     ignored: list[str] = []
+    fills = fills_a_table(statements)
     for statement in statements:
-        if jobs and not (isinstance(jobs[0], Insert) and isinstance(statement, _AFTER_AN_INSERT)):
+        if fills and isinstance(statement, Select):
+            line, _ = session.script.line_and_column(statement.at)
+            ignored.append(f"Line {line} shows rows, which is no part of the job: {_SHOWN_BY}.")
+            continue
+        leaves_alone = isinstance(statement, _AFTER_AN_INSERT) or (
+            isinstance(statement, SetOption)
+            and without_effect(session.script, statement) is not None
+        )
+        if jobs and not (isinstance(jobs[0], Insert) and leaves_alone):
             raise session.script.error(
                 statement.at,
                 "a statement follows the INSERT INTO",
@@ -100,6 +115,11 @@ def _job_statement(
         return jobs[0], tuple(ignored)
     inserts = tuple(job for job in jobs if isinstance(job, Insert))
     return StatementSet(inserts, inserts[0].at), (*ignored, _ONE_JOB.format(len(jobs)))
+
+
+def fills_a_table(statements: Iterable[Statement]) -> bool:
+    """True for a script whose job is no preview; its bare queries are only for a client."""
+    return any(isinstance(each, Insert | StatementSet | CreateTableAs) for each in statements)
 
 
 def _unanswered(session: ScriptSession, statement: Question | StopJob) -> str:

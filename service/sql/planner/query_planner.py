@@ -269,7 +269,7 @@ class QueryPlanner:
             check_probe(self.script, table, node.table.at)
         stream = table.endpoints.stream
         form = stream.value.name if isinstance(stream, KafkaSource) else None
-        if form in OF_CHANGES:
+        if self.of_job and form in OF_CHANGES:
             raise self.script.error(
                 node.table.at,
                 f'table "{table.name}" has format {form}, which cannot be read',
@@ -320,7 +320,7 @@ class QueryPlanner:
         """`scope` with the join; its conditions move from `where` to `moved`."""
         if isinstance(node, UnnestClause):
             return self._unnest(scope, node)
-        self.windows.refuse_join(node.at)
+        self.windows.refuse_join(node.at, keeps_rows=True)
         self._check_alias(scope, node.relation.alias)
         side = self._dimension_side(node.relation)
         if node.snapshot is not None:
@@ -338,8 +338,13 @@ class QueryPlanner:
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
         join = replace(planner.plan(node, conditions, side.filters), time=time)
-        self.windows.refuse_bounds(node, join)
         side = replace(side, table=self._with_key(side.table, join))
+        self.windows.refuse_join(node.at, keeps_rows=_keeps_rows(join, side.table))
+        self.windows.refuse_bounds(node, join)
+        if self.windows.holds_rows and time is None:
+            self.warnings.append(
+                f'Table "{side.table.name}" is joined when a row comes, not when its window ends.'
+            )
         self._add_dimension(side.table, node, time)
         if time is not None:
             check_versioned(self.script, node, side.table, join)
@@ -456,6 +461,13 @@ class QueryPlanner:
 def _hint_text(node: HintNode) -> str:
     instead = QUERY_HINTS.get(node.name, "no hint of this name is known here")
     return f"Hint {node.name[:100]} has no effect: {instead}."
+
+
+def _keeps_rows(join: DimensionJoin, table: Table) -> bool:
+    """True if each row of the stream leaves the join once."""
+    compared = {pair.dimension_column for pair in join.keys if pair.computed is None}
+    is_unique = bool(table.primary_key) and set(table.primary_key) <= compared
+    return join.join_type is JoinType.LEFT and is_unique
 
 
 def _without_time(relation: ScopeRelation) -> ScopeRelation:

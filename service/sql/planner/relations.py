@@ -25,10 +25,10 @@ VIEW, QUERY = "view", "query"
 def named_columns(
     script: Script, view: CreateView, columns: Sequence[ScopeColumn], kind: str
 ) -> list[ScopeColumn]:
-    """The `columns` of a view under the view's names; unnamed ones are refused or get a name."""
+    """The `columns` of a view under the view's names, or under those that Flink gives them."""
     if view.columns is not None:
         columns = _renamed(script, view, view.columns, columns, kind)
-    elif kind == QUERY:
+    else:
         own = own_names([column.name for column in columns])
         columns = [replace(c, name=name) for c, name in zip(columns, own, strict=True)]
     names: set[str] = set()
@@ -90,9 +90,7 @@ def _check(
     script: Script, view: CreateView, column: ScopeColumn, names: set[str], kind: str
 ) -> None:
     assert column.value is not None, "columns of a query have values"
-    if not column.name:
-        what, hint = "a column without a name", "Write AS and a name behind the expression."
-    elif column.name in names:
+    if column.name in names:
         what, hint = f'column "{column.name}" twice', "Rename one of the two with AS."
     elif column.value.is_bare_null:
         what, hint = f'column "{column.name}" without a type', "Write CAST(NULL AS STRING)."

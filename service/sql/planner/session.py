@@ -13,7 +13,9 @@ from service.sql.catalog.settings import (
     read_setting,
     without_effect,
 )
+from service.sql.expressions.expression_text import NAMES
 from service.sql.grammar.expression_nodes import Name
+from service.sql.grammar.expression_parser import AGGREGATES
 from service.sql.grammar.syntax import (
     CreateTable,
     CreateView,
@@ -24,11 +26,12 @@ from service.sql.grammar.syntax import (
     Reset,
     SetOption,
     Statement,
+    WithoutEffect,
 )
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.stored import CatalogEntry, StoredNode, whole_script
-from service.sql.text.script import Script, SqlError, may_be_credential, suggestion
+from service.sql.text.script import OUTSIDE, Script, may_be_credential, suggestion
 
 Home = tuple[str, str]
 DEFAULT_HOME: Home = ("default_catalog", "default_database")
@@ -46,10 +49,14 @@ _STAND_IN = {
 
 
 class Namespaces:
-    """The catalogs and databases that a script has created."""
+    """The catalogs and databases of a script: names of the tables that it declares.
 
-    def __init__(self, script: Script) -> None:
+    One that the script does not create is made by its first use, with a warning.
+    """
+
+    def __init__(self, script: Script, warnings: list[str]) -> None:
         self._script = script
+        self._warnings = warnings
         self._catalogs: dict[str, set[str]] = {DEFAULT_HOME[0]: {DEFAULT_HOME[1]}}
         self._current = DEFAULT_HOME
 
@@ -58,8 +65,13 @@ class Namespaces:
         if name.qualifier:
             *catalogs, database = name.qualifier
             catalog = catalogs[0] if catalogs else catalog
-        self._check(catalog, database, name.at)
         return catalog, database
+
+    def declare(self, name: Name) -> Home:
+        """The home of a table that is declared, which exists from now on."""
+        home = self.home_of(name)
+        self._make(*home)
+        return home
 
     def apply(self, node: Namespace, *, is_empty: bool) -> None:
         """Apply USE, CREATE or DROP; only a database that `is_empty` may be dropped."""
@@ -76,29 +88,41 @@ class Namespaces:
 
     def _use(self, node: Namespace) -> None:
         if node.what == "CATALOG":
-            databases = self._catalogs.get(node.name.text)
-            if databases is None:
-                raise self._unknown("catalog", node.name.text, node.name.at, self._catalogs)
-            default = DEFAULT_HOME[1]
+            self._make(node.name.text, None)
+            default, databases = DEFAULT_HOME[1], self._catalogs[node.name.text]
             self._current = node.name.text, min(databases | {default}, key=default.__ne__)
             return
-        catalog, database = self.database(node)
-        self._check(catalog, database, node.name.at)
-        self._current = catalog, database
+        home = self.database(node)
+        self._make(*home)
+        self._current = home
+
+    def _make(self, catalog: str, database: str | None) -> None:
+        if catalog not in self._catalogs:
+            self._catalogs[catalog] = {DEFAULT_HOME[1]}
+            self._warn(f'catalog "{catalog}"')
+            self._catalogs[catalog].update({database} if database else ())
+        elif database is not None and database not in self._catalogs[catalog]:
+            self._catalogs[catalog].add(database)
+            self._warn(f'database "{database}"')
+
+    def _warn(self, what: str) -> None:
+        self._warnings.append(
+            f"The {what} has no tables but those that this script declares in it."
+        )
 
     def _create(self, node: Namespace) -> None:
         name = node.name.text
         if node.what == "CATALOG":
-            self._check_kind(node)
+            kind = next((option.value for option in node.options if option.key == "type"), None)
             if self._is_new(node, self._catalogs):
                 self._catalogs[name] = {DEFAULT_HOME[1]}
+                if kind != _IN_MEMORY:
+                    self._warn(f'catalog "{name}"')
             return
         catalog, _ = self.database(node)
-        databases = self._catalogs.get(catalog)
-        if databases is None:
-            raise self._unknown("catalog", catalog, node.name.at, self._catalogs)
-        if self._is_new(node, databases):
-            databases.add(name)
+        self._make(catalog, None)
+        if self._is_new(node, self._catalogs[catalog]):
+            self._catalogs[catalog].add(name)
 
     def _is_new(self, node: Namespace, known: dict[str, set[str]] | set[str]) -> bool:
         if node.name.text not in known:
@@ -112,16 +136,6 @@ class Namespaces:
             hint=f"Write CREATE {node.what} IF NOT EXISTS.",
         )
 
-    def _check_kind(self, node: Namespace) -> None:
-        kind = next((option.value for option in node.options if option.key == "type"), None)
-        if kind != _IN_MEMORY:
-            raise self._script.error(
-                node.name.at,
-                f'catalog "{node.name.text}" has tables that are declared elsewhere',
-                hint="Declare each table by CREATE TABLE in the script; a catalog may only have "
-                f"'type' = '{_IN_MEMORY}'.",
-            )
-
     def _drop(self, node: Namespace, *, is_empty: bool) -> None:
         if node.what == "CATALOG":
             known, is_known = "catalog", node.name.text in self._catalogs
@@ -131,7 +145,10 @@ class Namespaces:
         if not is_known:
             if node.if_exists:
                 return
-            raise self._unknown(known, node.name.text, node.name.at, self._catalogs)
+            hint = suggestion(
+                node.name.text, sorted(self._catalogs), f"Write DROP {node.what} IF EXISTS."
+            )
+            raise self._script.error(node.name.at, f'unknown {known} "{node.name.text}"', hint=hint)
         if node.what == "CATALOG" or not is_empty or self.database(node) == self._current:
             raise self._script.error(
                 node.at,
@@ -139,20 +156,6 @@ class Namespaces:
                 hint="Leave it out: what a script declares is forgotten at its end.",
             )
         self._catalogs[catalog].remove(database)
-
-    def _check(self, catalog: str, database: str, at: int) -> None:
-        databases = self._catalogs.get(catalog)
-        if databases is None:
-            raise self._unknown("catalog", catalog, at, self._catalogs)
-        if database not in databases:
-            raise self._unknown("database", database, at, databases)
-
-    def _unknown(
-        self, what: str, name: str, at: int, known: dict[str, set[str]] | set[str]
-    ) -> SqlError:
-        otherwise = f"Write CREATE {what.upper()} {name} in front, or leave the name out."
-        hint = suggestion(name, sorted(known), otherwise)
-        return self._script.error(at, f'unknown {what} "{name}"', hint=hint)
 
 
 class ScriptSession:
@@ -174,7 +177,7 @@ class ScriptSession:
         self.warnings: list[str] = []
         self.secrets = InlineSecrets(keep_values=keep_secrets)
         self._view_columns = 0
-        self._namespaces = Namespaces(script)
+        self._namespaces = Namespaces(script, self.warnings)
         self._homes: dict[str, Home] = {}
 
     def apply(self, statement: Declaration) -> None:
@@ -184,16 +187,33 @@ class ScriptSession:
             QueryPlanner(self).view(statement)
             if self._is_free(statement.name, if_not_exists=statement.if_not_exists):
                 self.relations[statement.name.text] = statement
-                self._homes[statement.name.text] = self._namespaces.home_of(statement.name)
+                self._homes[statement.name.text] = self._namespaces.declare(statement.name)
         elif isinstance(statement, Drop):
             self._drop(statement)
         elif isinstance(statement, SetOption):
             self._set(statement)
+        elif isinstance(statement, WithoutEffect):
+            self._leave_out(statement)
         elif isinstance(statement, Namespace):
             home = self._namespaces.database(statement)
             self._namespaces.apply(statement, is_empty=home not in self._homes.values())
+            for option in statement.options:
+                if may_be_credential(option.key, option.value):
+                    self.secrets.hide(option)
         else:
             self._reset(statement)
+
+    def _leave_out(self, node: WithoutEffect) -> None:
+        if node.function is not None:
+            name = node.function.text.upper()
+            if name in NAMES or name in AGGREGATES:
+                raise self.script.error(
+                    node.function.at,
+                    f"CREATE FUNCTION {name}: a function that is built in has this name",
+                    hint=f"{OUTSIDE} Code cannot be added to a job; call the built-in function.",
+                )
+            self.script = replace(self.script, foreign=self.script.foreign | {name})
+        self.warnings.append(f"{node.name} has no effect: {node.why}.")
 
     def find(self, name: Name, what: str = "table") -> Table | CreateView:
         self._declare_stored()
@@ -216,7 +236,8 @@ class ScriptSession:
                 f'{what} "{name.text}" is not in "{".".join(home)}"',
                 hint=f"Write {database}.{name.text}, where it was declared.",
             )
-        known = f"Declared tables are {', '.join(self.relations)}."
+        declared = ", ".join(self.relations)
+        known = f"Declare it by CREATE TABLE; declared tables are {declared}."
         if not self.relations:
             known = "Declare it by CREATE TABLE."
         raise self.script.error(
@@ -305,7 +326,7 @@ class ScriptSession:
             )
         if self._is_free(node.name, if_not_exists=node.if_not_exists):
             self.relations[table.name] = table
-            self._homes[table.name] = self._namespaces.home_of(node.name)
+            self._homes[table.name] = self._namespaces.declare(node.name)
 
     def stand_in(self, node: CreateTable) -> None:
         """Declare a table with another connector, so that the queries over it can be checked."""
@@ -313,7 +334,7 @@ class ScriptSession:
         options = tuple(OptionNode(key, value, at, at, at) for key, value in _STAND_IN.items())
         table = build_table(self.script, replace(node, options=options, like=None), self.secrets)
         self.relations[table.name] = table
-        self._homes[table.name] = self._namespaces.home_of(node.name)
+        self._homes[table.name] = self._namespaces.declare(node.name)
 
     def _is_free(self, name: Name, *, if_not_exists: bool) -> bool:
         home = self._namespaces.home_of(name)
@@ -331,7 +352,8 @@ class ScriptSession:
 
     def _drop(self, node: Drop) -> None:
         self._declare_stored()
-        if node.if_exists and node.name.text not in self.relations:
+        home = self._homes.get(node.name.text)
+        if node.if_exists and home != self._namespaces.home_of(node.name):
             return
         relation = self.find(node.name, node.what.lower())
         if node.name.text in self.of_catalog:

@@ -118,6 +118,9 @@ def _check_alike(script: Script, first: PlannedInsert, other: PlannedInsert) -> 
         if not isinstance(each.plan.probe.source, KafkaSource):
             why = f'"{table.name}" is {table.connector.name}'
             raise _apart(script, first, other, why, f"Submit {_APART}")
+        if each.source.history is not None:
+            why = f'"{table.name}" has a history'
+            raise _apart(script, first, other, why, f"Submit {_APART}")
         if each.source.topic_pattern is not None:
             why = f'"{table.name}" has option "{PATTERN}"'
             hint = f"Name its topics, as in 'topic' = 'a;b', or submit {_APART}"

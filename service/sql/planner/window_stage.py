@@ -315,22 +315,34 @@ class WindowStage:
         self.rank, number = window_rank(self.script, planner, scope, node)
         return number
 
-    def refuse_join(self, at: int) -> None:
-        """Refuse a join behind an aggregated window or behind SESSION.
+    def refuse_join(self, at: int, *, keeps_rows: bool = False) -> None:
+        """Refuse a join behind an aggregated window, behind SESSION, or behind ROW_NUMBER().
 
         The windows of TUMBLE, HOP and CUMULATE depend on the row alone, so a join does not change
-        them. Sessions depend on all rows.
+        them. Sessions and ranks depend on all rows; a join that `keeps_rows`, each of them once,
+        may be planned before them.
         """
-        if self.rank is not None:
-            raise refused_behind(self.script, at, "a join")
         is_session = self.window is not None and self.window.kind is WindowKind.SESSION
-        if self.windowing is not None or is_session:
-            what = "SESSION" if is_session else "an aggregated window"
-            raise self.script.error(
-                at,
-                f"a join behind {what}",
-                hint=f"{OUTSIDE} Join in a VIEW, and apply the window to the view.",
-            )
+        is_behind = is_session or self.rank is not None
+        if self.windowing is None and (keeps_rows or not is_behind):
+            return
+        if self.rank is not None and self.windowing is not None:
+            raise refused_behind(self.script, at, "a join")
+        what = "ROW_NUMBER() of a window" if self.rank is not None else "SESSION"
+        hint = (
+            f"{OUTSIDE} Join in a VIEW, and apply the window to the view; or LEFT JOIN a table "
+            "with its whole PRIMARY KEY in ON, which keeps each row once."
+        )
+        if self.windowing is not None:
+            what = "an aggregated window"
+            hint = f"{OUTSIDE} Join in a VIEW, and apply the window to the view."
+        raise self.script.error(at, f"a join behind {what}", hint=hint)
+
+    @property
+    def holds_rows(self) -> bool:
+        """True if rows leave with their window, not when they have come."""
+        is_session = self.window is not None and self.window.kind is WindowKind.SESSION
+        return is_session or self.rank is not None
 
     def refuse_bounds(self, node: TemporalJoinClause, join: DimensionJoin) -> None:
         """Refuse a join on window bounds, which rows get after the join."""

@@ -5,6 +5,7 @@ Only the tokenizer is sqlglot's: its parser accepts many dialects and rewrites w
 """
 
 import re
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from sqlglot.tokenizer_core import Token as RawToken
 from sqlglot.tokenizer_core import TokenType
 
 from joins.plan.errors import SinkError, SourceError
-from service.sql.text.script import Script, SqlError
+from service.sql.text.script import Edit, Script, SqlError
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -128,7 +129,54 @@ def _tokens(script: Script, text: str, start: int) -> list[SqlToken]:
             "a string, quoted name, binary literal or comment is not closed, or is malformed",
             hint="Close it: 'text' ('' for a quote inside), `name`, x'0A', /* comment */.",
         ) from exc
-    return [_token(script, raw, start) for raw in raw_tokens]
+    result: list[SqlToken] = []
+    pending = list(reversed(raw_tokens))
+    while pending:
+        raw = pending.pop()
+        at = result[-1].start if result else 0
+        is_unicode = result and _UNICODE.match(script.text, at) is not None
+        if is_unicode and raw.text == "&" and start + raw.start == at + 1:
+            continue
+        if is_unicode and raw.token_type is TokenType.STRING and start + raw.start == at + 2:
+            escape, end = "\\", start + raw.end + 1
+            follows = [token.text.upper() for token in pending[-1:]]
+            if follows == ["UESCAPE"] and pending[-2:][0].token_type is TokenType.STRING:
+                pending.pop()
+                escape, end = pending[-1].text, start + pending.pop().end + 1
+            text = _unescaped(script, raw.text, escape, at)
+            result[-1] = SqlToken(SqlTokenKind.STRING, text, at, end)
+        else:
+            result.append(_token(script, raw, start))
+    return result
+
+
+_UNICODE = re.compile(r"[uU]&'")
+"""What a text with escapes of Unicode begins with."""
+
+
+def _unescaped(script: Script, text: str, escape: str, at: int) -> str:
+    """The text with its characters by number; `escape` is in front of each."""
+    if len(escape) != 1 or re.match(r"[0-9a-fA-F+'\"\s]", escape):
+        raise script.error(
+            at,
+            "UESCAPE is no single character that may be one",
+            hint="Write one character that is no digit, no letter from A to F, no + and no blank.",
+        )
+    mark = re.escape(escape)
+
+    def char(match: re.Match[str]) -> str:
+        digits = match[1] or match[2]
+        if digits is None and len(match[0]) == 2:
+            return escape
+        if digits is None or int(digits, 16) > sys.maxunicode or 0xD800 <= int(digits, 16) < 0xE000:
+            raise script.error(
+                at,
+                "a text U&'…' has an escape that is no character",
+                hint="Write \\ and four hexadecimal digits, \\+ and six, or \\\\ for one \\.",
+            )
+        return chr(int(digits, 16))
+
+    return re.sub(rf"{mark}(?:{mark}|([0-9a-fA-F]{{4}})|\+([0-9a-fA-F]{{6}})|)", char, text)
 
 
 _CLOSED = re.compile(
@@ -151,6 +199,14 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
             token.start,
             "double quotes are not supported",
             hint="Use single quotes for text and backticks for names.",
+            edit=_requoted(script, token.start),
+        )
+    if raw.text.startswith("#") and not script.text[: token.start].rpartition("\n")[2].strip():
+        raise script.error(
+            token.start,
+            'a comment begins with "--", not "#"',
+            hint='Write "--" in front of it.',
+            edit=Edit(token.start, token.start, "-- "),
         )
     if kind is SqlTokenKind.SYMBOL and raw.text not in _SYMBOLS:
         raise script.error(
@@ -165,6 +221,16 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
             hint="A name starts with a letter; put other names between backticks.",
         )
     return token
+
+
+def _requoted(script: Script, at: int) -> Edit | None:
+    """The text between double quotes as a text of SQL; a name is not told from it."""
+    end = script.text.find(_DOUBLE_QUOTE, at + 1)
+    inside = script.text[at + 1 : end]
+    if end < 0 or "\n" in inside:
+        return None
+    quoted = "'" + inside.replace("'", "''") + "'"
+    return Edit(at, end + 1, quoted, sure=False)
 
 
 def _with_hints(script: Script, tokens: list[SqlToken]) -> list[SqlToken]:

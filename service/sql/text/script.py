@@ -223,11 +223,13 @@ class Script:
     Attributes:
         zone: session time zone, from SET.
         behind: catalog statements at the end of `text`.
+        foreign: functions that the script declares in code, which no job has; in capitals.
     """
 
     text: str
     zone: str = "UTC"
     behind: str = ""
+    foreign: frozenset[str] = frozenset()
 
     @property
     def own_length(self) -> int:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.batch.event_channels import BatchInput, EventChannels, EventInput, Heard
+from joins.plan.stream_topics import FILES
 from watermark.errors import StateFormatError
 from watermark.model import (
     END_OF_TIME,
@@ -338,3 +339,32 @@ def test_the_watermark_never_goes_back_and_never_passes_an_active_partition(batc
                 assert channels.watermark_of(view.input.name).timestamp_ms <= max(
                     view.state.watermark.timestamp_ms, MIN_TIMESTAMP
                 )
+
+
+def test_partitions_of_the_topic_begin_with_the_watermark_of_the_files():
+    """One without records holds that of the others back, and none makes others late."""
+    channels = EventChannels([STREAM])
+    merged = channels.take(batch(partitions=[FILES], heard={FILES: Heard(900, 1)}))
+    assert merged.after == Watermark(900)
+    behind = batch(partitions=[FILES, 0, 1], heard=heard(p0=(1_500, 2)))
+    assert channels.take(behind).after == Watermark(900)
+    assert [view.partition for view in channels.channels()] == [0, 1]
+    again = EventChannels([STREAM], json.loads(json.dumps(channels.snapshot())))
+    merged = again.take(batch(partitions=[FILES, 0, 1], heard=heard(p1=(1_200, 3))))
+    assert merged.after == Watermark(1_200)
+
+
+def test_a_partition_that_appears_among_others_holds_nothing_back():
+    channels = EventChannels([STREAM])
+    channels.take(batch(partitions=[0], heard=heard(p0=(900, 1))))
+    merged = channels.take(batch(partitions=[0, 1], heard=heard(p0=(1_500, 2))))
+    assert merged.after == Watermark(1_500)
+
+
+def test_the_clock_takes_over_behind_the_topics_backlog_not_in_the_files():
+    channels = EventChannels([STREAM])
+    channels.take(batch(now_ms=2_000, partitions=[FILES], heard={FILES: Heard(900, 1)}))
+    merged = channels.take(batch(now_ms=2_500, partitions=[FILES, 0], heard=heard(p0=(950, 2))))
+    assert not merged.after.use_processing_time
+    read = batch(now_ms=3_000, partitions=[FILES, 0], backlog_read=[0])
+    assert channels.take(read).after.use_processing_time

@@ -8,12 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from joins.batch.batches import worker_errors
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin
-from joins.plan.errors import OutputTopicChangedError, SinkError
+from joins.plan.errors import OutputTopicChangedError, SinkError, SourceError
 from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink
-from joins.sinks.kafka import HEADER_NAMES, KafkaSinkWriter, TransactionalSinkWriter
+from joins.plan.stream_topics import StreamTopics
+from joins.sinks.kafka import (
+    HEADER_NAMES,
+    KafkaSinkWriter,
+    KafkaTaskWriter,
+    TransactionalSinkWriter,
+    kafka_writer,
+)
 from joins.worker.probe_task import DEAD_LETTERS
 from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import BatchReport
@@ -57,6 +65,10 @@ def writer_to(sink, directory):
     return KafkaSinkWriter(sink, directory / "sink.json", RowFiles(directory / "staged"))
 
 
+def by_tasks(sink, directory):
+    return KafkaTaskWriter(sink, directory / "sink.json")
+
+
 def nothing_is_kept(directory):
     return not list((directory / "staged").glob("*"))
 
@@ -94,6 +106,89 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert nothing_is_kept(tmp_path)
 
 
+def test_tasks_send_the_same_records_as_the_driver(tmp_path, kafka, topics, work):
+    sink = sink_to(kafka, topics[1], ("user_id",))
+    task = probe_task(tmp_path, sink)
+    staged = writer_to(sink, tmp_path / "driver")
+    staged.commit(staged.run(work, task, PIN), PIN, 2)
+    expected = consume(kafka.bootstrap_servers, topics[1])
+    writer = by_tasks(sink, tmp_path)
+    report = writer.run(work, task, PIN)
+    sent = consume(kafka.bootstrap_servers, topics[1])[len(expected) :]
+    assert [(r.key, r.value, r.headers) for r in sent] == [
+        (r.key, r.value, r.headers) for r in expected
+    ]
+    assert (len(sent), len(report.files[DEAD_LETTERS])) == (3, 1)
+    assert by_tasks(sink, tmp_path).committed_counts(PIN) is None, "a crash here sends again"
+    writer.commit(report, PIN, 2)
+    assert by_tasks(sink, tmp_path).committed_counts(PIN) == report.counts
+    noted = json.loads((tmp_path / "sink.json").read_text())
+    assert noted["ends"] == end_offsets_as_text(kafka, topics[1])
+
+
+def test_tasks_send_nothing_to_a_topic_that_was_created_again(tmp_path, kafka, topics, work):
+    sink = sink_to(kafka, topics[1])
+    task, writer = probe_task(tmp_path, sink), by_tasks(sink, tmp_path)
+    writer.commit(writer.run(work, task, PIN), PIN, 2)
+    delete_topics(kafka.bootstrap_servers, topics[1])
+    create_topic(kafka.bootstrap_servers, topics[1])
+    following = replace(PIN, batch=PIN.batch + 1)
+    with pytest.raises(OutputTopicChangedError, match="deleted and created again"):
+        writer.run(work, task, following)
+    assert consume(kafka.bootstrap_servers, topics[1]) == []
+    writer.accept()
+    writer.commit(writer.run(work, task, following), following, 2)
+    assert len(consume(kafka.bootstrap_servers, topics[1])) == 3
+
+
+def test_a_task_that_cannot_send_tells_the_driver_why(tmp_path, kafka, work):
+    """It is no reason to look for damage in the indexes."""
+    topic = create_topic(kafka.bootstrap_servers, config={"max.message.bytes": "100"})
+    sink, restored = sink_to(kafka, topic), []
+    writer, task = by_tasks(sink, tmp_path), probe_task(tmp_path, sink)
+    with (
+        pytest.raises(SinkError, match=f'cannot be sent to topic "{topic}"') as caught,
+        worker_errors(StreamTopics.one("clicks"), PIN, restored.append),
+    ):
+        writer.run(work, task, PIN)
+    assert "MessageSizeTooLarge" in caught.value.detail
+    assert restored == []
+    delete_topics(kafka.bootstrap_servers, topic)
+
+
+def test_a_task_whose_join_fails_sends_nothing(tmp_path, kafka, topics, work):
+    sink = sink_to(kafka, topics[1])
+    task = probe_task(tmp_path, sink)
+
+    class Failing(type(task)):
+        def answers(self, batches, pin, counts):
+            yield from super().answers(batches, pin, counts)
+            raise SourceError("the records behind are gone", hint="Planted.")
+
+    failing = Failing(**{item.name: getattr(task, item.name) for item in fields(task)})
+    writer = by_tasks(sink, tmp_path)
+    with pytest.raises(Exception, match="the records behind are gone"):
+        writer.run(work, failing, PIN)
+    assert consume(kafka.bootstrap_servers, topics[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "has_event_batches", "expected"),
+    [
+        ({}, False, KafkaTaskWriter),
+        ({"upsert": True}, False, KafkaSinkWriter),
+        ({"transactional_id_prefix": "id"}, False, TransactionalSinkWriter),
+        ({}, True, KafkaSinkWriter),
+    ],
+    ids=["appended", "upsert", "exactly_once", "event_batches"],
+)
+def test_tasks_send_only_what_may_be_repeated_late(tmp_path, changes, has_event_batches, expected):
+    sink = replace(KafkaSink(KafkaOptions("127.0.0.1:1", "rows")), **changes)
+    places = tmp_path / "sink.json", RowFiles(tmp_path), "job-0", Failpoints("")
+    writer = kafka_writer(sink, *places, has_event_batches=has_event_batches)
+    assert type(writer) is expected
+
+
 def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, work):
     missing = sink_to(kafka, unique_name("bad topic name"))
     writer = writer_to(missing, tmp_path)
@@ -127,8 +222,9 @@ def test_a_topic_that_ends_before_rows_that_were_sent_is_not_written_on(
     assert noted["ends"] == end_offsets_as_text(kafka, topics[1])
     file.write_text(json.dumps({**noted, "ends": {"0": 100}}))
     writer, pin = writer_to(sink, tmp_path), replace(PIN, batch=PIN.batch + 1)
-    with pytest.raises(OutputTopicChangedError, match="ended at offset 3, expected 100"):
-        writer.commit(writer.run(work, task, pin), pin, 2)
+    for each in (by_tasks(sink, tmp_path), writer):
+        with pytest.raises(OutputTopicChangedError, match=r"ended at offset \d, expected 100"):
+            each.commit(each.run(work, task, pin), pin, 2)
     assert writer.committed_counts(pin) is None
     writer.accept()
     writer.commit(writer.run(work, task, pin), pin, 2)

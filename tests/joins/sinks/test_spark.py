@@ -26,6 +26,7 @@ from joins.sinks.delta import (
 from joins.worker.work import Work
 from tests.support.lanes import some_of
 from tests.support.probe import PIN, clicks, probe_task
+from tests.support.wait import wait_until
 
 APP = "sluice:job:life"
 COLUMNS = (
@@ -264,7 +265,7 @@ def test_spark_reads_and_continues_a_log_with_entries_of_our_own(user, output):
         [6, 4, 2, 1],
         True,
     )
-    assert 2 in log.upkeep.checkpoints()
+    wait_until(lambda: 2 in log.upkeep.checkpoints(), what="the checkpoint")
     feed = user.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
     kinds = [row._change_type for row in feed.load(str(output.path)).collect()]
     assert (kinds.count("insert"), kinds.count("delete")) == (3 * 3 + 5, 1)

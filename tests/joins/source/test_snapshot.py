@@ -220,7 +220,9 @@ FOLLOWED: dict[str, tuple[str, ...]] = {
         "UPDATE t SET v = 'after', other = CONCAT('x', id) WHERE id < 5",
         "ALTER TABLE t CHANGE other another TEXT, DROP INDEX other",
         "INSERT INTO t (id, v, another) VALUES (2200, 'n', 'o')",
-        "ALTER TABLE t DROP COLUMN another",
+        "ALTER TABLE t RENAME COLUMN another TO third",
+        "UPDATE t SET v = 'renamed', third = 'o' WHERE id = 7",
+        "ALTER TABLE t DROP COLUMN third",
         "DELETE FROM t WHERE id = 6",
     ),
     "captured_column_widened": (

@@ -1,14 +1,19 @@
 """Batches of `join.late-rows.wait`: each record leaves once, with a match or at its bound."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.kernels.index.index import remove_versions
+from joins.kernels.probe.probe import kernel_spec, waited_columns
 from joins.lookback.event_replay import state_differences
-from joins.plan.plan import JoinType, KeyPair
+from joins.plan.plan import Field, JoinType, KeyPair
 from joins.plan.types import Call, Column, Constant, SqlType, TypeName
+from joins.worker.probe_task import ProbeTask
 from tests.support.late_batches import WAIT_MS, WAITING_PLAN, LateJob
 from tests.support.laws import examples
 
@@ -146,20 +151,30 @@ BATCHES = st.lists(
 )
 
 
+def assert_none_overtakes(rows, key_of, left):
+    """Records of one key of one partition leave in their order; `left` has the newest of each."""
+    for partition, offset, _ in rows:
+        key = partition, key_of[partition, offset]
+        assert left.get(key, -1) < offset
+        left[key] = offset
+
+
 @settings(deadline=None, max_examples=examples(100))
 @given(st.booleans(), BATCHES)
 def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory, is_inner, made):
     job = LateJob(tmp_path_factory.mktemp("late"), inner() if is_inner else WAITING_PLAN)
     now, users, waiting, placed = T, {}, {}, {0: 0, 1: 0}
+    key_of, left = {}, {}
     for zero, one, change, passed, crashes in made:
         now += passed
         if change is not None:
             users = change
-            job.change(change)
+            job.change(change, whole=passed == 1)
         arrived = {}
         for partition, keys in enumerate((zero, one)):
             for key in keys:
                 arrived[partition, placed[partition]] = (key, now)
+                key_of[partition, placed[partition]] = key
                 placed[partition] += 1
         rows, late, still = set(), set(), {}
         for place, (key, since) in {**waiting, **arrived}.items():
@@ -179,9 +194,130 @@ def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory
         for partition in placed:
             offsets = [row[1] for row in done.rows if row[0] == partition]
             assert offsets == sorted(offsets), "rows of one partition are in the order of records"
+        assert_none_overtakes(done.rows, key_of, left)
         waiting = still
     for at, (_, _, outcome) in enumerate(job.done):
         again = job.again(at)
         names = [name for each in again.answers for name in each.rows.column("name").to_pylist()]
         assert sorted(names, key=str) == sorted((row[2] for row in outcome.rows), key=str)
         assert state_differences(outcome.state, again.after) is None
+
+
+# Only changed keys are looked up
+# --------------------------------------------------------------------------------------------------
+
+
+class LooksAllUp(ProbeTask):
+    """A task that does not know what has changed."""
+
+    def changed_since(self, versions, indexes):
+        return None
+
+
+class LooksUpChanges(ProbeTask):
+    """A task on whose node the tried versions are."""
+
+    def changed_since(self, versions, indexes):
+        changed = super().changed_since(versions, indexes)
+        assert changed is not None
+        return changed
+
+
+def as_kind(job, kind):
+    values = {each.name: getattr(job.probe, each.name) for each in fields(job.probe)}
+    job.task = replace(job.task, probe=kind(**values))
+    return job
+
+
+def other_key(alias, *, null_safe=False):
+    return replace(
+        WAITING_PLAN.joins[0],
+        alias=alias,
+        keys=(KeyPair(Column("c", "friend", BIGINT), "id", null_safe=null_safe),),
+    )
+
+
+WITH_FRIEND = replace(
+    WAITING_PLAN,
+    probe=replace(WAITING_PLAN.probe, fields=(*WAITING_PLAN.probe.fields, Field("friend", BIGINT))),
+)
+FIRST = WAITING_PLAN.joins[0]
+SHAPES = {
+    "left": WAITING_PLAN,
+    "inner": inner(),
+    "two tables": replace(WITH_FRIEND, joins=(FIRST, other_key("v"))),
+    "two tables, inner": replace(
+        WITH_FRIEND,
+        joins=(FIRST, replace(other_key("v"), join_type=JoinType.INNER)),
+    ),
+    "null-safe": replace(
+        WITH_FRIEND, joins=(other_key("u", null_safe=True),), output=WAITING_PLAN.output
+    ),
+}
+KEYS = st.sampled_from([None, 1, 2, 3, 4])
+FRIENDS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(KEYS, KEYS), max_size=5),
+        st.dictionaries(st.integers(1, 4), st.sampled_from(["a", "b"]), max_size=4) | st.none(),
+        st.booleans(),
+        st.sampled_from([1, 300, WAIT_MS]),
+    ),
+    min_size=2,
+    max_size=9,
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(deadline=None, max_examples=examples(60))
+@given(made=FRIENDS)
+def test_looking_up_changed_keys_makes_the_batches_of_looking_up_all(tmp_path_factory, shape, made):
+    plan = SHAPES[shape]
+    assert waited_columns(kernel_spec(plan)), "changed keys decide"
+    jobs = [
+        as_kind(LateJob(tmp_path_factory.mktemp("late"), plan), kind)
+        for kind in (LooksUpChanges, LooksAllUp)
+    ]
+    now = T
+    for keys, users, whole, passed in made:
+        now += passed
+        records = [{"user_id": key, "friend": friend} for key, friend in keys]
+        if users is not None:
+            for job in jobs:
+                job.change(users, whole=whole)
+        assert jobs[0].run({0: records}, now) == jobs[1].run({0: records}, now)
+
+
+def test_waiting_rows_of_other_keys_are_not_read(job):
+    """Nor is a file read at all whose keys have not changed: here it is damaged."""
+    job.run({0: [click(1)], 1: [click(2)]}, T)
+    (file,) = (each for each in job.log.newest_files() if each.bucket == 1)
+    path = job.root / "waiting" / file.path
+    table = pq.read_table(path, partitioning=None)
+    value = table.schema.get_field_index("_value")
+    without = table.remove_column(value)
+    pq.write_table(without.add_column(value, "_value", pa.nulls(1, pa.int8())), path)
+    job.change({1: "ann"})
+    assert job.run({}, T + 1).rows == [(0, 0, "ann")]
+
+
+def test_a_version_that_is_gone_from_the_node_costs_a_look_at_all_rows(job):
+    job.run({0: [click(1), click(2)]}, T)
+    job.change({1: "ann"})
+    for place in job.probe.indexes.values():
+        remove_versions(place.directory, {job.version})
+    assert job.probe.changed_since({"users": 1}, {"u": None}) is None
+    assert job.run({}, T + 1).rows == [(0, 0, "ann")]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        Call("+", (Column("c", "user_id", BIGINT), Constant("0", BIGINT)), BIGINT),
+        Column("u", "id", BIGINT),
+    ],
+    ids=["computed", "of another table"],
+)
+def test_keys_that_are_no_columns_of_the_stream_are_looked_up_for_all_rows(key):
+    second = replace(FIRST, alias="v", keys=(KeyPair(key, "id"),))
+    assert waited_columns(kernel_spec(WAITING_PLAN)) == ("user_id",)
+    assert waited_columns(kernel_spec(replace(WAITING_PLAN, joins=(FIRST, second)))) == ()

@@ -149,12 +149,12 @@ def test_migrate_writes_the_script_as_it_would_be_accepted(sluice, tmp_path):
 
 
 def test_migrate_says_what_is_left_and_exits_with_1(sluice):
-    sql = f"CREATE FUNCTION f AS 'a.B';\n{script()}"
+    sql = f"CALL f(1);\n{script()}"
     left = sluice("migrate", "-", "--output", "json", text=sql, SLUICE_SERVER=NOWHERE)
     assert left.returncode == 1
     answer = json.loads(left.stdout)
     assert not answer["accepted"]
-    assert "-- sluice: NOT CHANGED: CREATE FUNCTION is not supported" in answer["sql"]
+    assert "-- sluice: NOT CHANGED: CALL statements are not supported" in answer["sql"]
     assert [each["line"] for each in answer["left"]] == [2]
     assert "error: line 2" in left.stderr
     nowhere = sluice("migrate", "-", "--into", "/nowhere/x.sql", text=script())
@@ -163,7 +163,7 @@ def test_migrate_says_what_is_left_and_exits_with_1(sluice):
 
 
 def test_validate_shows_every_fault_and_the_clause_that_would_be_accepted(sluice):
-    sql = f"CREATE FUNCTION f AS 'a.B';\n{script()}".replace("'blackhole'", OF_FLINK)
+    sql = f"CALL f(1);\n{script()}".replace("'blackhole'", OF_FLINK)
     bad = sluice("validate", "-", text=sql, SLUICE_SERVER=NOWHERE)
     assert bad.returncode == 1
     faults = [line for line in bad.stderr.splitlines() if line.startswith("error: ")]

@@ -419,6 +419,7 @@ PROBE = {
     "next_offsets": {"0": 15, "1": 99},
     "bounded_offsets": {"0": 20, "1": 30},
 }
+HISTORY = {"place": "history:clicks/0", "rows": 12, "rows_read": 3, "seconds_left": 9}
 BARS = {
     "of_a_copy": (job(), [Bar("users", 4, 10, "4 of about 10 rows")]),
     "of_a_copy_of_known_size": (
@@ -432,6 +433,14 @@ BARS = {
     "of_a_bounded_stream": (
         job(phase="JOIN", probe=ProbeView(**PROBE)),
         [Bar("clicks", 35, 40, "35 of 40 records")],
+    ),
+    "of_files_before_a_stream": (
+        job(phase="JOIN", probe=ProbeView(topic="clicks", history=HISTORY)),
+        [Bar("history:clicks/0", 3, 12, "3 of 12 rows of files, about 9 s left")],
+    ),
+    "of_a_stream_behind_its_files": (
+        job(phase="JOIN", probe=ProbeView(topic="clicks", history={**HISTORY, "rows_read": 12})),
+        [],
     ),
     "of_an_endless_stream": (job(phase="JOIN", probe=ProbeView(topic="clicks")), []),
 }

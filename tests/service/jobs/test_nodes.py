@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from joins.plan.plan import DeltaSink, KafkaOptions, KafkaSink, SharedSource
+from joins.plan.plan import (
+    DeltaSink,
+    DeltaTableSource,
+    FileFormat,
+    FileSource,
+    KafkaOptions,
+    KafkaSink,
+    SharedSource,
+    TopicHistory,
+)
 from service.config import Settings
 from service.errors import SubmissionError
 from service.jobs.store.layout import JobLayout
@@ -23,6 +32,12 @@ def writing(path="enriched", *, late=None, sink=None):
     return replace(PLAN, sink=sink or DeltaSink(path), probe=probe)
 
 
+def behind(files):
+    plan = writing(STORE)
+    source = replace(plan.probe.source, history=TopicHistory(files))
+    return replace(plan, probe=replace(plan.probe, source=source))
+
+
 def shared(job):
     source = SharedSource(job, "users", 1)
     return replace(writing(), dimensions=(replace(PLAN.dimensions[0], source=source),))
@@ -31,6 +46,7 @@ def shared(job):
 TAKEN = {
     "in_the_warehouse": (writing("shop/enriched"), INDEX),
     "in_another_store": (writing(STORE, late=STORE), INDEX),
+    "files_of_a_stream_in_a_store": (behind(DeltaTableSource("s3://other/clicks")), INDEX),
     "a_topic": (writing(sink=KafkaSink(KafkaOptions("k:9092", "enriched"))), INDEX),
     "a_directory_of_one_machine": (writing("/data/out"), {"spark_master": "local[2,4]"}),
     "a_directory_that_all_share": (writing("/data/out"), {"warehouse": None}),
@@ -43,6 +59,10 @@ REFUSED = {
     "late_records_in_a_directory": (
         *(writing(late="file:///data/late"), INDEX),
         r'late records of "clicks" is in directory "file:///data/late"',
+    ),
+    "files_of_a_stream_in_a_directory": (
+        *(behind(FileSource("clicks", FileFormat.PARQUET)), INDEX),
+        r'history of stream "clicks" is in directory "clicks"',
     ),
     "no_directory_for_indexes": (writing(), {}, r'dimension "users" is looked up in an index'),
 }
@@ -67,6 +87,8 @@ def test_what_executors_do_not_reach_is_refused_and_the_hint_helps(tmp_path, pla
         check(plan, settings(tmp_path, given))
     hint = refused.value.hint
     repaired = writing("orders/enriched") if "orders/enriched" in hint else plan
+    if "'history.connector' = 'delta'" in hint:
+        repaired = behind(DeltaTableSource("s3://other/clicks"))
     check(repaired, settings(tmp_path, INDEX))
 
 

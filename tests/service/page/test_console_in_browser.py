@@ -314,10 +314,10 @@ def test_a_script_of_flink_is_migrated_in_its_place(plane, shaken):
     browser.open(f"{plane.url}/#/new")
     browser.until("Script (Flink SQL)", "main")
     sql = script().replace("'blackhole'", "'elasticsearch-7'")
-    browser.run(WRITE, f"CREATE FUNCTION f AS 'a.B';\n{sql}")
+    browser.run(WRITE, f"CALL f(1);\n{sql}")
     browser.find("[data-action=migrate]").click()
     browser.until("Not accepted yet", ".answers")
-    browser.until("CREATE FUNCTION is not supported", ".answers")
+    browser.until("CALL statements are not supported", ".answers")
     migrated = browser.find("#script-text").get_property("value")
     assert "-- sluice: " in migrated
     browser.run(WRITE, sql)

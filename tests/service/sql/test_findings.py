@@ -1,5 +1,8 @@
 """All faults of a script at once, and the script as it would be accepted."""
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from service.sql.answers import findings as module
@@ -35,10 +38,11 @@ MANY = (
     STREAM
     + USERS.format(",\n  'scan.startup.mode' = 'latest-offset',\n  'debezium.x' = 'y'")
     + SINK.format("elasticsearch-7")
-    + "CREATE FUNCTION f AS 'a.B';\n"
+    + "CALL f(1);\n"
     + QUERY.format("nam")
     + "INSERT INTO out_ SELECT uid, name FROM clicks GROUP BY uid, name;\n"
 )
+WHOLE = STREAM + USERS.format("") + SINK.format("print") + QUERY.format("name")
 NOTHING_ELSE = ("the script has no INSERT INTO", "the script is empty")
 
 
@@ -54,7 +58,7 @@ def test_every_statement_and_every_option_is_checked():
         'option "scan.startup.mode" is "latest-offset", expected initial',
         'connector "mysql-cdc" has no option "debezium.x"',
         'unknown connector "elasticsearch-7"',
-        "CREATE FUNCTION is not supported",
+        "CALL statements are not supported",
         'unknown column "nam" in "u"',
         "GROUP BY without a window keeps a result for every key",
     ]
@@ -111,13 +115,37 @@ def test_migrate_changes_what_is_sure_and_says_so():
     )
 
 
+def damaged():
+    """A script with one slip that has one meaning, by what was done where."""
+    for kind, pattern, other in (
+        ("no comma between options", r"(?<='),(?=\s+')", ""),
+        ("no semicolon", r";(?=\n\w)", ""),
+        ("a comma behind the last option", r"(?<=')\s*\)(?=;)", ",)"),
+        ("a prompt", r"^(?=CREATE|INSERT)", "Flink SQL> "),
+        ("a comment of a shell", r"^(?=CREATE|INSERT)", "# next\n"),
+        ("a table of Hive's form", r"(?<=INSERT INTO )", "TABLE "),
+    ):
+        for match in re.finditer(pattern, WHOLE, re.MULTILINE):
+            text = WHOLE[: match.start()] + other + WHOLE[match.end() :]
+            yield pytest.param(text, id=f"{kind} at {match.start()}")
+
+
+@pytest.mark.parametrize("text", list(damaged()))
+def test_migrate_mends_slips_that_have_one_meaning(text):
+    migration = migrate(text)
+    assert migration.left == ()
+    assert replace(plan_script(migration.sql).plan, sql="") == replace(
+        plan_script(WHOLE).plan, sql=""
+    )
+
+
 def test_migrate_leaves_what_would_change_the_results():
     migration = migrate(MANY)
     assert "'scan.startup.mode' = 'latest-offset'" in migration.sql
     assert [each.message for each in migration.left] == [
         'option "scan.startup.mode" is "latest-offset", expected initial',
         'connector "mysql-cdc" has no option "debezium.x"',
-        "CREATE FUNCTION is not supported",
+        "CALL statements are not supported",
         'unknown column "nam" in "u"',
         "GROUP BY without a window keeps a result for every key",
     ]

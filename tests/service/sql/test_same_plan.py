@@ -70,6 +70,25 @@ SAME = {
         "CREATE VIEW v (key, label) AS SELECT id, name FROM d WHERE price > 1; "
         f"INSERT INTO o SELECT v.label, s.k FROM s LEFT JOIN v {TIMED} ON s.k = v.key",
     ),
+    "session_over_a_join_or_before_it": (
+        f"CREATE VIEW joined AS SELECT s.*, d.name FROM s LEFT JOIN d {TIMED} ON s.k = d.id; "
+        "INSERT INTO o SELECT t, COUNT(name) FROM "
+        "TABLE(SESSION(TABLE joined PARTITION BY t, DESCRIPTOR(p), INTERVAL '1' MINUTE)) "
+        "GROUP BY window_start, window_end, t",
+        "INSERT INTO o SELECT t, COUNT(d.name) FROM "
+        "TABLE(SESSION(TABLE s PARTITION BY t, DESCRIPTOR(p), INTERVAL '1' MINUTE)) AS s "
+        f"LEFT JOIN d {TIMED} ON s.k = d.id GROUP BY window_start, window_end, t",
+    ),
+    "numbered_rows_over_a_join_or_before_it": (
+        f"CREATE VIEW joined AS SELECT s.*, d.name FROM s LEFT JOIN d {TIMED} ON s.k = d.id; "
+        "INSERT INTO o SELECT name, k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY "
+        "window_start, window_end ORDER BY n) AS at FROM "
+        + TUMBLED.replace("TABLE s", "TABLE joined")
+        + ") WHERE at <= 3",
+        "INSERT INTO o SELECT d.name, k FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY "
+        f"window_start, window_end ORDER BY n) AS at FROM {TUMBLED}) AS s "
+        f"LEFT JOIN d {TIMED} ON s.k = d.id WHERE at <= 3",
+    ),
     "window_over_a_join_or_before_it": (
         f"CREATE VIEW joined AS SELECT s.*, d.name FROM s LEFT JOIN d {TIMED} ON s.k = d.id "
         "WHERE s.ok; INSERT INTO o SELECT name, COUNT(*) FROM "

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from joins.plan.errors import FencedError, SinkError
 from tests.support.changelog import stage
 from tests.support.laws import examples
 from tests.support.named_rows import SCHEMA, ids_in, rows_of
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -339,7 +341,9 @@ def test_checkpoints_come_as_often_as_the_table_says_and_readers_go_by_them(tmp_
     create_table(tmp_path, SCHEMA, properties={"delta.checkpointInterval": "5"})
     log = DeltaLog(tmp_path, "app")
     for batch in range(12):
-        log.commit(batch, 1, [stage(tmp_path, rows_of(batch))], {})
+        version = log.commit(batch, 1, [stage(tmp_path, rows_of(batch))], {})
+        if version in (4, 9):  # another is not begun while one is written
+            wait_until(lambda: version in log.upkeep.checkpoints(), what="the checkpoint")  # noqa: B023
     assert log.upkeep.checkpoints() == [4, 9]
     for version in range(9):
         log.versions.entries.remove(version)
@@ -347,6 +351,29 @@ def test_checkpoints_come_as_often_as_the_table_says_and_readers_go_by_them(tmp_
     assert (loaded.version(), loaded.transaction_version("app")) == (12, 11)
     assert ids_in(tmp_path) == list(range(12))
     assert log.commit(12, 1, [], {}) == 13
+
+
+def test_no_commit_waits_for_a_checkpoint_or_fails_with_one(tmp_path):
+    may_go_on, asked = threading.Event(), []
+
+    class Log(DeltaLog):
+        def _may_checkpoint(self) -> bool:
+            asked.append(self.version())
+            assert may_go_on.wait(60)
+            if len(asked) == 1:
+                raise SinkError("no space", hint="Planted.")
+            return True
+
+    create_table(tmp_path, SCHEMA, properties={"delta.checkpointInterval": "5"})
+    log = Log(tmp_path, "app")
+    for batch in range(8):
+        assert log.commit(batch, 1, [], {}) == batch + 1
+    wait_until(lambda: asked, what="the checkpoint is begun")
+    may_go_on.set()
+    wait_until(lambda: "checkpoint" not in {each.name for each in threading.enumerate()})
+    assert log.upkeep.checkpoints() == []
+    log.commit(8, 1, [], {})
+    wait_until(lambda: log.upkeep.checkpoints() == [9], what="the next checkpoint")
 
 
 # Laws

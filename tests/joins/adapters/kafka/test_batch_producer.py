@@ -66,6 +66,23 @@ def test_what_was_sent_again_for_a_lost_answer_is_there_once(kafka, topic, produ
     assert sorted(key for keys in found.values() for key in keys) == list(range(200))
 
 
+def test_nothing_overtakes_a_batch_that_is_refused(kafka):
+    """Of several requests under way."""
+    topic = create_topic(kafka.bootstrap_servers, config={"max.message.bytes": "5000"})
+    producer = BatchProducer(options(kafka, topic))
+    producer.send([bodies(10)])
+    parts = [bodies(10, first=at) for at in (10, 20)]
+    parts += [bodies(1, first=30, size=6_000), *(bodies(10, first=at) for at in (31, 41))]
+    with pytest.raises(SinkError) as refused:
+        producer.send_whole(parts)
+    assert "MessageSizeTooLarge" in refused.value.detail
+    assert keys_by_partition(kafka, topic) == {0: list(range(30))}
+    assert producer.send_whole(parts[3:]) == {0: (30, 50)}
+    assert keys_by_partition(kafka, topic) == {0: [*range(30), *range(31, 51)]}
+    producer.close()
+    delete_topics(kafka.bootstrap_servers, topic)
+
+
 def test_another_producer_sends_what_it_has_to_send(kafka, topic, producer):
     producer.send([bodies(5, 3)])
     producer.close()

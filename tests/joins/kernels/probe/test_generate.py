@@ -1,5 +1,6 @@
 """datagen's rows: a function of seed and row number, within the bounds asked for."""
 
+import datetime as dt
 import re
 
 import numpy as np
@@ -210,6 +211,28 @@ def test_a_time_is_the_clocks_or_lies_before_it_as_far_as_is_said(kind):
     assert 59_000 < max(ages) <= 60_000
 
 
+def test_a_date_and_a_time_of_day_are_the_clocks():
+    now_ms = 1_800_000_000_123
+    times = (Field("t", SqlType(TypeName.TIME, 3)), Field("s", SqlType(TypeName.TIME)))
+    fields = (Field("d", SqlType(TypeName.DATE)), *times)
+    batch = generate(fields, (), 1, range(3), Material(now_ms))
+    clock = dt.datetime.fromtimestamp(now_ms / 1_000, dt.UTC)
+    assert set(batch.column(0).to_pylist()) == {clock.date()}
+    assert set(batch.column(1).cast(pa.time64("us")).to_pylist()) == {clock.time()}
+    assert set(batch.column(2).cast(pa.time64("us")).to_pylist()) == {
+        clock.time().replace(microsecond=0)
+    }
+
+
+def test_dates_of_an_expression_lie_between_its_bounds():
+    rules = (DatagenField("d", RANDOM, expression="#{Date.past '15','5','DAYS'}"),)
+    days = dt.date(2027, 1, 15)
+    now_ms = int(dt.datetime(2027, 1, 15, 12, tzinfo=dt.UTC).timestamp() * 1_000)
+    batch = generate((Field("d", SqlType(TypeName.DATE)),), rules, 1, range(500), Material(now_ms))
+    ages = {(days - day).days for day in batch.column(0).to_pylist()}
+    assert ages == set(range(5, 16))
+
+
 EXPRESSIONS = {
     "names": ("string", "#{Name.fullName}", r"[A-Z][^\d]+ [^\d]+"),
     "any_spelling_of_a_name": ("string", "#{name.first_name}", r"[A-Z]\w+"),
@@ -221,6 +244,9 @@ EXPRESSIONS = {
         r"/p/[1-8]\?\w+",
     ),
     "whole_numbers": ("int", "#{number.numberBetween '-3','4'}", r"-?[0-3]"),
+    "fractions": ("double", "#{number.randomDouble '2','-1','3'}", r"-?[0-3](\.\d{1,2})?"),
+    "fractions_of_a_decimal": ("decimal", "#{Number.randomDouble '1','5','9'}", r"[5-9]\.\d0"),
+    "fractions_as_text": ("string", "#{Number.randomDouble '3','0','1'} m", r"[01](\.\d{1,3})? m"),
     "numbers_of_a_list": ("decimal", "#{Options.option '1.25','2'}", r"1\.25|2\.00"),
 }
 

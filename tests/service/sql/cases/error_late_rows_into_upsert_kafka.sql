@@ -2,5 +2,5 @@
 -- fixed:  PRIMARY KEY NOT ENFORCED, name =>  , name
 -- fixed: 'upsert-kafka', 'key.format' = 'json', 'value.format' => 'kafka', 'format'
 -- with: s_plain d_small
-CREATE TABLE o (k BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH ('connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d /*+ OPTIONS('join.late-rows.wait' = '5 min') */ FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+CREATE TABLE o (n INT PRIMARY KEY NOT ENFORCED, name STRING) WITH ('connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092');
+INSERT INTO o SELECT s.n, d.name FROM s JOIN d /*+ OPTIONS('join.late-rows.wait' = '5 min') */ FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,0 +1,8 @@
+-- error: option "scan.startup.mode" is "latest-offset", which leaves out rows behind the history
+-- fixed: latest-offset => earliest-offset
+-- with: d_named … out_bigint_string join_name
+CREATE TABLE s (k BIGINT, at TIMESTAMP_LTZ(3), p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 'clicks', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
+    'history.connector' = 'filesystem', 'history.path' = 'clicks', 'history.format' = 'parquet',
+    'scan.startup.mode' = 'latest-offset'
+);

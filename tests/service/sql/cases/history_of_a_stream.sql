@@ -1,0 +1,6 @@
+-- plan: FROM s AS s filesystem(clicks, parquet, read once) until earliest-offset, then kafka(clicks @ broker:9092, earliest-offset) [k BIGINT, at TIMESTAMP_LTZ(3), p = PROCTIME()]
+-- with: d_named … out_bigint_string join_name
+CREATE TABLE s (k BIGINT, at TIMESTAMP_LTZ(3), p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 'clicks', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
+    'history.connector' = 'filesystem', 'history.path' = 'clicks', 'history.format' = 'parquet'
+);
