@@ -57,13 +57,19 @@ class Gallery:
         self._client = client
         self.taken: list[str] = []
 
-    def take(self, name: str, job: RemoteJob, word: str, cause: str, remedy: str = "") -> None:
-        """Wait for the state, check what is above the fold, and keep both pictures."""
+    def take(
+        self, name: str, job: RemoteJob, word: str, cause: str, remedy: str = "", shown: str = ""
+    ) -> None:
+        """Wait for the state, check what is above the fold, and keep both pictures.
+
+        `shown` is a text that is awaited anywhere on the page.
+        """
         for width, height in SCREENS:
             self._browser.screen(width, height)
             self._browser.open(f"{self._up.url}/#/jobs/{job.id}")
             self._browser.until(word, ".title .state", deadline_s=_WITHIN_S)
             self._browser.until(cause, "#why .sentence", deadline_s=_WITHIN_S)
+            self._browser.until(shown, "main", deadline_s=_WITHIN_S)
             fold = above_the_fold(self._browser)
             assert word in fold.state, (name, width, fold)
             assert cause in fold.cause, (name, width, fold)
@@ -88,7 +94,7 @@ class Gallery:
         job = self.submit(script)
         self.take("starting", job, "Starting", "runner")
         self.take("copying", job, "Copying", '"user_info"')
-        self.take("running", job, "Running", "joined as they")
+        self.take("running", job, "Running", "joined as they", shown="took ")
         up.kafka.stop()
         servers = up.kafka.bootstrap_servers
         self.take("waiting-for-kafka", job, "Stalled", servers, "the broker runs")
@@ -107,7 +113,7 @@ class Gallery:
         for file in layout.checkpoint.glob("progress*.json"):
             file.write_text("{", encoding="utf-8")
         job.start()
-        self.take("failed", job, "Failed", "is damaged", "")
+        self.take("failed", job, "Failed", "is not valid JSON", "Remove this file")
         job.delete()
 
     def stale(self, script: str) -> None:

@@ -68,7 +68,7 @@ class ChangelogScan:
         try:
             dataset = dataset_of(files, self._schema)
             scanner = dataset.scanner(
-                columns={name: pc.field(name) for name in columns},
+                columns={name: _of_source(name) for name in columns},
                 filter=where,
                 batch_size=_BATCH_ROWS,
                 batch_readahead=1,
@@ -149,6 +149,14 @@ class KeyWalk:
     def weigh(self, size: int) -> None:
         if size < _LIGHT_BYTES:
             self._count = min(2 * self._count, _MOST_KEYS)
+
+
+def _of_source(name: str) -> pc.Expression:
+    """The column; a row of a copy has the time of the copy, which is no time of its source."""
+    column = pc.field(name)
+    if name != SOURCE_TIME:
+        return column
+    return pc.if_else(pc.field("_op") == "r", pa.scalar(None, pa.int64()), column)
 
 
 def key_table(dimension: Dimension, columns: Sequence[pa.Array]) -> pa.Table:

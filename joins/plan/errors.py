@@ -7,9 +7,9 @@ from typing import ClassVar
 from watermark.errors import SluiceError
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     by_folded = {candidate.casefold(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.casefold()[:200], by_folded, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name.casefold()[:200], by_folded, n=1, cutoff=cutoff)
     return by_folded[close[0]] if close else None
 
 

@@ -43,7 +43,7 @@ class PlannedEnds:
 
 
 def listed_job(job: Job, status: Status | None, runner: RunnerView, ends: PlannedEnds) -> ListedJob:
-    glance = _glance(job_detail(job, status, runner))
+    glance = _glance(job_detail(job, status, runner, ends=ends))
     return ListedJob(**glance, sinks=list(ends.sinks), inputs=list(ends.inputs))
 
 
@@ -69,15 +69,23 @@ def job_detail(
     runner: RunnerView,
     acknowledgements: Sequence[Mapping[str, Any]] = (),
     of_machine: Sequence[WarningView] = (),
+    ends: PlannedEnds | None = None,
 ) -> JobDetail:
-    """The job with the last report of its runner, and warnings about the machine."""
+    """The job with the last report of its runner, and warnings about the machine.
+
+    `ends` are those of its plan, where they are known already.
+    """
     is_live = _is_live(job, status, runner)
     content = {} if status is None else shown(status.content, is_live=is_live)
+    ends = ends or ends_of(job.plan)
+    if isinstance(content.get("probe"), Mapping):
+        content["probe"] = {**content["probe"], "generated": _generated(ends)}
     warnings: list[Any] = [*of_machine, *(submission_warning(text) for text in job.warnings)]
     own = {
         **_summary(job, status),
         "sql": job.sql,
-        "sinks": _sinks_of(_inserts_of(job.plan)),
+        "sinks": list(ends.sinks),
+        "inputs": list(ends.inputs),
         "warnings": warnings,
         "acknowledgements": [dict(each) for each in acknowledgements],
         "report": None
@@ -201,10 +209,16 @@ def _inputs_of(inserts: Sequence[Any]) -> list[InputView]:
         return []
 
 
+def _generated(ends: PlannedEnds) -> str | None:
+    """The first table whose records the job itself generates."""
+    return next((each.table for each in ends.inputs if each.connector == "datagen"), None)
+
+
 def _streams(probe: Mapping[str, Any]) -> list[InputView]:
     source = probe["source"]
+    table, kind = probe["table"], source["kind"]
     topics = [source.get("kafka", {}).get("topic"), *source.get("more_topics", ())]
-    return [InputView(table=probe["table"], connector="kafka", place=topic) for topic in topics]
+    return [InputView(table=table, connector=kind, place=topic) for topic in topics]
 
 
 def _table(dimension: Mapping[str, Any]) -> InputView:

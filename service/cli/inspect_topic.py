@@ -53,18 +53,31 @@ def inspect_topic(
         "connector": "kafka",
         "topic": topic,
         "properties.bootstrap.servers": servers,
-        "format": "debezium-json" if registry is None else "debezium-avro-confluent",
+        **_format(report, registry),
     }
-    if registry is not None:
-        settings[f"{settings['format']}.url"] = registry
-    if report.layout is not None and report.layout.value != "envelope":
-        settings[f"{settings['format']}.layout"] = report.layout.value
     name = topic.rpartition(".")[2] or topic
     statement = report.create_table(name, settings)
     if output is OutputFormat.JSON:
         show_json(_document(report, statement))
     else:
         _show(report, statement)
+
+
+def _format(report: "TopicReport", registry: str | None) -> dict[str, str]:
+    """Options of a stream's format, or of a table of Debezium."""
+    name = "json" if registry is None else "avro-confluent"
+    if not report.is_stream:
+        name = f"debezium-{name}"
+    options = {"format": name}
+    if registry is not None:
+        options[f"{name}.url"] = registry
+    if report.is_stream:
+        if registry is None and any("TIMESTAMP" in (each.sql or "") for each in report.columns):
+            options["json.timestamp-format.standard"] = "ISO-8601"
+        return {**options, "scan.startup.mode": "earliest-offset"}
+    if report.layout is not None and report.layout.value != "envelope":
+        options[f"{name}.layout"] = report.layout.value
+    return options
 
 
 def _show(report: "TopicReport", statement: str) -> None:
@@ -78,11 +91,12 @@ def _show(report: "TopicReport", statement: str) -> None:
         facts_table(
             [
                 ("records", str(report.records)),
+                ("read as", "stream" if report.is_stream else "table of Debezium"),
                 ("layout", layout),
                 ("with schema", str(report.with_schema)),
                 ("kinds", one_line(", ".join(f"{k} {n}" for k, n in report.kinds.items()))),
-                ("tables", one_line(", ".join(tables))),
-                ("key", one_line(", ".join(report.key))),
+                *(("tables", one_line(each)) for each in [", ".join(filter(None, tables))] if each),
+                *(("key", one_line(each)) for each in [", ".join(report.key)] if each),
                 *(("snapshot marks", one_line(each)) for each in marks),
             ]
         )
@@ -99,6 +113,7 @@ def _show(report: "TopicReport", statement: str) -> None:
 def _document(report: "TopicReport", statement: str) -> dict[str, Any]:
     return {
         "records": report.records,
+        "is_stream": report.is_stream,
         "layout": None if report.layout is None else report.layout.value,
         "with_schema": report.with_schema,
         "kinds": dict(report.kinds),

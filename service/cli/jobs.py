@@ -28,7 +28,16 @@ from service.cli.output import (
     working,
 )
 from service.cli.scripts import read_script
-from service.cli.views import bars, bars_grid, job_parts, jobs_table, reason, state
+from service.cli.views import (
+    bars,
+    bars_grid,
+    checked_states,
+    is_in,
+    job_parts,
+    jobs_table,
+    reason,
+    state,
+)
 from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
 from service.jobs.store.job import JobState
 
@@ -46,8 +55,11 @@ Wait = Annotated[
 @app.command("ls")
 def list_jobs(
     state: Annotated[
-        list[JobState] | None,
-        typer.Option(help="Only jobs in this state; repeatable.", case_sensitive=False),
+        list[str] | None,
+        typer.Option(
+            help="Only jobs in this state, such as running or stalled; repeatable.",
+            callback=checked_states,
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Ids only, one per line.")] = False,
     server: Server = None,
@@ -55,7 +67,7 @@ def list_jobs(
 ) -> None:
     """List jobs, those in trouble first; `-q` and JSON newest first."""
     with open_client(server) as client:
-        jobs = [job for job in client.jobs() if not state or job.state in state]
+        jobs = [job for job in client.jobs() if not state or is_in(job, state)]
     if output is OutputFormat.JSON:
         show_json(jobs)
     elif quiet:

@@ -33,7 +33,6 @@ from service.cli.output import (
     ExitCode,
     OutputFormat,
     exit_code,
-    place_of,
     say,
     say_error,
     say_findings,
@@ -198,17 +197,20 @@ for _verb in app.registered_commands:
     _verb.cls = DataCommand
 
 
+_WHOLE = {(): ["--help"], ("help",): ["--help"], ("--version",): ["version"]}
+
+
 def main() -> None:
     """Entry point; prints each SluiceError with its hint and exits with its code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
     leave_out("trio")
     try:
-        arguments = ["version"] if sys.argv[1:] == ["--version"] else sys.argv[1:] or ["--help"]
+        arguments = _WHOLE.get(tuple(sys.argv[1:]), sys.argv[1:])
         code = app(arguments, standalone_mode=False, prog_name="sluice")
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
     except SluiceError as exc:
         say_findings(exc)
-        _fail(exc.message, exc.hint, exit_code(exc), place=place_of(exc))
+        sys.exit(exit_code(exc))
     except TyperException as exc:
         _fail_usage(exc, ExitCode(exc.exit_code))
     except (KeyboardInterrupt, Abort):
@@ -218,8 +220,8 @@ def main() -> None:
         sys.exit(ExitCode.FAILED)
 
 
-def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
-    say_error(message, hint, place)
+def _fail(message: str, hint: str, code: ExitCode) -> None:
+    say_error(message, hint)
     sys.exit(code)
 
 
@@ -235,10 +237,10 @@ def _fail_usage(exc: TyperException, code: ExitCode) -> None:
 
 def _usage_hint(exc: TyperException, message: str) -> str:
     """Name the missing parameter, or the command or option that is meant."""
-    missing = getattr(exc, "param", None) if message.startswith("Missing ") else None
-    if missing is not None and missing.help:
-        name = next((opt for opt in missing.opts if opt.startswith("--")), missing.metavar)
-        return f"Give {name or missing.name.upper()}: {missing.help}"
+    about = getattr(exc, "param", None)  # missing, or of a wrong value
+    if about is not None and about.help:
+        name = next((opt for opt in about.opts if opt.startswith("--")), about.metavar)
+        return f"Give {name or about.name.upper()}: {about.help}"
     context: typer.Context | None = getattr(exc, "ctx", None)
     named = _NO_SUCH_COMMAND.match(message)
     typed = getattr(exc, "option_name", None)
@@ -247,9 +249,10 @@ def _usage_hint(exc: TyperException, message: str) -> str:
             return f"Run {command}."
     elif context is not None and typed is not None:
         options = [name for each in context.command.params for name in each.opts]
-        if near := get_close_matches(typed, options, n=1):
-            return f"Use {near[0]}."
-    return "Run the command with --help."
+        bare = {name.lstrip("-"): name for name in options}  # the dashes are alike in all
+        if near := get_close_matches(typed.lstrip("-"), bare, n=1):
+            return f"Use {bare[near[0]]}."
+    return f"Run {'sluice' if context is None else context.command_path} --help."
 
 
 def _meant_command(context: typer.Context, typed: str) -> str | None:

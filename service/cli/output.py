@@ -66,20 +66,17 @@ def place_of(error: SluiceError) -> str:
 
 
 def say_findings(error: SluiceError) -> None:
-    """Print every fault of a script but the first one, which is the error itself, and its change.
-
-    Nothing if the error has no further ones.
-    """
+    """Print the error, or each fault of its script with the text that would be accepted."""
     problem = error.problem if isinstance(error, RefusedError) else vars(error)
     documents = problem.get("findings") or ()
+    if len(documents) < _SEVERAL:
+        detail = problem.get("cause") if isinstance(error, RefusedError) else error.detail
+        shown_detail = one_line(str(detail or ""), _DETAIL)
+        say_error(error.message, error.hint, place_of(error), shown_detail)
     shown = ""
     for finding in documents:
         place = f"line {finding['line']}, column {finding['column']}"
-        is_error = (finding["line"], finding["column"]) == (
-            problem.get("line"),
-            problem.get("column"),
-        )
-        if len(documents) > 1 and not is_error:
+        if len(documents) >= _SEVERAL:
             say_error(f"{place}: {finding['message']}", finding["hint"], finding["excerpt"])
         if finding["replacement"] and finding["replacement"] != shown:
             shown = finding["replacement"]
@@ -93,6 +90,8 @@ _WIDEST = 100_000
 _CELL = 200
 _RANGES = 8
 _WARNING = 2000
+_DETAIL = 300
+_SEVERAL = 2
 _STEPS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 
@@ -107,11 +106,13 @@ def say(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
-def say_error(message: str, hint: str, place: str = "") -> None:
-    """Print an error, the excerpt of a script if any, and the hint."""
+def say_error(message: str, hint: str, place: str = "", detail: str = "") -> None:
+    """Print an error, the excerpt of a script and the text of a server if any, and the hint."""
     say(f"error: {' '.join(message.split())}")
     for line in place.splitlines():
         say(f"  {line}")
+    if detail:
+        say(f"detail: {detail}")
     say(f"hint: {' '.join(hint.split())}")
 
 

@@ -161,7 +161,7 @@ def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:
     """Print the plan of a script, without a control plane."""
     from service.jobs.store import plan_codec
     from service.jobs.submit.submission import check_script
-    from service.sql.answers.explain import explain as plan_lines
+    from service.sql.answers.explain import tree
     from service.sql.planner.planner import plan_script
 
     sql = read_script(script)
@@ -171,7 +171,7 @@ def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:
     if output is OutputFormat.JSON:
         typer.echo(plan_codec.dump(planned.plan).decode())
         return
-    for line in plan_lines(planned.plan):
+    for line in tree(planned.plan):
         typer.echo(line)
     from service.connectors.sinks import output_writer
 

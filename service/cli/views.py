@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -22,6 +23,7 @@ from service.cli.output import (
     table,
 )
 from service.jobs.inspect.event_waiting import shown_time
+from service.jobs.store.job import JobState
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
     from service.schemas.inspection import AcknowledgementView
@@ -43,6 +45,7 @@ _MINIMUM = -(2**63)
 _MAXIMUM = 2**63 - 1
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 _TROUBLE = ("bad", "warn", "letters", "busy", "good", "rest")  # order of lists
+_WELL = ("good", "rest")  # their conditions are of no use to a reader
 _SHORT_ID = 8
 _HEADS = ("ID", "NAME", "STATE", "SINCE")
 _NUMBERS = ("REC/S", "WAITING", "AS OF", "DEAD")
@@ -139,7 +142,8 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 def job_parts(job: "JobDetail", explanation: "WaitReport | None" = None) -> list[RenderableType]:
     """One job: its state, what it waits for, its tables and its stream."""
     parts: list[RenderableType] = [facts_table(_facts(job))]
-    if explanation is not None and explanation.waiting:
+    is_well = job.status is not None and job.status.tone in _WELL
+    if explanation is not None and explanation.waiting and not is_well:
         parts += [Text(""), _waits(explanation)]
     if job.dimensions:
         parts += [Text(""), _dimensions(job)]
@@ -162,7 +166,7 @@ def bars(job: "JobDetail") -> list[Bar]:
         for name, end in ends.items()
     )
     text = f"{number(done)} of {number(total)} records"
-    return [Bar(one_line(probe.topic), done, total, text)]
+    return [Bar(_stream(probe), done, total, text)]
 
 
 def _files(history: "StreamHistoryView") -> Bar:
@@ -277,14 +281,19 @@ def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
 
 def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
     held, lag = (_at_most(probe, count) for count in (probe.held_records, probe.lag_records))
-    yield "stream", f"{one_line(probe.topic)}: {held} held, lag {lag}"
+    yield "stream", f"{_stream(probe)}: {held} held, lag {lag}"
     for transaction in probe.open_transactions:
         yield "waits for", one_line(transaction.text, 500)
-    joined, matched = number(probe.joined_records), probe.matched
+    rows, matched = number(probe.joined_records), probe.matched
     if matched is not None:  # a table is joined
-        joined += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
-    yield "joined", joined
+        rows += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
+    yield "rows out", rows
     yield "dead letters", _letters(probe)
+
+
+def _stream(probe: "ProbeView") -> str:
+    """The topic; for records that the job generates, their table in the script."""
+    return one_line(probe.generated or probe.topic)
 
 
 def _letters(probe: "ProbeView") -> str:
@@ -334,6 +343,29 @@ def _dimensions(job: "JobDetail") -> Table:
             f"{complete} of {len(channels)}",
         )
     return made
+
+
+_WORDS = (
+    *("catching up", "copying", "failed", "finished", "holding", "paused", "removing"),
+    *("running", "stalled", "starting", "stopped", "stopping", "waiting"),
+)
+
+
+def checked_states(names: list[str] | None) -> list[str]:
+    """States as people write them; raises typer.BadParameter for another word."""
+    states = [name.lower().replace("_", " ") for name in names or ()]
+    for name in states:
+        if name not in _WORDS and name.upper().replace(" ", "_") not in list(JobState):
+            expected = ", ".join(_WORDS)
+            raise typer.BadParameter(f'"{one_line(name)}" is no state, expected {expected}')
+    return states
+
+
+def is_in(job: "JobSummary", states: Sequence[str]) -> bool:
+    """Whether the job has one of the states, as its word or by the runner's name."""
+    word = state(job).plain.lower()
+    named = job.state.lower().replace("_", " ")
+    return any(name == named or word.startswith(name) for name in states)
 
 
 def state(job: "JobSummary") -> Text:

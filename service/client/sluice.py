@@ -1,5 +1,6 @@
 """The client of one control plane."""
 
+import os
 import re
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -7,6 +8,7 @@ from types import TracebackType
 from urllib.parse import quote
 from uuid import uuid4
 
+from joins.plan.errors import suggestion
 from service.client.remote_job import RemoteJob
 from service.client.tables import html_of_jobs
 from service.client.transport import Pages, Transport, parsed
@@ -30,6 +32,7 @@ from service.schemas.tables import (
 )
 from service.schemas.tokens import CreatedToken, SecretList, StoredSecret, TokenPage, TokenView
 from service.security.tokens import Credentials
+from service.version import DEFAULT_HOST, DEFAULT_PORT
 
 
 class Catalog:
@@ -58,6 +61,7 @@ class Catalog:
         self._transport.send("DELETE", f"/v1/tables/{quote(name, safe='')}")
 
 
+_USUAL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -68,7 +72,8 @@ class Sluice(AbstractContextManager["Sluice"]):
     and submissions, which carry an idempotency key.
 
     Args:
-        control_plane: its address.
+        control_plane: its address; default: as the commands, `SLUICE_SERVER` with `SLUICE_TOKEN`,
+            or this machine.
         token: sent with each request; not required on loopback by default.
         ca_file: PEM file of trusted authorities; default: the machine's.
         attempts: maximum attempts within a minute; 1 disables retries.
@@ -85,13 +90,18 @@ class Sluice(AbstractContextManager["Sluice"]):
 
     def __init__(
         self,
-        control_plane: str,
+        control_plane: str | None = None,
         *,
         token: str | None = None,
         ca_file: Path | None = None,
         attempts: int = 6,
     ) -> None:
-        self._transport = Transport(control_plane, Credentials(token, ca_file), attempts)
+        shown = Credentials(token, ca_file)
+        if control_plane is None:
+            control_plane = os.environ.get("SLUICE_SERVER") or _USUAL
+            kept = Credentials.of_environment()
+            shown = Credentials(token or kept.token, ca_file or kept.ca_file)
+        self._transport = Transport(control_plane, shown, attempts)
 
     def _repr_html_(self) -> str:
         return html_of_jobs(self.jobs())
@@ -170,10 +180,10 @@ class Sluice(AbstractContextManager["Sluice"]):
         ids = ids or [job.id for job in jobs if job.id.startswith(reference)]
         if len(ids) != 1:
             fault = "does not exist" if not ids else f"matches {len(ids)} jobs"
-            raise JobNotFoundError(
-                f'job "{reference}" {fault}',
-                hint="Run sluice jobs ls to see the jobs and their ids.",
-            )
+            hint = "Run sluice jobs ls to see the jobs and their ids."
+            if not ids:
+                hint = suggestion(reference, [job.name for job in jobs], hint)
+            raise JobNotFoundError(f'job "{reference}" {fault}', hint=hint)
         return RemoteJob(self._transport, ids[0])
 
     def jobs(self) -> Pages[JobPage, ListedJob]:

@@ -233,6 +233,8 @@ def _cause(exc: Exception) -> str:
         return "TLS handshake failed"
     if isinstance(exc, httpx.ConnectError):
         return "connection refused"
+    if isinstance(exc, httpx.RemoteProtocolError):
+        return "another program answers there"
     return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__
 
 

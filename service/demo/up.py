@@ -18,6 +18,7 @@ from service.embedded.java import Java
 from service.embedded.postgres import SUPERUSER, PostgreSql
 from service.embedded.process import ServerStartError
 from service.embedded.server import EmbeddedServer
+from service.errors import ConfigError
 from service.jobs.store.layout import write_private
 
 CUSTOMERS = 1000
@@ -216,7 +217,13 @@ def everything(
     binaries: Binaries,
     debezium: DebeziumBinaries | None = None,
 ) -> Iterator[Up]:
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        raise ConfigError(
+            f'directory "{directory}" cannot be created: {exc.strerror}',
+            hint="Name another one with --data-dir.",
+        ) from exc
     with ExitStack() as stack:
         kafka, database = stack.enter_context(servers(directory, binaries))
         captured = None

@@ -91,7 +91,7 @@ function answers({ problem, plan, validation, migration, rows, submitted, script
     validation && h("p", { class: "fault note" }, h("strong", {}, shape("✓"), "It can be submitted"), " as ", said(validation.name), ": all that it names is there."),
     advice.map((each) => fault("note", "Warning", each)),
     update && updateView(update, busy),
-    plan && panel("plan", "What it will do", h("ol", { class: "plan" }, plan.lines.map((line) => h("li", {}, said(line))))),
+    plan && panel("plan", "What it will do", h("pre", { tabindex: "0" }, plain(plan.tree || plan.text))),
     rows && panel("rows", `Rows (${many(rows.length, "row")})`, rows.length ? preview(rows) : h("p", { class: "quiet" }, "None yet.")),
   ];
 }

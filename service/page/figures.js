@@ -4,6 +4,7 @@ import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
 import { count, duration, openLetters } from "./format.js";
 import { newest } from "./flow.js";
+import { brokenPlaces } from "./flow_parts.js";
 import { rate } from "./numbers.js";
 
 /** The figures as nodes; `watch` is a `JobWatch`. */
@@ -20,15 +21,16 @@ export function known(job, numbers, nowMs) {
   const pulse = numbers ? newest(numbers) : {};
   const waiting = job.phase === "JOIN" ? probe?.lag_records : probe?.held_records;
   const letters = openLetters(probe);
-  const isLive = job.report?.is_live !== false;
+  const stages = Object.values(probe?.batch_stages_ms ?? {});
+  const isPassing = job.report?.is_live !== false && !brokenPlaces(job).stream; // else a rate is of the past
   return [
-    ["Rate in", isLive ? perSecond(probe?.records_per_s) : "–", series.records_per_s],
-    ["Rate out", isLive ? perSecond(pulse.rows_per_s) : "–", series.rows_per_s],
+    ["Rate in", isPassing ? perSecond(probe?.records_per_s) : "–", series.records_per_s],
+    ["Rate out", isPassing ? perSecond(pulse.rows_per_s) : "–", series.rows_per_s],
     ["Waiting", count(waiting), job.phase === "JOIN" ? series.lag_records : series.held_records ?? series.lag_records],
-    ["As of", asOf(job, nowMs), series.as_of_age_ms],
+    job.dimensions?.length > 0 && ["As of", asOf(job, nowMs), series.as_of_age_ms],
     ["Dead letters", count(letters), series.dead_letters_per_s, letters > 0 ? "warn" : null],
-    ["Batch time", duration(probe?.batch_ms), sum(series.index_ms, series.join_ms, series.commit_ms)],
-  ];
+    ["Batch time", duration(stages.length ? stages.reduce((one, other) => one + other, 0) : probe?.batch_ms), sum(series.index_ms, series.join_ms, series.commit_ms)],
+  ].filter(Boolean);
 }
 
 function perSecond(value) {
@@ -52,7 +54,7 @@ function sum(...lists) {
 }
 
 function figure([label, text, values, tone]) {
-  const isDrawn = values?.some((value) => value > 0);
+  const isDrawn = values?.some((value) => value > 0) && values.filter((value) => value !== null).length > 1;
   return h(
     "div",
     { "data-key": label, "data-figure": label },

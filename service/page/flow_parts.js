@@ -4,6 +4,8 @@ import { bytes, count, duration, isComplete, many, openLetters, percent, plain }
 import { rate } from "./numbers.js";
 import { joinsNothing } from "./progress.js";
 
+const STREAMS = ["kafka", "datagen"];
+
 /**
  * Parts and edges of a job as its runner has reported them; `rates` are its newest ones by series.
  * A part has `id`, `kind`, `title`, `lines`, `tone`, `to` (the panel behind it) and its place:
@@ -11,17 +13,24 @@ import { joinsNothing } from "./progress.js";
  */
 export function flowParts(job, rates, { tables: most }) {
   const pulse = isLive(job) ? rates : {};
-  const dimensions = job.dimensions ?? [];
+  const dimensions = job.dimensions?.length ? job.dimensions : planned(job);
   const isAlone = joinsNothing(job) || !dimensions.length;
   const lanes = isAlone ? [] : laneGroups(dimensions, most);
   const last = lanes.length;
-  const stream = streamParts(job, brokenPlaces(job).stream ? {} : pulse, last, isAlone);
-  const tables = lanes.map((lane, number) => tableParts(lane, number, job, pulse));
+  const passing = brokenPlaces(job).stream ? { ...pulse, records_per_s: 0, rows_per_s: 0 } : pulse;
+  const stream = streamParts(job, passing, last, isAlone);
+  const tables = lanes.map((lane, number) => tableParts(lane, number, job, passing));
   return {
     lanes: last + 1,
     parts: [...tables.flatMap((each) => each.parts), ...stream.parts],
     edges: [...tables.flatMap((each) => each.edges), ...stream.edges],
   };
+}
+
+/** Tables of the script, before the runner has reported them. */
+function planned({ inputs, probe }) {
+  const tables = probe ? [] : (inputs ?? []).filter(({ connector }) => !STREAMS.includes(connector));
+  return tables.map(({ table: name, connector: source }) => ({ name, source, snapshot: { rows_done: 0, rows_total: null }, channels: [] }));
 }
 
 /** Tables that are too many for the picture share a lane. */
@@ -88,16 +97,16 @@ function streamParts(job, pulse, lane, isAlone) {
   const name = hasWindows ? (isAlone ? "Windows" : "Join, windows") : isAlone ? "Batches" : "Join";
   const part = (id, step, more) => ({ id, lane, step, to: "stream", ...more });
   const parts = [
-    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen), filesRead(probe?.history)].filter(Boolean), tone: broken.stream ?? "rest" }),
+    part("source", 0, { kind: "stream", title: plain(probe?.generated ?? probe?.topic ?? plannedStream(job)), lines: [lag(job, isAlone), filesRead(probe?.history)].filter(Boolean), tone: broken.stream ?? "rest" }),
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
       title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
-      lines: [!isRunning ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : `${count(held)} wait${size}`],
+      lines: [!isRunning || broken.stream ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait${size}` : "records wait"],
       tone: !isRunning ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),
     part("batches", 2, {
-      kind: "join",
+      kind: isAlone ? "processing" : "join",
       title: name,
       badge: letters ? many(letters, "dead letter") : null,
       lines: [Number.isFinite(probe?.batch) ? `batch ${count(probe.batch)}${took}` : "no batch yet"],
@@ -136,7 +145,7 @@ function isBroken(job, place, tables) {
 }
 
 /** The tone of each place that the control plane names for a fault. */
-function brokenPlaces(job) {
+export function brokenPlaces(job) {
   const isFailed = job.state === "FAILED";
   const faults = isFailed && !job.stalls?.length ? [job.error] : job.stalls ?? [];
   return Object.fromEntries(faults.filter((fault) => fault?.place).map(({ place }) => [place, isFailed ? "bad" : "warn"]));
@@ -147,11 +156,19 @@ function isLive({ report, state }) {
   return report?.is_live !== false && !["CREATED", "STARTING"].includes(state);
 }
 
-function lag(probe, isOpen) {
+function plannedStream({ inputs }) {
+  const stream = (inputs ?? []).find(({ connector }) => STREAMS.includes(connector));
+  return stream?.place ?? stream?.table ?? "stream";
+}
+
+function lag(job, isAlone) {
+  const { probe, phase } = job;
   if (!probe) return "no report yet";
+  const isOpen = phase === "JOIN";
   const value = isOpen ? probe.lag_records : probe.held_records;
-  if (!Number.isFinite(value)) return "lag not known";
-  return isOpen ? `${count(value)} to join` : `${count(value)} wait`;
+  if (!Number.isFinite(value)) return isLive(job) && !brokenPlaces(job).stream ? "not counted yet" : "not read now";
+  if (!isOpen) return `${count(value)} wait`;
+  return `${count(value)} to ${isAlone ? "process" : "join"}`;
 }
 
 /** How much of the files before the topic is read; nothing once the topic follows. */

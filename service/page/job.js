@@ -96,7 +96,7 @@ function answer(watch) {
     actionButton(action, job, orders),
     stall && decision(job, stall, orders),
     detail && h("details", { "data-key": "detail" }, h("summary", {}, "Text of the server"), h("pre", { tabindex: "0" }, said(detail))),
-    !WELL.includes(tone) && next(watch),
+    hasConditions(job) && next(watch),
     job.report && !job.report.is_live && h(
       "p",
       { class: "quiet", "data-key": "as-of" },
@@ -109,6 +109,12 @@ function actionButton(action, job, orders) {
   if (action === "start" || action === "resume") return h("div", { class: "buttons" }, orderButton("resume", job, orders));
   if (action !== "dead-letters") return null;
   return h("div", { class: "buttons" }, h("a", { class: "button", href: `#/jobs/${job.id}/dead-letters` }, "Look at them"));
+}
+
+/** Whether conditions tell more than the answer: not of a job that is well, or that holds its records. */
+function hasConditions({ status, state: name, phase }) {
+  const { word = "", tone = "busy" } = status ?? {};
+  return !WELL.includes(tone) && (phase !== "JOIN" || word.startsWith("Waiting") || ["STALLED", "FAILED"].includes(name));
 }
 
 /** The condition that must come true next, where the cause does not name it; all of them behind a fold. */

@@ -214,7 +214,7 @@ function footer() {
   const zone = isInUtc() ? "UTC" : `local (${plain(Intl.DateTimeFormat().resolvedOptions().timeZone)})`;
   return [
     h("span", {}, `Times are ${zone}.`),
-    h("button", { type: "button", "data-action": "zone" }, isInUtc() ? "Show local times" : "Show UTC"),
+    (isInUtc() || new Date().getTimezoneOffset() !== 0) && h("button", { type: "button", "data-action": "zone" }, isInUtc() ? "Show local times" : "Show UTC"),
     hasToken() && h("button", { type: "button", "data-action": "forget" }, "Forget the token"),
   ];
 }

@@ -4,6 +4,7 @@ import { bands, chart, marksInWords } from "./chart.js";
 import { h } from "./dom.js";
 import { clock, count, duration } from "./format.js";
 import { panel, refusal } from "./parts.js";
+import { joinsNothing } from "./progress.js";
 
 export const RANGES = {
   five: { label: "5 min", lengthMs: 300_000, step: 10, refreshMs: 10_000 },
@@ -31,8 +32,8 @@ const CHARTS = [
     title: "Records that wait",
     write: (value) => count(Math.round(value)),
     lines: [
-      ["lag_records", "not joined yet"],
-      ["held_records", "held until the tables are copied"],
+      ["lag_records", "not joined yet", "not processed yet"],
+      ["held_records", "held until the tables are copied", "before the first batch"],
       ["table_lag_records", "table changes not committed"],
     ],
   },
@@ -72,7 +73,9 @@ export function numbers(watch) {
   if (!known && !numbersError) return null;
   const past = watch.history.length ? watch.history : known?.transitions ?? [];
   const states = known ? bands(past, known.span) : [];
-  const drawn = known ? CHARTS.map((one) => drawing(one, known, states, cursorMs)).filter(Boolean) : [];
+  const isAlone = joinsNothing(watch.job);
+  const now = cursorMs === null && watch.job.report?.is_live ? latest(watch) : {};
+  const drawn = known ? CHARTS.map((one) => drawing(one, known, { states, cursorMs, now, isAlone })).filter(Boolean) : [];
   const marks = drawn.length > 0 && marksInWords(known.transitions);
   const first = PHONE.matches ? FIRST : drawn.length;
   return panel(
@@ -82,7 +85,7 @@ export function numbers(watch) {
       "div",
       { class: "bar" },
       h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
-      drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, `Values of ${clock(cursorMs ?? known.at_ms.at(-1))}`),
+      drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, `Values of ${clock(cursorMs ?? (Object.keys(now).length ? watch.statusAtMs : known.at_ms.at(-1)))}`),
     ),
     numbersError && refusal("The numbers cannot be shown", numbersError),
     drawn.length > 0 && h("div", { class: "charts" }, drawn.slice(0, first)),
@@ -108,7 +111,18 @@ function rangeButtons(range) {
   );
 }
 
-function drawing({ key, title, write, lines, isStacked }, { at_ms: atMs, step_s: step, series, span }, states, cursorMs) {
+/** Values of the newest report, which a point of the charts shows up to twenty seconds later. */
+function latest({ job: { probe, dimensions }, statusAtMs }) {
+  const stages = Object.entries(probe?.batch_stages_ms ?? {}).map(([stage, ms]) => [`${stage}_ms`, ms]);
+  const asOf = (dimensions ?? []).map(({ freshness }) => freshness?.as_of_ms);
+  const isKnown = asOf.length > 0 && asOf.every(Number.isFinite);
+  const { records_per_s, lag_records, held_records, latency_ms } = probe ?? {};
+  const values = { records_per_s, lag_records, held_records, latency_ms, ...Object.fromEntries(stages) };
+  if (isKnown) values.as_of_age_ms = Math.max(0, statusAtMs - Math.min(...asOf));
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => Number.isFinite(value)));
+}
+
+function drawing({ key, title, write, lines, isStacked }, { at_ms: atMs, step_s: step, series, span }, { states, cursorMs, now, isAlone }) {
   return chart({
     key,
     title,
@@ -120,7 +134,8 @@ function drawing({ key, title, write, lines, isStacked }, { at_ms: atMs, step_s:
     states,
     isStacked,
     lines: lines
-      .map(([name, label]) => ({ name, label, values: series[name] ?? [] })) // an older control plane lacks some
+      // An older control plane lacks some.
+      .map(([name, label, alone]) => ({ name, label: isAlone && alone ? alone : label, values: series[name] ?? [], now: now[name] }))
       .filter(({ name, values }) => isOfUse(name, values)),
   });
 }

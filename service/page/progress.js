@@ -72,6 +72,7 @@ export function probe(job) {
     "stream",
     "Stream",
     facts([
+      ["stream", stream.generated && said(stream.generated)],
       ["topic", said(stream.topic)],
       isOpen
         ? ["lag", atMost(stream, stream.lag_records, asOf(stream))]
@@ -155,7 +156,7 @@ function dimensionPanel(dimension, watch) {
       ["lag of its topic", Number.isFinite(dimension.lag_records) ? many(dimension.lag_records, "record") : null],
       ["behind the database", Number.isFinite(delay) ? duration(delay) : null],
       ["as of", asOfTable(dimension.freshness)],
-      ["verified", verifiedTable(dimension.verified)],
+      ["verified", verifiedTable(dimension.verified) ?? "never"],
       ["streamed changes", count(dimension.streamed_records)],
       ["version", count(dimension.changelog_version)],
       ["version at opening", watch.job.versions_at_open?.[dimension.name] ?? null],
@@ -168,6 +169,15 @@ function dimensionPanel(dimension, watch) {
       ["waits for", dimension.waits_for ? plain(dimension.waits_for) : null],
       ["copy", dimension.generation > 1 ? `number ${dimension.generation}: it was copied again` : null],
     ]),
+    h(
+      "p",
+      { class: "quiet" },
+      "Compare it with its source: ",
+      h("code", {}, `sluice verify ${plain(watch.job.id)} --table ${plain(dimension.name)}`),
+      ". Wait until the output has all changes made by now: ",
+      h("code", {}, `sluice wait ${plain(watch.job.id)} --table ${plain(dimension.name)} --position now`),
+      ".",
+    ),
   );
 }
 

@@ -171,6 +171,9 @@ class ProbeView(Document):
 
     topic: str = Field(description="Of several topics the first names.")
     topics: list[str] = default([], "All of them. Of several, offsets are by topic/partition.")
+    generated: str | None = default(
+        None, "Table of the script whose records the job generates; its topic is internal."
+    )
     history: StreamHistoryView | None = default(
         None, "Files that are read before the topic; null without them."
     )
@@ -415,6 +418,7 @@ class JobDetail(JobProgress, JobSummary):
 
     sql: str = Field(description="The script; secrets are references.")
     sinks: list[SinkView] = default([], "One for each INSERT, in the order of the script.")
+    inputs: list[InputView] = default([], "Streams and tables, each once.")
     warnings: list[WarningView] = Field(description="Of the submission and of the runner.")
     acknowledgements: list[AcknowledgementView] = default([], "The newest twenty.")
     runner: RunnerState

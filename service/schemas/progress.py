@@ -156,6 +156,7 @@ class PlanView(Document):
     name: str
     lines: list[str] = Field(description="Stream, joins, filter, output, sink.")
     text: str = Field(description="The lines in one piece.")
+    tree: str = default("", "The plan as a tree of Flink's operators, the sink first.")
     warnings: list[WarningView]
     plan: dict[str, Any] = Field(description="As `plan.json`; secrets are references.")
 

@@ -133,7 +133,7 @@ class DimensionRow(Document):
     values: Value
     position: PositionView
     source_ts_ms: int | None = Field(
-        description="When the source made the change, by its own clock."
+        description="When the source made the change, by its clock; null for a row of a copy."
     )
 
 
@@ -195,7 +195,7 @@ class VersionOfKey(Document):
     after: Value | None = Field(description="Null for a delete.")
     position: PositionView | None = Field(description="Of the record that counts.")
     source_ts_ms: int | None = Field(
-        description="When the source made the change, by its own clock."
+        description="When the source made the change, by its clock; null for a row of a copy."
     )
 
 

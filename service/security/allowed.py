@@ -119,9 +119,9 @@ def confined_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Se
     real = _real(path)
     roots = (settings.warehouse_dir, *settings.allowed_directories)
     if not any(real.is_relative_to(_real(root)) for root in roots):
+        leads = "" if str(real) == table.path else f', which leads to "{real}",'
         raise NotAllowedError(
-            f'path "{table.path}" leads to "{real}", outside the warehouse '
-            f'"{settings.warehouse_dir}"',
+            f'path "{table.path}"{leads} is outside of the warehouse "{settings.warehouse_dir}"',
             hint="Give a path relative to the warehouse, or have the operator add the directory to "
             "SLUICE_ALLOWED_PATHS.",
         )

@@ -1,5 +1,6 @@
 """Topic access for the command line: create, list, delete, write, read or inspect a sample."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ def inspected(kafka: KafkaOptions, registry: RegistryOptions | None, records: in
 
     `registry` is for a topic in Avro. Raises SourceError.
     """
-    sample = _sample(kafka, records)
+    with _reached():
+        sample = _sample(kafka, records)
     if registry is None:
         return inspect_topic(sample)
     with SchemaRegistry(registry) as schemas:
@@ -38,7 +40,7 @@ def inspected(kafka: KafkaOptions, registry: RegistryOptions | None, records: in
 
 def _sample(kafka: KafkaOptions, records: int) -> pa.RecordBatch:
     cluster = KafkaCluster(kafka)
-    description = cluster.require(kafka.topic)
+    description = cluster.require(kafka.topic, _LIST)
     name = StreamTopics.one(kafka.topic, description.topic_id)
     oldest, ends = cluster.beginning_offsets(description), cluster.end_offsets(description)
     half = max(1, records // 2)
@@ -62,6 +64,8 @@ def _filled(ranges: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]
 
 
 _COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
+_LIST = "Run sluice topic ls to see the topics; sluice topic create makes one."
+_NAME = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
 _AWAY = "Start it with sluice up, or name the brokers of another one with --bootstrap-servers."
 Write = Callable[[Iterable[tuple[bytes | None, bytes | None]]], list[Written]]
 
@@ -82,6 +86,12 @@ def make_topic(
     kafka: KafkaOptions, partitions: int, replication: int, config: Mapping[str, str]
 ) -> None:
     """Create a topic; `replication` -1 takes the cluster's default. Raises SourceError."""
+    if not _NAME.fullmatch(kafka.topic):
+        raise SourceError(
+            f'topic "{kafka.topic}" has no name that Kafka accepts, expected 1 to 249 of A to Z, '
+            'a to z, 0 to 9, ".", "_" and "-"',
+            hint='Choose another name, such as "clicks".',
+        )
     with _reached():
         cluster = KafkaCluster(kafka)
         there = cluster.describe(kafka.topic)
@@ -129,7 +139,7 @@ def delete_topic(kafka: KafkaOptions) -> None:
     """Raises SourceError if there is no such topic."""
     with _reached():
         cluster = KafkaCluster(kafka)
-        cluster.require(kafka.topic)
+        cluster.require(kafka.topic, _LIST)
         cluster.delete(kafka.topic)
 
 
@@ -137,7 +147,7 @@ def delete_topic(kafka: KafkaOptions) -> None:
 def writing(kafka: KafkaOptions) -> Iterator[Write]:
     """A function that writes (key, value) records and returns positions. Raises SourceError."""
     with _reached():
-        KafkaCluster(kafka).require(kafka.topic)
+        KafkaCluster(kafka).require(kafka.topic, _LIST)
         with TopicWriter(kafka, away=_AWAY) as writer:
             yield writer.write
 
@@ -149,7 +159,7 @@ def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]
     """
     with _reached():
         cluster = KafkaCluster(kafka)
-        topic = cluster.require(kafka.topic)
+        topic = cluster.require(kafka.topic, _LIST)
         # Offset ranges that may contain the `most` records, by partition; empty ones are left out
         begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
         if newest:

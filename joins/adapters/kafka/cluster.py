@@ -26,6 +26,7 @@ from watermark.gate import Retention
 
 _TIMEOUT_MS = 10_000
 _SHORT_TIMEOUT_MS = 5_000
+_CREATE = "Create it (sluice topic create NAME), or correct the table's 'topic' option."
 _NO_TOPIC = "sluice.preflight"
 _Answer = TypeVar("_Answer")
 _MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
@@ -162,11 +163,10 @@ class KafkaCluster:
     def cluster_id(self) -> str | None:
         return self._answer(_cluster_id)
 
-    def require(self, topic: str) -> TopicDescription:
-        """The topic; SourceError if it does not exist."""
+    def require(self, topic: str, otherwise: str = _CREATE) -> TopicDescription:
+        """The topic; SourceError with the hint `otherwise` if neither it nor a like one exists."""
         description = self.describe(topic)
         if description is None:
-            otherwise = "Create the topic first, or correct the table's 'topic' option."
             raise SourceError(
                 f'topic "{topic}" does not exist on kafka "{self._kafka.bootstrap_servers}"',
                 hint=suggestion(topic, without_internal(self._answer(_own_topics)), otherwise),

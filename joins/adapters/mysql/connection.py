@@ -359,7 +359,7 @@ def _after_a_change(config: MysqlConnectionConfig) -> str:
 def _unavailable(config: MysqlConnectionConfig, text: str) -> SourceUnavailableError:
     return SourceUnavailableError(
         f'database server "{config.server}" cannot be reached',
-        hint="Start the server, or correct the hostname and port options; we try again.",
+        hint="Start the server, or correct the hostname and port options; a running job retries.",
         detail=text,
     )
 

@@ -218,17 +218,19 @@ class TopicReport:
     columns: tuple[ColumnReport, ...]  # in the order of the rows
     key: tuple[str, ...]
     marks: Mapping[int, Mapping[str, int]]  # by partition the frequency of each snapshot mark
+    is_stream: bool = False  # rows without key and Debezium's members: records of a stream
 
     def create_table(self, name: str, options: Mapping[str, str]) -> str:
         """CREATE TABLE with the columns that have a type; notes are comments."""
         lines: list[tuple[str, str]] = []
         comments = []
         for column in self.columns:
-            if column.sql is None:
+            sql = "BIGINT" if self.is_stream and column.sql == "INT" else column.sql
+            if sql is None:
                 comments.append(f"  -- {quoted(column.name)}: {_one_line(column.note)}")
             else:
                 required = " NOT NULL" if column.in_key else ""
-                lines.append((f"  {quoted(column.name)} {column.sql}{required}", column.note))
+                lines.append((f"  {quoted(column.name)} {sql}{required}", column.note))
         if self.key:
             names = ", ".join(quoted(each) for each in self.key)
             lines.append((f"  PRIMARY KEY ({names}) NOT ENFORCED", ""))
@@ -285,6 +287,8 @@ def inspect_topic(
         tuple(_column(name, each, in_key=name in key) for name, each in sample.columns.items()),
         key,
         {partition: dict(marks) for partition, marks in sample.marks.items()},
+        is_stream=layout is ValueLayout.FLAT
+        and not (key or sample.added or sample.kinds["tombstone"]),
     )
 
 
@@ -298,6 +302,7 @@ class _Values:
 @dataclass(slots=True)
 class _Sample:
     with_schema: int = 0
+    added: int = 0  # rows with members that Debezium's transformation adds
     kinds: Counter[str] = field(default_factory=Counter)
     tables: Counter[tuple[str | None, str | None, str | None]] = field(default_factory=Counter)
     columns: dict[str, _Values] = field(default_factory=dict)
@@ -322,6 +327,7 @@ class _Sample:
             marks = {
                 n.removeprefix(_PREFIX): v for n, v in payload.items() if n.startswith(_PREFIX)
             }
+            self.added += bool(marks)
             source = marks | {n.removeprefix("source_"): v for n, v in marks.items()}
             self._source(source, partition, default=None)
             self._row({n: v for n, v in payload.items() if not n.startswith(_PREFIX)}, connect)

@@ -85,6 +85,7 @@ _STATUS_OF_ANSWER = {
 _RETRY_AFTER_S = "5"
 _SHOWN = 300
 _EXTENSIONS = ("line", "column", "excerpt", "findings", "state", "desired_state", "leader_url")
+_HINT_OF_ID = "GET /v1/jobs?search=NAME lists jobs with their ids."
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
     404: "GET /openapi.json lists the addresses.",
@@ -193,6 +194,9 @@ async def _invalid(request: Request, exc: Exception) -> JSONResponse:
         return problem(415, detail, _HINTS[415], more=path)
     if first["type"] == "json_invalid":
         return problem(400, "request body is not valid JSON", _HINTS[400], more=path)
+    if first["loc"] == ("path", "job_id"):
+        detail = f'"{str(first["input"])[:_SHOWN]}" is no id of a job, expected a UUID'
+        return problem(400, detail, _HINT_OF_ID, more=path)
     status = 422 if first["loc"][0] == "body" else 400
     return problem(status, f'"{place}": {first["msg"]}', _HINTS[status], more=path)
 

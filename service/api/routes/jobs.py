@@ -35,7 +35,7 @@ from service.schemas.progress import (
     UpdateView,
     Validation,
 )
-from service.sql.answers.explain import explain
+from service.sql.answers.explain import explain, tree
 from watermark.errors import SluiceError
 
 _LOG_BLOCK_BYTES = 256 * 1024
@@ -204,6 +204,7 @@ def plan_script(body: Submission, services: Injected) -> PlanView:
         name=drafted.plan.name,
         lines=lines,
         text="\n".join(lines),
+        tree="\n".join(tree(drafted.plan)),
         warnings=[submission_warning(text) for text in drafted.warnings],
         plan=orjson.loads(services.submissions.dump(drafted.plan)),
     )

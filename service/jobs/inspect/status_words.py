@@ -23,7 +23,14 @@ from joins.plan.errors import (
     TopicMissingError,
 )
 from service.jobs.inspect.event_waiting import Condition, shown_time
-from service.jobs.inspect.waiting import WaitExplanation, explain_wait, goes_on, open_letters
+from service.jobs.inspect.waiting import (
+    WaitExplanation,
+    done_word,
+    explain_wait,
+    goes_on,
+    open_letters,
+    stream_name,
+)
 
 Document = Mapping[str, Any]
 _FAR_BEHIND_MS = 60_000  # below it, records that wait for event time are the usual case
@@ -131,9 +138,10 @@ def _ended(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | Non
         return None
     if state == "FINISHED":
         rows = (job["probe"] or {}).get("joined_records")
-        count = "" if rows is None else f": {rows:,} rows"
+        count = "" if rows is None else f": {_many(rows, 'row')}"
+        done = done_word(job)
         return StatusWords(
-            "Finished", Tone.REST, f"Everything up to the end of its stream is joined{count}."
+            "Finished", Tone.REST, f"Everything up to the end of its stream is {done}{count}."
         )
     if state == "FAILED":
         error = job["error"] or {"message": job["reason"], "hint": f"Read its log. {resume}"}
@@ -264,13 +272,17 @@ def _held(job: Document) -> str:
     probe = job["probe"]
     if probe is None or not probe["held_records"]:
         return ""
-    return f'. {_count(probe, probe["held_records"])} records of "{probe["topic"]}" wait'
+    return f'. {_count(probe, probe["held_records"])} records of "{stream_name(probe)}" wait'
 
 
 def _waiting_text(job: Document) -> str:
     probe = job["probe"]
     waits = (probe or {}).get("held_records") or (probe or {}).get("lag_records")
-    return f'; {_at_most(probe, waits)} records of "{probe["topic"]}" wait' if waits else ""
+    return f'; {_at_most(probe, waits)} records of "{stream_name(probe)}" wait' if waits else ""
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _at_most(probe: Document, count: int) -> str:
@@ -326,15 +338,15 @@ def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWord
 
 
 def _running(job: Document, leading: _Leading) -> str:
-    probe = job["probe"]
+    probe, done = job["probe"], done_word(job)
     if job["shared_table"] is not None:
         return "Changes of the table are committed as they arrive."
     if leading is not None and leading.name == "records-available":
         return sentence(leading.evidence)
     if probe is None or not probe["lag_records"]:
-        return "Records are joined as they arrive."
+        return f"Records are {done} as they arrive."
     waits = _at_most(probe, probe["lag_records"])
-    return f"Records are joined as they arrive; {waits} are not joined yet."
+    return f"Records are {done} as they arrive; {waits} are not {done} yet."
 
 
 _OF_EVENT_TIME = ("channel-has-watermark", "rows-released", "windows-fired", "records-in-time")
@@ -351,7 +363,7 @@ def _event_time(time: Document, leading: Condition) -> StatusWords:
         return StatusWords(f"Waiting for {_input(name)}", Tone.WARN, sentence(text), leading.hint)
     if leading.name == "windows-fired" or cause is None:
         due = time["next_window_ms"]
-        at = "" if due is None else f"; the next one ends at {shown_time(due)}"
+        at = "" if due is None else f"; the next one ends at {shown_time(due + 1)}"
         return StatusWords("Running", Tone.GOOD, f"No window has ended yet{at}.")
     name, rows, behind_ms = cause["input"] or "probe", time["waiting_rows"], cause["behind_ms"]
     far = "has no time yet" if behind_ms is None else f"is {behind_ms / 1000:g} s behind"

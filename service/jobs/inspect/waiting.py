@@ -33,7 +33,7 @@ class WaitExplanation:
 
 def explain_wait(job: Document) -> WaitExplanation:
     if job["state"] == "FINISHED":
-        evidence = "The job has finished: all up to the end of its stream is joined"
+        evidence = f"The job has finished: all up to the end of its stream is {done_word(job)}"
         return WaitExplanation(
             False, f"{evidence}.", None, (Condition("finished", None, True, evidence),)
         )
@@ -291,12 +291,27 @@ def _index(job: Document) -> Condition:
 
 
 def _transactions(probe: Document) -> Iterator[Condition]:
-    name, topic = "transactions-ended", probe["topic"]
+    name, topic = "transactions-ended", stream_name(probe)
     for held in probe["open_transactions"]:
         place = f"{held.get('topic') or topic}/{held['partition']}"
         yield Condition(name, place, False, held["text"], held["hint"])
     if not probe["open_transactions"]:
-        yield Condition(name, topic, True, f'no transaction holds topic "{topic}"')
+        yield Condition(name, topic, True, f"no transaction holds {stream_of(probe)}")
+
+
+def done_word(job: Document) -> str:
+    """What has become of a record that is done: `joined`, or `processed` without a table."""
+    return "joined" if job["dimensions"] else "processed"
+
+
+def stream_name(probe: Document) -> str:
+    """The topic; for records that the job generates, their table in the script."""
+    return str(probe.get("generated") or probe["topic"])
+
+
+def stream_of(probe: Document) -> str:
+    kind = "stream" if probe.get("generated") else "topic"
+    return f'{kind} "{stream_name(probe)}"'
 
 
 def _at_most(probe: Document, count: int) -> str:
@@ -304,25 +319,25 @@ def _at_most(probe: Document, count: int) -> str:
 
 
 def _records(job: Document, probe: Document) -> Condition:
-    name, topic = "records-available", probe["topic"]
+    name, topic, stream = "records-available", stream_name(probe), stream_of(probe)
     waiting = unread(probe)
     if waiting is None:
-        evidence = f'the end offsets of topic "{topic}" are unknown'
+        evidence = f"the end offsets of {stream} are unknown"
         return Condition(name, topic, None, evidence)
     if waiting:
-        what = "are not joined yet" if job["phase"] == "JOIN" else "are held"
-        evidence = f'{_at_most(probe, waiting)} records of topic "{topic}" {what}'
+        what = f"are not {done_word(job)} yet" if job["phase"] == "JOIN" else "are held"
+        evidence = f"{_at_most(probe, waiting)} records of {stream} {what}"
         return Condition(name, topic, True, evidence)
     start, end = probe["start_offsets"], probe["end_offsets"]
     if all(offset <= start.get(partition, 0) for partition, offset in end.items()):
-        evidence = f'topic "{topic}" has no record behind its start offsets'
+        evidence = f"{stream} has no record after its start offsets"
         hint = "Check that the producer writes to this topic, and 'scan.startup.mode'."
         return Condition(name, topic, False, evidence, hint)
-    read = "read" if holds_rows(job["event_time"]) else "joined"
+    read = "read" if holds_rows(job["event_time"]) else done_word(job)
     every = (
         "every record before open transactions" if probe["open_transactions"] else "every record"
     )
-    evidence = f'{every} of topic "{topic}" is {read}; new ones are {read} as they come'
+    evidence = f"{every} of {stream} is {read}; new ones are {read} as they come"
     return Condition(name, topic, False, evidence)
 
 
@@ -340,7 +355,7 @@ def _rows(job: Document, probe: Document) -> Condition:
         evidence = f"all {letters:,} records so far were dead letters, and each is settled"
         return Condition(name, None, False, evidence)
     if letters:
-        evidence = f"all {letters:,} records so far are dead letters"
+        evidence = f"all {letters:,} records of {stream_of(probe)} so far are dead letters"
         return Condition(name, None, False, evidence, "Look at their reasons with sluice dlq ls.")
     if holds_rows(job["event_time"]):
         return Condition(name, None, False, f"batches up to {batch} are committed, no row was due")
@@ -362,7 +377,8 @@ def _flowing(job: Document) -> str:
         return "Nothing waits."
     lag = probe["lag_records"]
     done = "Nothing waits: " + _committed_batch(probe["batch"])
-    return done + ("." if lag is None else f", {_at_most(probe, lag)} records are being joined.")
+    left = f", {_at_most(probe, lag or 0)} records are not {done_word(job)} yet"
+    return done + ("." if lag is None else f"{left}.")
 
 
 def _committed_batch(batch: int | None) -> str:
@@ -374,7 +390,7 @@ def _held(job: Document) -> str:
     if probe is None or job["phase"] == "JOIN" or not probe["held_records"]:
         return ""
     held = _at_most(probe, probe["held_records"])
-    return f'; {held} records of "{probe["topic"]}" are held meanwhile'
+    return f'; {held} records of "{stream_name(probe)}" are held meanwhile'
 
 
 def _watermark(time: Document) -> str:

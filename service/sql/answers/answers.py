@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from joins.plan.plan import Dimension, Field, JoinPlan, shared_table_plan
-from service.sql.answers.explain import explain
+from service.sql.answers.explain import tree
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.create_text import column_extras, table_text, view_text, watermark_text
 from service.sql.catalog.settings import SETTINGS
@@ -262,7 +262,7 @@ def _answer(opened: OpenScript, question: Question, line: int) -> Answer:
     if isinstance(question, Explain):
         job = JobPlanner(session).plan(question.statement)
         notes = (f"NOTE {text}" for text in (*session.warnings, *job.warnings))
-        return Answer("EXPLAIN", line, ("result",), _column([*explain(job.plan), *notes]))
+        return Answer("EXPLAIN", line, ("result",), _column([*tree(job.plan), *notes]))
     if isinstance(question, Describe):
         rows = tuple(_described(session, question))
         return Answer("DESCRIBE", line, _DESCRIBE_COLUMNS, rows)

@@ -1,6 +1,7 @@
 """A plan as text. The same plan gives the same lines; no credential is shown."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from joins.plan.formats import formats_explained
 from joins.plan.plan import (
@@ -170,6 +171,79 @@ def explain(plan: JoinPlan) -> list[str]:
     return [*(line for lines in inserts for line in lines), *settings]
 
 
+@dataclass(frozen=True, slots=True)
+class _Node:
+    text: str
+    inputs: tuple["_Node", ...] = ()
+
+    def lines(self, first: str = "", rest: str = "") -> Iterator[str]:
+        yield first + self.text
+        for at, node in enumerate(self.inputs, start=1):
+            corner, side = ("+- ", "   ") if at == len(self.inputs) else (":- ", ":  ")
+            yield from node.lines(rest + corner, rest + side)
+
+
+def tree(plan: JoinPlan) -> list[str]:
+    """The plan as a tree of Flink's operators, the sink first; then waits and settings."""
+    settings = [f"SET {key} = {value}" for key, value in plan.settings]
+    drawn = [
+        [*_sink_node(each).lines(), *waiting_lines(each), *late_lines(each)]
+        for each in plan.inserts
+    ]
+    return [*(line for lines in drawn for line in lines), *settings]
+
+
+def _sink_node(plan: JoinPlan) -> _Node:
+    output = ", ".join(f"{expression_text(c.expression)} AS {c.name}" for c in plan.output)
+    where = [] if plan.where is None else [("where", expression_text(plan.where))]
+    node = _joined_node(plan)
+    if plan.window is not None:
+        if where:
+            node = _node("Calc", where, node)
+        node, where = _window_node(plan.window, node), []
+    node = _node("Calc", [("select", output), *where], node)
+    return _node("Sink", [("table", plan.sink_table), ("connector", plan.sink.explained)], node)
+
+
+def _node(name: str, parts: Iterable[tuple[str, str]], *inputs: _Node) -> _Node:
+    return _Node(f"{name}({', '.join(f'{key}=[{text}]' for key, text in parts)})", inputs)
+
+
+def _window_node(window: Windowing, node: _Node) -> _Node:
+    lines = list(window_lines(window))
+    at = next((n for n, line in enumerate(lines) if line.startswith("ROW_NUMBER")), len(lines))
+    node = _node("WindowAggregate", [("window", "; ".join(lines[:at]))], node)
+    return _node("WindowRank", [("rank", "; ".join(lines[at:]))], node) if lines[at:] else node
+
+
+def _joined_node(plan: JoinPlan) -> _Node:
+    dimensions = {dimension.name: dimension for dimension in plan.dimensions}
+    probe = plan.probe
+    node = _node("TableSourceScan", _scan(f"{probe.table} AS {probe.alias}", *_probe_parts(probe)))
+    if probe.watermark is not None:
+        node = _node("WatermarkAssigner", [("watermark", _watermark(probe.watermark))], node)
+    for unnest in plan.unnests:
+        node = _node("Correlate", [("unnest", _unnest(unnest))], node)
+    for join in plan.joins:
+        dimension = dimensions[join.dimension]
+        columns, source = ", ".join(_columns(dimension)), dimension.source.explained
+        key = [("key", ", ".join(dimension.declared_key))] if dimension.declared_key else []
+        name = f"{join.dimension} AS {join.alias}"
+        table = _node("TableSourceScan", [*_scan(name, source, columns), *key])
+        if dimension.watermark is not None:
+            assigned = [("watermark", _watermark(dimension.watermark))]
+            table = _node("WatermarkAssigner", assigned, table)
+        time = "PROCTIME()" if join.time is None else expression_text(join.time)
+        kind = "LeftOuterJoin" if join.join_type is JoinType.LEFT else "InnerJoin"
+        parts = [("joinType", kind), ("on", _condition(join)), ("asOf", time)]
+        node = _node("TemporalJoin", parts, node, table)
+    return node
+
+
+def _scan(name: str, source: str, columns: str) -> list[tuple[str, str]]:
+    return [("table", name), ("connector", source), ("fields", columns)]
+
+
 def _insert(plan: JoinPlan) -> list[str]:
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
     names = (column.name for column in plan.output if not column.nullable)
@@ -189,6 +263,11 @@ def _insert(plan: JoinPlan) -> list[str]:
 
 
 def _probe(probe: ProbeSource) -> str:
+    source, columns = _probe_parts(probe)
+    return f"{probe.table} AS {probe.alias} {source} [{columns}]"
+
+
+def _probe_parts(probe: ProbeSource) -> tuple[str, str]:
     columns = [_field(field) for field in probe.fields]
     columns += [
         f"{field.name} {type_text(field.type)} METADATA {field.key}"
@@ -199,7 +278,7 @@ def _probe(probe: ProbeSource) -> str:
     ]
     source = probe.source
     text = _kafka_source(source, probe) if isinstance(source, KafkaSource) else _datagen(source)
-    return f"{probe.table} AS {probe.alias} {text} [{', '.join(columns)}]"
+    return text, ", ".join(columns)
 
 
 def _field(field: Field) -> str:
@@ -268,18 +347,22 @@ def _unnest(unnest: Unnest) -> str:
 
 
 def _join(join: DimensionJoin, dimension: Dimension) -> str:
-    conditions = [_key(join.alias, key) for key in join.keys]
-    if join.condition is not None:
-        conditions.append(expression_text(join.condition))
     names = ", ".join(dimension.declared_key)
     key = f"key {names}" if names else "no key"
     return (
         f"{join.join_type.value} JOIN {join.dimension} AS {join.alias} "
         f"{dimension.source.explained} "
         f"[{', '.join(_columns(dimension))}; "
-        f"{key}] ON {' AND '.join(conditions)}"
+        f"{key}] ON {_condition(join)}"
         + ("" if join.time is None else f" AS OF {expression_text(join.time)}")
     )
+
+
+def _condition(join: DimensionJoin) -> str:
+    conditions = [_key(join.alias, key) for key in join.keys]
+    if join.condition is not None:
+        conditions.append(expression_text(join.condition))
+    return " AND ".join(conditions)
 
 
 def _columns(dimension: Dimension) -> Iterator[str]:

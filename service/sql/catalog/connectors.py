@@ -24,7 +24,7 @@ from service.sql.catalog.option_values import (
 )
 from service.sql.catalog.stores import TABLE_PATH
 from service.sql.grammar.syntax import CreateTable, OptionNode
-from service.sql.text.script import Edit, Script, SqlError, suggestion
+from service.sql.text.script import Edit, Script, SqlError
 
 _EXPLAINED = (
     (
@@ -61,6 +61,7 @@ _EXPLAINED = (
 _RENAMED = {("delta", "table-path"): "path"}
 """Options that the connector of this name has in Flink, and their names here."""
 _HYBRID = "hybrid"
+_LIKE, _TYPO = 0.6, 0.85  # how like a name is; that of another system must be very like
 _INSTEAD = (
     (
         _HYBRID,
@@ -264,12 +265,14 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             edit=swapped(script, table),
         )
     if node.value not in CONNECTORS:
+        instead = next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
+        meant = nearest(node.value, CONNECTORS, _TYPO if instead else _LIKE)
+        otherwise = instead or f"Connectors are {names}."
         raise script.error(
             node.value_at,
             f'unknown connector "{node.value}"',
-            hint=next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
-            or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
-            edit=None if node.value == _HYBRID else swapped(script, table),
+            hint=otherwise if meant is None else f'Did you mean "{meant}"?',
+            edit=None if meant or node.value == _HYBRID else swapped(script, table),
         )
     if node.value == JDBC.name:
         _check_jdbc(script, table, node, nodes)

@@ -117,11 +117,6 @@ _OPTIONS = (
     ),
     *DIMENSION_OPTIONS,
     *ignored(
-        "a dimension's rows are in a local index, which follows the binlog, or each "
-        "'scan.refresh-interval' the table",
-        "lookup.*",
-    ),
-    *ignored(
         "the table is copied whole, without a Java client",
         "driver",
         "scan.fetch-size",

@@ -425,9 +425,9 @@ class QueryPlanner:
         keyed = with_compared_key(table, join)
         if keyed is not table:
             self.warnings.append(
-                f'Table "{table.name}" has no PRIMARY KEY: '
-                f"({', '.join(keyed.primary_key)}), which ON compares, is taken for it, and is "
-                "compared with that of the database when the job is submitted."
+                f'Table "{table.name}" has no PRIMARY KEY; the columns that ON compares, '
+                f"({', '.join(keyed.primary_key)}), are used as its key and must be that of the "
+                "database."
             )
         return keyed
 

@@ -210,6 +210,13 @@ WRONG = {
     "unknown_form": (["jobs", "ls", "-o", "xml"], 2, "'-o': 'xml' is not one of 'table', 'json'"),
     "unknown_phase": (["wait", "driven", "heaven"], 2, '"heaven" is not a phase'),
     "verb_without_its_group": (["stop", "driven"], 2, "No such command"),
+    "unknown_state": (["jobs", "ls", "--state", "runnin"], 2, '"runnin" is no state, expected'),
+    "no_directory": (["up", "--data-dir", "/proc/x"], 1, '"/proc/x" cannot be created'),
+    "no_name_of_a_topic": (
+        ["topic", "create", "bad name", "--bootstrap", "127.0.0.1:1"],
+        1,
+        "no n",
+    ),
 }
 
 
@@ -233,8 +240,9 @@ MEANT = {
     "other_name_in_its_own_group": (["tables", "list"], "Run sluice tables ls."),
     "verb_nearly": (["jobs", "logz", "driven"], "Run sluice jobs logs."),
     "option_nearly": (["jobs", "ls", "--outpt", "json"], "Use --output."),
-    "nothing_near": (["frobnicate"], "Run the command with --help."),
-    "no_option_near": (["jobs", "ls", "--frobnicate"], "Run the command with --help."),
+    "option_with_alike_dashes": (["jobs", "ls", "--sort", "x"], "Run sluice jobs ls --help."),
+    "nothing_near": (["frobnicate"], "Run sluice --help."),
+    "no_option_near": (["jobs", "ls", "--frobnicate"], "Run sluice jobs ls --help."),
 }
 
 

@@ -95,6 +95,7 @@ LISTS = {
     "of_one_state": (["--state", "stalled", "-q"], ["lost"]),
     "of_two_states": (["--state", "joining", "--state", "STALLED", "-q"], None),
     "of_none": (["--state", "failed", "-q"], []),
+    "by_its_word": (["--state", "Running", "-q"], ["calm"]),
 }
 
 
@@ -236,7 +237,7 @@ def test_watermarks_of_event_time_are_a_line_a_generator_with_what_waits(sluice,
     report = json.loads(sluice("watermarks", timed, "-o", "json")[1])
     assert report["event_time"]["channels"][1]["idle_timeout_ms"] == 5_000
     explained = sluice("jobs", "get", timed)[1]
-    assert "rows-released rates/0" in explained
+    assert "12,000 records wait for later records of table rates" in explained
     told = "watermark 2023-11-14T22:13:20.000Z, 12,000 records waiting, 7 late"
     assert told in explained
 

@@ -42,7 +42,7 @@ def test_each_statement_sees_what_those_before_it_have_declared(talk, client):
     tables, described, explained = told
     assert [row[0] for row in tables["rows"]] == list(talk[0].names)
     assert described["rows"][0][:2] == ["user_id", "BIGINT"]
-    assert ["INTO enriched blackhole()"] in explained["rows"]
+    assert explained["rows"][0] == ["Sink(table=[enriched], connector=[blackhole()])"]
     carry("DROP TABLE users;")
     assert "users" not in talk[0].names
     with pytest.raises(RefusedError, match='unknown table "users"'):

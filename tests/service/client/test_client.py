@@ -24,7 +24,7 @@ from service.client import (
 )
 from service.client.remote_job import Removed, StatusChanged, _lines, parse
 from service.client.tables import _key_text
-from service.errors import ControlPlaneError
+from service.errors import ControlPlaneError, JobNotFoundError
 from service.schemas.progress import Transition
 from tests.support.table_job import script
 
@@ -84,6 +84,26 @@ def test_watermarks_status_and_jobs_are_typed(client, job):
     assert client.job(job.id[:13]).id == job.id
     with pytest.raises(ValueError, match="frozen"):
         job.status().state = "x"
+
+
+def test_without_an_address_it_is_the_control_plane_of_the_commands(client, job, monkeypatch):
+    monkeypatch.setenv("SLUICE_SERVER", client.url)
+    with Sluice() as sluice:
+        assert sluice.url == client.url
+        assert job.id in [found.id for found in sluice.jobs()]
+    monkeypatch.delenv("SLUICE_SERVER")
+    with Sluice() as usual:
+        assert usual.url == "http://127.0.0.1:8326"
+
+
+def test_a_name_that_is_nearly_one_of_a_job_is_corrected(client, job):
+    name = job.status().name
+    with pytest.raises(JobNotFoundError) as told:
+        client.job(f"{name}x")
+    assert told.value.hint == f'Did you mean "{name}"?'
+    with pytest.raises(JobNotFoundError) as told:
+        client.job("~")
+    assert told.value.hint == "Run sluice jobs ls to see the jobs and their ids."
 
 
 def test_batches_and_what_a_job_waits_for_are_told(job):

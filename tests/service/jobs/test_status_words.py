@@ -109,7 +109,7 @@ CASES = {
         "Running",
         "good",
         None,
-        "no record behind its start offsets",
+        "no record after its start offsets",
         "Check that the producer writes",
     ),
     "copied_again": (
@@ -125,7 +125,7 @@ CASES = {
         "Running",
         "warn",
         "dead-letters",
-        "All 31 records so far are dead letters",
+        'All 31 records of topic "clicks" so far are dead letters',
         f"sluice dlq ls {ID}",
     ),
     "only_settled_dead_letters": (

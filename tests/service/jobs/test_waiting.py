@@ -191,7 +191,7 @@ WAITS = {
     "probe_topic_empty": (
         opened(probe=joining(end_offsets={"0": 5}, batch=None, joined_records=0)),
         "records-available",
-        'Topic "clicks" has no record behind its start offsets',
+        'Topic "clicks" has no record after its start offsets',
     ),
     "every_record_is_joined": (
         opened(),
@@ -241,7 +241,7 @@ WAITS = {
     "all_records_are_dead_letters": (
         opened(probe=joining(lag_records=7, joined_records=0, dead_letters=31)),
         "rows-written",
-        "All 31 records so far are dead letters",
+        'All 31 records of topic "clicks" so far are dead letters',
     ),
     "all_dead_letters_are_settled": (
         opened(
@@ -374,16 +374,29 @@ def test_nobody_knows_what_is_left_of_a_topic_whose_end_is_not_known():
         assert "the end offsets of topic" in evidence
 
 
+def test_records_that_the_job_generates_are_named_by_their_table():
+    probe = joining(topic="sluice.1.probe", generated="clicks", end_offsets={"0": 0})
+    found = explain_wait(opened(probe=probe | {"start_offsets": {"0": 0}, "lag_records": 0}))
+    assert found.sentence.startswith('Stream "clicks" has no record after its start offsets')
+
+
+def test_without_a_table_records_are_processed_not_joined():
+    alone = opened(probe=joining(lag_records=45), dimensions=[])
+    assert explain_wait(alone).sentence.endswith("at most 45 records are not processed yet.")
+    finished = explain_wait(alone | {"state": "FINISHED"})
+    assert finished.sentence.endswith("all up to the end of its stream is processed.")
+
+
 def test_nothing_waits_while_records_are_joined():
     found = explain_wait(opened(probe=joining(lag_records=45)))
     assert not found.waiting
     assert (
         found.sentence
-        == "Nothing waits: batch 3 is committed, at most 45 records are being joined."
+        == "Nothing waits: batch 3 is committed, at most 45 records are not joined yet."
     )
     assert all(condition.met is not False for condition in found.conditions)
     generated = opened(probe=joining(lag_records=45, held_is_upper_bound=False))
-    assert explain_wait(generated).sentence.endswith("committed, 45 records are being joined.")
+    assert explain_wait(generated).sentence.endswith("committed, 45 records are not joined yet.")
 
 
 def test_an_open_transaction_is_what_the_stream_waits_for():

@@ -182,8 +182,8 @@ def test_a_closed_valve_holds_what_waits(plane, browser):
     plane.tell(job_id, **copying(412_000))
     browser.open(job_url(plane, job_id))
     browser.until("163,000 wait", "#flow")
-    text = browser.until("Copy 41 %", "#flow")
-    assert "Waiting" in text
+    browser.until("Copy 41 %", "#flow")
+    browser.until("Waiting", "#flow")
     assert browser.run("return document.querySelectorAll('#flow .edge.moves').length") == 0
 
 
@@ -332,7 +332,7 @@ def test_a_script_is_checked_submitted_and_found_in_the_list(plane, browser):
     browser.run(WRITE, f"SET 'pipeline.name'='written here';{script()}")
     browser.find("[data-action=check]").click()
     browser.until("It can be submitted", ".answers")
-    assert "LEFT JOIN users" in browser.text("#plan")
+    assert "joinType=[LeftOuterJoin]" in browser.text("#plan")
     browser.find("[data-action=submit-script]").click()
     browser.until("It is submitted: written here", ".answers")
     browser.find(".answers a").click()
@@ -434,7 +434,9 @@ def test_rows_of_a_table_are_looked_up_by_key_and_versions_compared(plane, brows
     browser.open(job_url(plane, joining_job))
     browser.until("Data flow", "main")
     browser.find("#tab-tables").click()
-    browser.until("Look at its rows", "#table-items")
+    text = browser.until("Look at its rows", "#table-items")
+    for command in ("sluice verify ", "sluice wait "):
+        assert f"{command}{joining_job} --table items" in text
     browser.open(f"{job_url(plane, joining_job)}/tables/users")
     browser.until("1 row of version 3", "#rows")
     assert "\x1b" not in browser.text("main")
@@ -562,6 +564,70 @@ def test_nobody_is_kept_out_of_a_tab(browser, views, axe, tab):
         assert violations(browser, axe) == [], (scheme, width)
 
 
+def correcting(browser, views):
+    browser.open(views["dead_letters"][0])
+    browser.until("7 records", "main")
+    browser.find("#reason-0 details summary").click()
+    browser.until("Join with this value", "#reason-0 details[open]")
+
+
+def replaying(browser, views):
+    browser.open(views["dead_letters"][0])
+    browser.until("7 records", "main")
+    browser.find("[data-action=replay-ask]").click()
+    browser.until("Yes, join them", "main")
+
+
+def pausing(browser, views):
+    browser.open(views["joining"][0])
+    browser.until("Over time", "main")
+    browser.find("[data-order=pause]").click()
+    browser.until("Pause this job?", "main")
+
+
+def updating(browser, views):
+    browser.open(f"{views['joining'][0]}/edit")
+    browser.until("Change job", "main")
+    value = "return document.querySelector('#script-text')?.value"
+    browser.wait(lambda: "c.user_id, u.name" in (browser.run(value) or ""), "the job's script")
+    browser.run(WRITE, browser.run(value).replace("c.user_id, u.name", "c.user_id, UPPER(u.name)"))
+    browser.find("[data-action=preview-update]").click()
+    browser.until("Change the job to plan 2", "#changes")
+
+
+def checking(browser, views):
+    browser.open(views["editor"][0])
+    browser.until("Script (Flink SQL)", "main")
+    browser.run(WRITE, script())
+    browser.find("[data-action=check]").click()
+    browser.until("TableSourceScan", "#plan")
+
+
+FORMS = (correcting, replaying, pausing, updating, checking)
+
+
+@pytest.mark.parametrize("opened", FORMS, ids=lambda form: form.__name__)
+def test_nobody_is_kept_out_of_a_form_and_the_keyboard_reaches_it(shaken, views, axe, opened):
+    opened(shaken, views)
+    for scheme, width in (("light", PHONE), ("light", 1280), ("dark", 1280)):
+        shaken.scheme(scheme)
+        shaken.screen(width)
+        assert violations(shaken, axe) == [], (scheme, width)
+        assert shaken.run("return document.documentElement.scrollWidth") <= width
+    shaken.run("document.activeElement.blur()")
+    wanted = shaken.run(_CONTROLS)
+    reached = set()
+    for _ in range(5 * wanted):
+        shaken.press(Keys.TAB)
+        reached.add(shaken.run(_PLACE_OF_FOCUS))
+    assert set(range(wanted)) <= reached
+
+
+_SEEN = """[...document
+    .querySelectorAll("main a, main button, main input, main textarea, main summary")]
+    .filter((node) => node.checkVisibility() && !node.disabled && node.tabIndex >= 0)"""
+_CONTROLS = f"return {_SEEN}.length"
+_PLACE_OF_FOCUS = f"return {_SEEN}.indexOf(document.activeElement)"
 _PATHS = """
   return [...document.querySelectorAll("#numbers .line")].map((path) => path.getAttribute("d"));
 """

@@ -64,7 +64,12 @@ STATES = {
     "catching_up": (CATCHING_UP, "Catching up", "user_info", None),
     "foreign": (FOREIGN, "Waiting for table user_info", '"user_info": no event', None),
     "running": (joining(NOW_MS), "Running", "at most 146 are not joined", None),
-    "dead_letters": (joining(NOW_MS, **ALL_DEAD), "Running", "All 9 records", "sluice dlq ls"),
+    "dead_letters": (
+        joining(NOW_MS, **ALL_DEAD),
+        "Running",
+        'All 9 records of topic "clicks"',
+        "sluice dlq ls",
+    ),
     "transaction": (
         joining(NOW_MS, open_transactions=[HELD]),
         "Waiting for a transaction",

@@ -113,6 +113,10 @@ def test_modules_import_files_that_there_are(name):
     assert {path.removeprefix("./") for path in imported} <= asset_names()
 
 
+def test_the_page_is_small():
+    assert sum(len(text.encode()) for text in TEXTS.values()) <= 300_000
+
+
 def test_ci_installs_a_browser_and_does_without_skips():
     run = (ROOT / ".ci/run").read_text(encoding="utf-8")
     assert f"export {REQUIRED}=1" in run

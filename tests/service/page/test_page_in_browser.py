@@ -624,6 +624,63 @@ def test_the_broken_part_of_the_picture_has_the_colour(plane, browser, told, ton
     assert badges == ([f"{letters} dead letters"] if letters else [])
 
 
+def test_before_the_first_report_the_picture_is_that_of_the_script(plane, browser):
+    browser.open(plane.url)
+    body = "return m.flowParts(a[0], {}, { tables: 3 }).parts.map((p) => [p.id, p.title])"
+    inputs = [
+        {"table": "clicks", "connector": "kafka", "place": "raw.clicks"},
+        {"table": "users", "connector": "mysql-cdc", "place": "db:3306/shop.users"},
+    ]
+    parts = dict(browser.call("flow_parts.js", body, {"phase": None, "inputs": inputs}))
+    assert parts["source"] == "raw.clicks"
+    assert parts["table-0"] == "users"
+    generated = [{"table": "numbers", "connector": "datagen", "place": None}]
+    parts = dict(browser.call("flow_parts.js", body, {"phase": None, "inputs": generated}))
+    assert (parts["source"], "table-0" in parts, "valve" in parts) == ("numbers", False, False)
+
+
+def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_without_one(
+    plane, browser
+):
+    browser.open(plane.url)
+    draw = """
+      const numbers = {
+        at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, transitions: [],
+        series: { records_per_s: [1, 1], lag_records: [2, 2], held_records: [5, 0] },
+      };
+      const watch = { job: a[0], numbers, history: [], range: "hour", cursorMs: a[1] };
+      document.querySelector("main").append(m.numbers({ ...watch, statusAtMs: 15_000 }));
+      return document.querySelector("#numbers").innerText;
+    """
+    job = {
+        "state": "JOINING",
+        "phase": "JOIN",
+        "report": {"is_live": True},
+        "probe": {"topic": "t", "records_per_s": 7, "lag_records": 9},
+    }
+    for cursor_ms, rate, lag in ((None, 7, 9), (0, 1, 2)):
+        browser.open(plane.url)
+        text = browser.call("numbers.js", draw, job, cursor_ms)
+        assert f"records read {rate}/s" in text
+        assert f"not processed yet {lag}" in text
+        assert "tables are copied" not in text
+    browser.open(plane.url)
+    table = {"name": "users", "snapshot": {}, "channels": []}
+    text = browser.call("numbers.js", draw, {**job, "dimensions": [table]}, None)
+    assert "held until the tables are copied" in text
+
+
+def test_nothing_passes_while_the_stream_cannot_be_read(plane, browser):
+    browser.open(plane.url)
+    body = "return Object.fromEntries(m.known(a[0], null, 0).map(([name, text]) => [name, text]))"
+    job = {"phase": "JOIN", "probe": {"records_per_s": 9, "batch_stages_ms": {"a": 1, "b": 2}}}
+    figures = browser.call("figures.js", body, job)
+    assert (figures["Rate in"], figures["Batch time"]) == ("9/s", "3 ms")
+    assert "As of" not in figures  # of a job without tables
+    away = {"state": "STALLED", "stalls": [{"part": "kafka", "place": "stream"}]}
+    assert browser.call("figures.js", body, {**job, **away})["Rate in"] == DASH
+
+
 def test_warnings_with_one_hint_show_it_once(plane, browser):
     browser.open(plane.url)
     found = [("a", "one", "Do it."), ("b", "two", "Do that."), ("a", "three", "Do it.")]

@@ -160,11 +160,12 @@ def test_no_answer_shows_a_credential():
 
 def test_explain_shows_the_plan_of_the_statement():
     script = TABLES + SINK
-    assert rows(f"{script} EXPLAIN {INSERT}")[-2:] == [
-        ["SELECT s.t AS x"],
-        ["INTO o blackhole()"],
+    assert rows(f"{script} EXPLAIN {INSERT}")[:2] == [
+        ["Sink(table=[o], connector=[blackhole()])"],
+        ["+- Calc(select=[s.t AS x])"],
     ]
-    assert ["INTO preview print(, 5 rows)"] in rows(f"{script} EXPLAIN SELECT t {JOIN} LIMIT 5")
+    preview = rows(f"{script} EXPLAIN SELECT t {JOIN} LIMIT 5")
+    assert preview[0] == ["Sink(table=[preview], connector=[print(, 5 rows)])"]
 
 
 def test_explain_has_a_note_for_each_thing_without_effect():

@@ -83,6 +83,26 @@ def test_the_proposal_is_a_statement():
         assert re.search(r",\n\) WITH", text) is None
 
 
+ROW = '{"user_id": 7, "at": "2026-01-01T00:00:00Z"}'
+STREAMS = {
+    "rows_without_key": ([(None, ROW), (None, ROW)], True),
+    "key_that_is_no_object": ([("7", ROW)], True),
+    "rows_with_a_key": ([('{"user_id": 7}', ROW)], False),
+    "rows_with_members_of_debezium": ([(None, '{"user_id": 7, "__op": "c"}')], False),
+    "rows_and_tombstones": ([(None, ROW), (None, None)], False),
+    "changes": ([(None, '{"op": "c", "after": {"user_id": 7}}')], False),
+    "nothing": ([], False),
+}
+
+
+@pytest.mark.parametrize(("records", "is_stream"), STREAMS.values(), ids=STREAMS)
+def test_rows_without_key_and_marks_are_records_of_a_stream(records, is_stream):
+    report = inspect_topic(batch(records))
+    assert report.is_stream is is_stream
+    statement = report.create_table("clicks", {})
+    assert ("`user_id` BIGINT" in statement) is is_stream  # a sample of small numbers says little
+
+
 COLUMNS = {
     "mixed_booleans": ([True, 1, False], "BOOLEAN", "true and false"),
     "zeros_and_ones": ([0, 1, 1], "INT", "BOOLEAN"),
