@@ -182,30 +182,44 @@ class PassedOnTimes:
 
 
 @checked
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """The ends of a stream's partitions at `time_ms`, which is before they were asked for."""
+
+    time_ms: int
+    ends: Mapping[int, int]
+
+
+@checked
 class Arrivals:
     """End offsets of a stream by the time of their look-up: when records came, by one clock.
 
     A record behind the ends of a look-up came after it, whatever the clocks of its producer and
-    its broker say. Times are those before the look-ups.
+    its broker say. A later runner begins with the oldest look-up that is still needed.
 
     >>> stream = Arrivals()
-    >>> stream.add(1_000, {0: 10})
-    >>> stream.add(2_000, {0: 25})
+    >>> stream.add(LookUp(1_000, {0: 10}))
+    >>> stream.add(LookUp(2_000, {0: 25}))
     >>> stream.before(1_500)
     {0: 10}
     """
 
     def __init__(self, most: int = _MOST_PROOFS) -> None:
         self._most = most
-        self._seen: list[tuple[int, Mapping[int, int]]] = []
+        self._seen: list[LookUp] = []
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def add(self, time_ms: int, ends: Mapping[int, int]) -> None:
-        if self._seen and (time_ms <= self._seen[-1][0] or ends == self._seen[-1][1]):
+    @property
+    def oldest(self) -> LookUp | None:
+        return self._seen[0] if self._seen else None
+
+    def add(self, looked_up: LookUp) -> None:
+        last = self._seen[-1] if self._seen else None
+        if last is not None and (looked_up.time_ms <= last.time_ms or looked_up.ends == last.ends):
             return  # a clock that went back, or nothing new since the earlier look-up
-        self._seen.append((time_ms, dict(ends)))
+        self._seen.append(looked_up)
         if len(self._seen) > self._most:  # without some of them fewer records are surely old
             self._seen = [*self._seen[:-1:2], self._seen[-1]]
 
@@ -214,12 +228,12 @@ class Arrivals:
 
         Records behind the first look-up came after it, so after `time_ms`, too.
         """
-        count = bisect_right(self._seen, time_ms, key=lambda seen: seen[0])
-        return self._seen[max(0, count - 1)][1] if self._seen else None
+        count = bisect_right(self._seen, time_ms, key=lambda seen: seen.time_ms)
+        return self._seen[max(0, count - 1)].ends if self._seen else None
 
     def forget_before(self, time_ms: int) -> None:
         """Drop what no question about `time_ms` or later needs."""
-        count = bisect_right(self._seen, time_ms, key=lambda seen: seen[0])
+        count = bisect_right(self._seen, time_ms, key=lambda seen: seen.time_ms)
         del self._seen[: max(0, count - 1)]
 
 

@@ -21,7 +21,7 @@ from joins.plan.stream_topics import of_kafka
 from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
 from joins.stream.guards import first_offsets, wrong_topic
 from joins.worker.work import spread
-from watermark.freshness import Proof
+from watermark.freshness import LookUp, Proof
 
 _WAIT_S = 0.5
 _EVENT_WAIT_S = 0.1  # a watermark of a table, or the clock, is a reason for a batch, too
@@ -54,6 +54,7 @@ class BatchPlan:
     now_ms: int
     proofs: Mapping[str, Proof] = field(default_factory=dict)
     stale_released: bool = False
+    looked_up: LookUp | None = None
 
     def has_records(self) -> bool:
         return any(end > self.start.get(p, 0) for p, end in self.end.items())
@@ -116,11 +117,12 @@ class BatchPlanner:
             start, spread(start, there, limit), proofs, self._cluster.offsets_at
         )
         plan = self._planned((start, end), versions, state)
-        if self._parts is not None and self._parts.spec.inputs[0].max_wait_ms is not None:
+        if self._parts is not None and self._parts.spec.counts_quiet_time:
             assert plan.event is not None, "as the plans of such a job have it"
             unread = [p for p, last in sorted(there.items()) if last > end[p]]
             plan = replace(plan, event=replace(plan.event, unread=unread))
-        return replace(plan, proofs=proofs, stale_released=released)
+        looked_up = self._hooks.staleness.looked_up
+        return replace(plan, proofs=proofs, stale_released=released, looked_up=looked_up)
 
     def _rows_left(self, behind: Mapping[int, int]) -> Mapping[int, int]:
         """The partition of the history's files with its end, if it is not read up to there."""
@@ -153,7 +155,7 @@ class BatchPlanner:
         if sum(max(0, end - behind.get(p, end)) for p, end in known.ends.items()) < limit:
             asked_ms = time.time_ns() // 1_000_000
             ends = cut(self._cluster.end_offsets(known.topics), bounds)
-            self._hooks.staleness.looked_up(asked_ms, ends)
+            self._hooks.staleness.note_ends(LookUp(asked_ms, ends))
             known = replace(known, ends=ends)
         self._known = known
         return known.ends
@@ -223,6 +225,7 @@ class BatchPlanner:
                 event=plan.event,
                 as_of=plan.proofs,
                 stale_released=plan.stale_released,
+                looked_up=plan.looked_up,
                 plan=self._hooks.plan,
             )
         )
@@ -274,6 +277,8 @@ class ProbeSteps:
         if pin is None or pin.batch < life.first_batch:
             self._state = self._batches.newest_state()
             return
+        if pin.looked_up is not None:
+            self._hooks.staleness.note_ends(pin.looked_up)
         done = self._batches.committed(pin)
         if done is None:
             self._retry, self._next = pin, pin.batch

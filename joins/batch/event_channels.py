@@ -12,7 +12,8 @@ decides which channel receives what, and when:
 - A partition read up to the stream's end has the watermark `END_OF_TIME`.
 - A partition read up to its backlog's end changes to processing time at the end of that batch, or
   once the clock has reached its watermark. Its later records have no watermark.
-- A partition without records for longer than its timeout is idle, by the batch's clock.
+- A partition without records, read or not, for longer than its timeout is idle, by the batch's
+  clock. So a partition whose records wait for a table (`join.max-staleness`) is not.
 - A partition without records, read or not, for longer than its maximum wait follows the batch's
   clock.
 - Event time ends when the stream has ended and its dimensions are idle.
@@ -174,8 +175,9 @@ class EventChannels:
             self._take_greatest(stream, heard)
         self._end(stream, batch.ended)
         self._switch(stream, batch.backlog_read)
-        self._rest(stream, {*batch.ended, *batch.backlog_read})
-        self._follow_clock(stream, {*batch.ended, *batch.backlog_read, *batch.unread})
+        busy = {*batch.ended, *batch.backlog_read, *batch.unread}
+        self._rest(stream, busy)
+        self._follow_clock(stream, busy)
         for each in dimensions:
             heard = batch.dimensions.get(each.name, {})
             self._know(each, set(heard))
@@ -287,11 +289,11 @@ class EventChannels:
                 progress = valve.input_watermark(channel, PROCESSING_TIME, now_ms=self._now_ms)
                 self._say(stream, progress)
 
-    def _rest(self, each: EventInput, done: set[int]) -> None:
+    def _rest(self, each: EventInput, others: set[int]) -> None:
         if each.idle_timeout_ms is None or not each.has_watermarks:
             return
         for partition, at_ms in sorted(self._active_at[each.name].items()):
-            if self._now_ms - at_ms > each.idle_timeout_ms and partition not in done:
+            if self._now_ms - at_ms > each.idle_timeout_ms and partition not in others:
                 self._mark(each, partition, WatermarkStatus.IDLE)
 
     def _follow_clock(self, stream: EventInput, others: set[int]) -> None:

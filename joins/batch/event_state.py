@@ -68,6 +68,12 @@ class EventSpec:
         return {name: versions[name] for name in self.waited}
 
     @property
+    def counts_quiet_time(self) -> bool:
+        """True if it matters for how long a partition of the stream has no records."""
+        stream = self.inputs[0]
+        return stream.max_wait_ms is not None or stream.idle_timeout_ms is not None
+
+    @property
     def follows_clock(self) -> bool:
         return self.window is not None and self.window.time is None
 

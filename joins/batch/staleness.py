@@ -16,7 +16,15 @@ from typing import Any
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Request, append_missing, reason_of, record_of
 from joins.plan.errors import NothingToAcknowledgeError, RequestError, StaleTableError
-from watermark.freshness import Arrivals, GateState, Proof, gate_state, joinable_until, until
+from watermark.freshness import (
+    Arrivals,
+    GateState,
+    LookUp,
+    Proof,
+    gate_state,
+    joinable_until,
+    until,
+)
 
 MOST_RELEASED_S = 86_400
 _UNREACHABLE_AFTER = 5
@@ -92,10 +100,15 @@ class StalenessGate:
         """True if it holds for moments again and again: the sources answer, but not soon enough."""
         return len(self._moments) > _UNREACHABLE_AFTER
 
-    def looked_up(self, time_ms: int, ends: Offsets) -> None:
-        """The stream's ends, which were looked up at `time_ms` or later."""
+    def note_ends(self, looked_up: LookUp) -> None:
+        """The stream's ends, just looked up, or by an earlier runner, as its newest pin says."""
         if self.bounds_ms:
-            self._arrivals.add(time_ms, ends)
+            self._arrivals.add(looked_up)
+
+    @property
+    def looked_up(self) -> LookUp | None:
+        """The look-up that a later runner begins with; None without the option."""
+        return self._arrivals.oldest
 
     def cut(
         self,

@@ -12,7 +12,7 @@ from joins.durable.checkpoint import create_json_once, read_json, remove_durably
 from joins.durable.stored import StoredFiles, stored_files
 from joins.plan.errors import CheckpointError
 from joins.plan.stream_topics import SPAN, StreamTopics
-from watermark.freshness import Proof, ProofKind
+from watermark.freshness import LookUp, Proof, ProofKind
 
 _OF_A_PROOF = ("time_ms", "position", "kind", "source_ms")
 ABSENT: Any = ...  # the runner that wrote the pin did not know this field; None is a value
@@ -75,6 +75,9 @@ class Pin:
     # an operator had released records from `join.max-staleness`, and some of the batch may be too
     # new for its tables
     stale_released: bool = False
+    # the stream's ends at a time, by which a later runner tells which records came later; None
+    # without `join.max-staleness`
+    looked_up: LookUp | None = None
     plan: int = 1  # number of the plan that the batch is joined by
 
     @property
@@ -144,6 +147,7 @@ class PinStore:
             event=None if event is None else EventPin.of(event),
             as_of={name: _proof(each) for name, each in value.get("as_of", {}).items()},
             stale_released=value.get("stale_released", False),
+            looked_up=_look_up(value.get("looked_up")),
             plan=value.get("plan", 1),
         )
 
@@ -185,6 +189,7 @@ def pin_json(pin: Pin) -> dict[str, Any]:
     event = {} if pin.event is None else {"event": pin.event.as_json()}
     as_of = {name: _proof_json(proof) for name, proof in sorted(pin.as_of.items())}
     released = {"stale_released": True} if pin.stale_released else {}
+    looked_up = {} if pin.looked_up is None else {"looked_up": _look_up_json(pin.looked_up)}
     return {
         "batch": pin.batch,
         "topic": pin.topic,
@@ -196,6 +201,7 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
         **({"as_of": as_of} if as_of else {}),
         **released,
+        **looked_up,
         **({"plan": pin.plan} if pin.plan != 1 else {}),
         **event,
     }
@@ -213,6 +219,14 @@ def _proof(value: Mapping[str, Any]) -> Proof:
         kind=ProofKind(value["kind"]),
         source_ms=value.get("source_ms"),
     )
+
+
+def _look_up_json(looked_up: LookUp) -> dict[str, Any]:
+    return {"time_ms": looked_up.time_ms, "ends": offsets_text(looked_up.ends)}
+
+
+def _look_up(value: Mapping[str, Any] | None) -> LookUp | None:
+    return None if value is None else LookUp(value["time_ms"], offsets_value(value["ends"]))
 
 
 def shown_pin(pin: Pin, topics: StreamTopics) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.pins import Pin, PinStore
-from joins.plan.positions import PositionToken, file_number
+from joins.plan.positions import PositionToken, TokenKind, file_number
 from watermark.freshness import Proof
 
 
@@ -33,7 +33,8 @@ def first_batch(pins: Path, table: str, token: PositionToken, committed: int | N
     """The first of the kept batches up to `committed` whose version of `table` has the position.
 
     A pin proves that everything up to its P is there. Its version may have later changes, too:
-    earlier batches are named as long as their successors add nothing of the position.
+    earlier batches are named as long as their successors add nothing of the position. A place in a
+    binlog is one of the server that the newest batch names: before a failover places were others.
     """
     batches = sorted(int(path.name.removesuffix(".json")) for path in pins.glob("*.json"))
     batches = [batch for batch in batches if committed is not None and batch <= committed]
@@ -50,8 +51,15 @@ def first_batch(pins: Path, table: str, token: PositionToken, committed: int | N
         proof = proof_of(batch)
         return proof is not None and token.is_in(proof.time_ms, proof.position)
 
+    def server_of(batch: int) -> object:
+        proof = proof_of(batch)
+        return None if proof is None else proof.position.get("server_id")
+
     if not batches:
         return Found(None, None, None)
+    if token.kind is TokenKind.BINLOG:
+        server = server_of(batches[-1])
+        del batches[: bisect_left(batches, True, key=lambda batch: server_of(batch) == server)]
     at = bisect_left(batches, True, key=has_it)
     if at == len(batches):
         return Found(None, batches[-1], proof_of(batches[-1]))

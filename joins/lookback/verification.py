@@ -26,6 +26,7 @@ from joins.kernels.changelog.comparison import (
     RowDigests,
     hashes_of,
     is_before,
+    is_in,
     states_between,
 )
 from joins.kernels.changelog.digest import POSITION_COLUMNS
@@ -181,12 +182,12 @@ class Verification(Generic[Chunk]):
         All records without `chunks`; else those with a key of the source or of these chunks.
         """
         names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
-        parts, finds_extra = [], True
+        parts, finds_extra, compared = [], True, np.sort(source.key)
         for batch in self._states.scan.rows(files, names, self._counted):
             table = pa.Table.from_batches([batch])
             if chunks is not None:
                 keys = table.select(self._key)
-                kept = np.isin(hashes_of(keys, self._key), source.key)
+                kept = is_in(hashes_of(keys, self._key), compared)
                 for chunk in chunks:
                     inside = self._read.keys_in(keys, chunk)
                     if inside is None:
@@ -203,10 +204,10 @@ class Verification(Generic[Chunk]):
         """The source's rows with these keys; from a later time if the read is not repeatable."""
         parts_of_keys = []
         for chunk, part in zip(chunks, parts, strict=True):
-            if not np.isin(part.key, keys).any():
+            if not is_in(part.key, keys).any():
                 continue
             for rows in self._read.rows(chunk, self._without):
-                kept = np.isin(hashes_of(rows, self._key), keys)
+                kept = is_in(hashes_of(rows, self._key), keys)
                 parts_of_keys.append(rows.filter(pa.array(kept)))
         nothing = self._states.no_rows().select(self._columns)
         return pa.concat_tables([nothing, *(rows.select(self._columns) for rows in parts_of_keys)])
@@ -253,7 +254,7 @@ class Verification(Generic[Chunk]):
         parts = [self._states.scan.empty(names)]
         for batch in self._states.scan.rows(files, names, self._counted):
             table = pa.Table.from_batches([batch])
-            kept = np.isin(hashes_of(table, self._key), keys) & ~state.progress.ignored(table)
+            kept = is_in(hashes_of(table, self._key), keys) & ~state.progress.ignored(table)
             kept &= is_before([numbers(table, name) for name in POSITION_COLUMNS], high)
             parts.append(table.filter(pa.array(kept)))
         newest = newest_rows(pa.concat_tables(parts), self._key)

@@ -83,21 +83,29 @@ class SinkParts:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A dimension whose copy is compared; a proof that all has arrived may take `proof_s`."""
+    """A dimension whose copy is compared; a proof that all has arrived may take `proof_s`.
+
+    At most `rows_per_s` rows of the source are read in a second; None for no limit.
+    """
 
     job: "JobContext"
     dimension: Dimension
     states: "DimensionStates"
     proof_s: float
+    rows_per_s: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class SecondRead:
-    """A second read of a source; `proven` is None if the runner's report is the proof."""
+    """A second read of a source; `proven` is None if the runner's report is the proof.
+
+    `is_paced` is true if the source is read already, at its pace, and `rows` are in a file.
+    """
 
     rows: Any
     proven: Callable[[], Place | None] | None = None
     counted: pc.Expression | None = None  # what takes part of the changelog; None for all
+    is_paced: bool = False
 
 
 class SourceConnector(ABC, Generic[S, T]):

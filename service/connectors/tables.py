@@ -147,7 +147,7 @@ class FileTables(SourceConnector[FileSource, FileFeedState]):
 
         with place_of_read(of.job) as place:
             config = file_feed(of.job, of.dimension, source)
-            yield read_files_again(config, place, state)
+            yield read_files_again(config, place, state, of.rows_per_s)
 
 
 def file_feed(

@@ -123,7 +123,7 @@ class TopicTables(SourceConnector[TopicSource, FeedJournal]):
 
         with place_of_read(of.job) as place:
             feed = topic_feed(of.job, of.dimension, source)
-            yield read_topic_again(feed, place, state, of.states, of.proof_s)
+            yield read_topic_again(feed, place, state, of)
 
 
 def topic_feed(job: "JobContext", dimension: Dimension, source: TopicSource) -> TopicFeedConfig:

@@ -67,6 +67,7 @@ PROMISED = (
     "many",
     "project",
     "shared",
+    "staleness",
     "update",
     "watermark",
     "windows",

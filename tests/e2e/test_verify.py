@@ -7,6 +7,7 @@ from tests.support.rig import kafka_table
 from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
+from tests.support.wait import wait_until
 
 SILENT = "SET sql_log_bin = 0"
 EVERY = "'verify.interval'='1 s'"
@@ -79,9 +80,9 @@ def test_copies_of_a_topic_and_of_files_are_compared_while_the_job_joins(rig):
     sql = (
         f"CREATE TABLE user_info ({USERS_DDL}) WITH ('connector'='upsert-kafka', "
         f"'topic'='{users}', 'properties.bootstrap.servers'='{servers}', "
-        "'key.format'='json', 'value.format'='json');"
+        f"'key.format'='json', 'value.format'='json', {EVERY});"
         "CREATE TABLE levels (user_id BIGINT NOT NULL, level STRING, PRIMARY KEY (user_id) "
-        f"NOT ENFORCED) WITH ('connector'='filesystem', 'path'='{name}', 'format'='json');"
+        f"NOT ENFORCED) WITH ('connector'='filesystem', 'path'='{name}', 'format'='json', {EVERY});"
         + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
         + "CREATE TABLE enriched (item_id BIGINT, name STRING, level STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"
@@ -91,6 +92,10 @@ def test_copies_of_a_topic_and_of_files_are_compared_while_the_job_joins(rig):
     )
     with rig.job(sql) as job:
         job.wait_state("JOINING")
+        by_itself = job.wait_for(
+            lambda s: all(d["verified"] for d in s["dimensions"]), "both are compared by themselves"
+        )
+        assert [d["verified"]["differences"] for d in by_itself["dimensions"]] == [0, 0]
         produce(servers, users, [None], keys=[{"user_id": 7}])
         first = verified(rig, job)
         assert {table: t["state"] for table, t in first.items()} == {
@@ -107,4 +112,5 @@ def test_copies_of_a_topic_and_of_files_are_compared_while_the_job_joins(rig):
         second = verified(rig, job)
         assert second["levels"]["state"] == "not-compared"
         assert "have changed since they were copied" in second["levels"]["reason"]
-        assert not list((job.directory / "verifications").glob("read-*")), "nothing is left"
+        left = job.directory / "verifications"
+        wait_until(lambda: not list(left.glob("read-*")), what="nothing is left of a read")

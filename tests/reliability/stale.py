@@ -5,13 +5,10 @@ come all the time. The oracle reads the output and the records' times in Kafka, 
 written at t must have met every change that was acknowledged before t - bound.
 """
 
-import signal
-import threading
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import psutil
@@ -21,15 +18,14 @@ from kafka import KafkaProducer
 
 from tests.reliability.experiment import Lab, result
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
-from tests.support.shop import USERS, USERS_DDL, click, enrich_by, fill_users
+from tests.support.shop import USERS, USERS_DDL, enrich_by, fill_users
 from tests.support.sql import new_schema, run_sql
-from tests.support.topics import consume, create_topic, delete_topics, produce, unique_name
+from tests.support.staleness import KEY, Load, halted
+from tests.support.topics import create_topic, delete_topics, unique_name
 from tests.support.wait import wait_until
 
 BOUND_MS = 6_000
-_KEY = 1
 _OPENS_S = 400.0
-_EVERY_S = 0.2
 _RELEASED_WITHIN_S = 30.0
 _OPTION = f"'join.max-staleness'='{BOUND_MS} ms'"
 _MODULES = {
@@ -65,7 +61,7 @@ def table_of(source: str, rig: Rig) -> Iterator[Table]:
             ddl = cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (_OPTION,))
 
             def update(number: int) -> None:
-                statement = f"UPDATE user_info SET name = '{number}' WHERE user_id = {_KEY}"
+                statement = f"UPDATE user_info SET name = '{number}' WHERE user_id = {KEY}"
                 run_sql(rig.mariadb, statement, schema=schema)
 
             yield Table(ddl, update)
@@ -75,7 +71,7 @@ def table_of(source: str, rig: Rig) -> Iterator[Table]:
         path = str(rig.output(name))
 
         def append(number: int) -> None:
-            row = {"user_id": [_KEY], "gender": ["F"], "name": [str(number)]}
+            row = {"user_id": [KEY], "gender": ["F"], "name": [str(number)]}
             write_deltalake(path, pa.table(row), mode="overwrite")
 
         append(0)
@@ -90,8 +86,8 @@ def table_of(source: str, rig: Rig) -> Iterator[Table]:
     producer = KafkaProducer(bootstrap_servers=servers, acks="all")
 
     def upsert(number: int) -> None:
-        value = b'{"user_id":%d,"gender":"F","name":"%d"}' % (_KEY, number)
-        producer.send(topic, value=value, key=b'{"user_id":%d}' % _KEY).get(timeout=60)
+        value = b'{"user_id":%d,"gender":"F","name":"%d"}' % (KEY, number)
+        producer.send(topic, value=value, key=b'{"user_id":%d}' % KEY).get(timeout=60)
 
     upsert(0)
     try:
@@ -106,81 +102,20 @@ def table_of(source: str, rig: Rig) -> Iterator[Table]:
         delete_topics(servers, topic)
 
 
-@dataclass
-class Load:
-    """Changes of the row and clicks of it, each on a thread, and when changes were acknowledged."""
-
-    change: Callable[[int], None]
-    servers: str
-    topic: str
-    acknowledged_ms: list[int] = field(default_factory=list)
-    sent: int = 0
-    errors: list[str] = field(default_factory=list)
-    _ends: threading.Event = field(default_factory=threading.Event)
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        threads = [
-            threading.Thread(target=each, daemon=True) for each in (self._write, self._click)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._ends.set()
-            for thread in threads:
-                thread.join(60)
-
-    def _write(self) -> None:
-        while not self._ends.wait(_EVERY_S):
-            try:
-                self.change(len(self.acknowledged_ms) + 1)
-            except Exception as exc:  # shown in the result
-                self.errors.append(repr(exc))
-                return
-            self.acknowledged_ms.append(time.time_ns() // 1_000_000)
-
-    def _click(self) -> None:
-        while not self._ends.wait(_EVERY_S / 4):
-            produce(self.servers, self.topic, [click(_KEY, self.sent)])
-            self.sent += 1
-
-    def stale_rows(self, rows: list[dict[str, Any]]) -> list[str]:
-        """Rows that had not met a change which was acknowledged before their time - bound."""
-        written_ms = {
-            (each.partition, each.offset): each.timestamp
-            for each in consume(self.servers, self.topic)
-        }
-        found = []
-        for row in rows:
-            at_ms = written_ms[row["_partition"], row["_offset"]]
-            owed = bisect_right(self.acknowledged_ms, at_ms - BOUND_MS)
-            seen = int(row["name"]) if row["name"].isdigit() else 0
-            if seen < owed:
-                found.append(f"record {row['_offset']} of {at_ms} saw {seen}, owed {owed}")
-        return found
-
-
 @contextmanager
 def outage(kind: str, source: str, job: RunningJob, rig: Rig) -> Iterator[None]:
     """Halt the source's process, or the database itself."""
     if kind == "process":
-        halted = wait_until(lambda: job.children(_MODULES[source]), what="the source's process")
+        processes = wait_until(lambda: job.children(_MODULES[source]), what="the source's process")
     else:
         port = f"--port={rig.mariadb.port}"
-        halted = [
+        processes = [
             each
             for each in psutil.process_iter(["name", "cmdline"])
             if each.info["name"] == "mariadbd" and port in each.info["cmdline"]
         ]
-    for process in halted:
-        process.send_signal(signal.SIGSTOP)
-    try:
+    with halted(processes):
         yield
-    finally:
-        for process in halted:
-            process.send_signal(signal.SIGCONT)
 
 
 def run_case(lab: Lab, rig: Rig, source: str, kind: str) -> dict[str, Any]:
@@ -188,7 +123,7 @@ def run_case(lab: Lab, rig: Rig, source: str, kind: str) -> dict[str, Any]:
     servers, path = rig.kafka.bootstrap_servers, unique_name("enriched")
     topic = create_topic(servers, partitions=2)
     with table_of(source, rig) as table:
-        load = Load(table.change, servers, topic)
+        load = Load(table.change, servers, topic, BOUND_MS)
         with rig.job(enrich_by(rig, table.ddl, topic, path)) as job, load.running():
             job.wait_state("JOINING", deadline_s=_OPENS_S)
             job.wait_output(path, 20, deadline_s=_OPENS_S)

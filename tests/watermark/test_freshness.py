@@ -8,6 +8,7 @@ from watermark.freshness import (
     Arrivals,
     Freshness,
     GateState,
+    LookUp,
     PassedOnTimes,
     Proof,
     ProofKind,
@@ -295,7 +296,9 @@ def test_no_record_that_came_after_a_time_is_before_its_ends(steps, limit_ms, mo
     stream, now_ms, came_at = Arrivals(most), 0, []
     for passes_ms, records in steps:
         now_ms += passes_ms
-        stream.add(now_ms, {0: len(came_at)})  # a look-up takes a while: records come meanwhile
+        stream.add(
+            LookUp(now_ms, {0: len(came_at)})
+        )  # a look-up takes a while: records come meanwhile
         came_at += [now_ms + 1] * records
         now_ms += 1
         assert len(stream) <= most
@@ -306,6 +309,28 @@ def test_no_record_that_came_after_a_time_is_before_its_ends(steps, limit_ms, mo
     assert all(at_ms <= limit_ms for at_ms in came_at[: before[0]])
     stream.forget_before(limit_ms)
     assert stream.before(limit_ms) == before, "what is forgotten is not needed"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans()), max_size=40),
+    st.integers(0, 60),
+    st.integers(2, 6),
+)
+def test_runners_that_follow_one_another_let_no_record_pass_that_came_later(steps, limit_ms, most):
+    stream, now_ms, came_at = Arrivals(most), 0, []
+    stream.add(LookUp(0, {0: 0}))
+    for passes_ms, records, is_restarted in steps:
+        now_ms += passes_ms
+        if is_restarted:  # it has a pin, whose limit was this or an earlier one
+            stream.forget_before(min(limit_ms, now_ms))
+            pinned, stream = stream.oldest, Arrivals(most)
+            stream.add(pinned)
+        else:
+            stream.add(LookUp(now_ms, {0: len(came_at)}))
+        came_at += [now_ms + 1] * records
+        now_ms += 1
+    before = stream.before(limit_ms)
+    assert all(at_ms <= limit_ms for at_ms in came_at[: before[0]])
 
 
 def test_a_proof_survives_json():

@@ -30,6 +30,7 @@ _CREATE = "Create it (sluice topic create NAME), or correct the table's 'topic' 
 _NO_TOPIC = "sluice.preflight"
 _Answer = TypeVar("_Answer")
 _MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
+_TOMBSTONE_AGE = "delete.retention.ms"
 _SILENCE = (
     OSError,
     kafka_errors.KafkaConnectionError,
@@ -322,6 +323,14 @@ class KafkaCluster:
         with self._admin() as admin:
             values = admin.topic_config(topic, (_POLICY,))
         return values is None or "compact" in str(values.get(_POLICY, "delete"))
+
+    def tombstone_retention_ms(self, topic: str) -> int | None:
+        """How long a compacted topic keeps a tombstone; None if it keeps all, or unknown."""
+        with self._admin() as admin:
+            values = admin.topic_config(topic, (_POLICY, _TOMBSTONE_AGE))
+        if values is None or "compact" not in str(values.get(_POLICY, "delete")):
+            return None
+        return int(values.get(_TOMBSTONE_AGE) or 0)
 
     def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Partition → offset and timestamp of its first record not older than its time, if any."""

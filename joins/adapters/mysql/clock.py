@@ -29,7 +29,8 @@ def ask(connection: "Connection[Any]", *, mariadb: bool) -> Proof | None:
     """
     gtids = "@@GLOBAL.gtid_binlog_pos" if mariadb else "@@GLOBAL.gtid_executed"
     before_ns = time.time_ns()
-    now_s, gtid = rows(connection, f"SELECT UNIX_TIMESTAMP(NOW(6)), {gtids}")[0]
+    question = f"SELECT UNIX_TIMESTAMP(NOW(6)), {gtids}, @@GLOBAL.server_id"
+    now_s, gtid, server_id = rows(connection, question)[0]
     took_ns = max(0, time.time_ns() - before_ns)
     status = binlog_status(connection)
     if status is None:
@@ -38,7 +39,12 @@ def ask(connection: "Connection[Any]", *, mariadb: bool) -> Proof | None:
     source_ms, middle_ms = int(now_s * 1000), (before_ns + took_ns // 2) // 1_000_000
     return Proof(
         time_ms=before_ns // 1_000_000,
-        position={"file": file, "pos": pos, "gtid": str(gtid).replace("\n", "")},
+        position={
+            "file": file,
+            "pos": pos,
+            "gtid": str(gtid).replace("\n", ""),
+            "server_id": int(server_id),
+        },
         ends={0: at(file_number(file), pos)},
         source_ms=source_ms,
         offset_ms=source_ms - middle_ms,

@@ -46,7 +46,7 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
-from joins.adapters.topic.start import find_start, require_topic
+from joins.adapters.topic.start import find_start, lost_deletions, require_topic
 from joins.adapters.topic.times import TopicTimes
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.durable.failpoints import Failpoints
@@ -292,7 +292,12 @@ class TopicFeedSession:
             self._find_keys(0, 0, (0, 0))
             nothing: tuple[str, Offsets] = ("", ())
             self._commit(
-                FeedStep.BEGIN, topic_id=self._topic_id, ends=ends, needed=None, notices=nothing
+                FeedStep.BEGIN,
+                topic_id=self._topic_id,
+                ends=ends,
+                needed=None,
+                notices=nothing,
+                begun_ms=now_ms(),
             )
         else:
             self._snapshot = ForeignSnapshot(partitions, self._rules, kept.snapshot)
@@ -411,6 +416,15 @@ class TopicFeedSession:
         lost = sorted(p for p, offset in offsets.items() if begins.get(p, 0) > offset)
         if lost:
             raise self._expired(f"partition {lost[0]}")
+        since_ms = kept.begun_ms if self._config.source.history is None else None
+        gone = lost_deletions(self._cluster, self._topic, offsets, since_ms)
+        if gone:
+            raise SnapshotNeededError(
+                f'topic "{self._topic}" may have removed deletions of partition {min(gone)} before '
+                "they were read",
+                hint=f"{_READ_ANEW} Let the topic's 'delete.retention.ms' be longer than the job "
+                "stands still.",
+            )
 
     def _check_id(self, expected: str) -> None:
         if self._description.topic_id != expected:

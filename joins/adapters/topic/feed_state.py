@@ -164,6 +164,7 @@ class FeedJournal:
     values: tuple[int, int] = (0, 0)  # number of the file of large values, and of its bytes
     value_places: tuple[int, int] = (0, 0)  # as `times`, of where each key's newest values are
     needed: str | None = None  # why an abandoned topic must be read again from its beginning
+    begun_ms: int | None = None  # when the topic's beginning was read; None in an older entry
 
     @property
     def is_whole(self) -> bool:
@@ -219,6 +220,7 @@ class FeedJournal:
             "values": self.values,
             "value_places": self.value_places,
             "needed": self.needed,
+            "begun_ms": self.begun_ms,
         }
 
 
@@ -255,6 +257,7 @@ def read_journal(path: Path) -> FeedJournal:
         values,
         places,
         value["needed"],
+        value.get("begun_ms"),
     )
 
 

@@ -45,8 +45,15 @@ class SilentProtocol(SourceProtocol):
 class RecordFile:
     """The records of a copy in a file, and which of them are rows of its newest generation."""
 
-    def __init__(self, path: Path, fields: tuple[Field, ...], primary_key: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        fields: tuple[Field, ...],
+        primary_key: tuple[str, ...],
+        rows_per_s: int | None = None,
+    ) -> None:
         self._path = path
+        self._rows_per_s = rows_per_s
         self._key = list(primary_key)
         self._columns = tuple(
             CapturedColumn(f.name, f.type, declared_encoding(f.type)) for f in fields
@@ -61,6 +68,7 @@ class RecordFile:
     def send(self, records: pa.RecordBatch) -> None:
         if not records.num_rows:
             return
+        began_s = time.monotonic()
         offsets = np.arange(self._count, self._count + records.num_rows)
         self._count += records.num_rows
         numbered = records.append_column("offset", pa.array(offsets))
@@ -75,6 +83,9 @@ class RecordFile:
         if self._writer is None:
             self._writer = pa.ipc.new_file(str(self._path), kept.schema)
         self._writer.write_batch(kept)
+        if self._rows_per_s is not None:
+            due_s = began_s + records.num_rows / self._rows_per_s
+            time.sleep(max(0.0, due_s - time.monotonic()))
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         return []
@@ -181,11 +192,15 @@ class SecondCopy:
 
 
 def read_files(
-    config: FileFeedConfig, directory: Path, epoch: int, copied: tuple[FileStamp, ...]
+    config: FileFeedConfig,
+    directory: Path,
+    epoch: int,
+    copied: tuple[FileStamp, ...],
+    rows_per_s: int | None = None,
 ) -> SecondCopy:
     """The rows of the files; VerificationError if they are not those that were copied."""
     config = replace(config, state_file=directory / "state")
-    records = RecordFile(directory / "rows.arrow", config.fields, config.primary_key)
+    records = RecordFile(directory / "rows.arrow", config.fields, config.primary_key, rows_per_s)
     session = FileFeedSession(config, SilentProtocol())
     if session.state.files != copied:
         raise VerificationError(
@@ -197,7 +212,13 @@ def read_files(
     return SecondCopy(rows, epoch, {"files": len(copied)})
 
 
-def read_topic(config: TopicFeedConfig, directory: Path, epoch: int, proof_s: float) -> SecondCopy:
+def read_topic(
+    config: TopicFeedConfig,
+    directory: Path,
+    epoch: int,
+    proof_s: float,
+    rows_per_s: int | None = None,
+) -> SecondCopy:
     """The rows of the topic up to its present ends, behind those of its history.
 
     VerificationError if its records do not prove a whole table, as some were removed, or what has
@@ -211,7 +232,7 @@ def read_topic(config: TopicFeedConfig, directory: Path, epoch: int, proof_s: fl
         failpoints="",
         freshness_s=_NEVER_S,
     )
-    records = RecordFile(directory / "rows.arrow", config.fields, config.primary_key)
+    records = RecordFile(directory / "rows.arrow", config.fields, config.primary_key, rows_per_s)
     history = None
     if source.history is not None:
         files = FileFeedSession(config.files, SilentProtocol())

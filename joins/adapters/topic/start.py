@@ -1,5 +1,6 @@
-"""Where a topic starts behind its history, and the gap if retention has removed that start."""
+"""Where a topic starts behind its history, and what retention or compaction has removed there."""
 
+import time
 from collections.abc import Mapping
 
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -27,12 +28,41 @@ def require_topic(source: TopicSource, topic_id: str) -> None:
 def find_start(
     cluster: KafkaCluster, topic: str, history: TopicHistory, newest_ms: int | None = None
 ) -> dict[int, int]:
-    """The start offset of each partition, as `start_of`."""
+    """The start offset of each partition, as `start_of`; deletions behind it must be there, too."""
     at_ms = history.startup_timestamp_ms if history.startup_column is None else newest_ms
     at_time = None if at_ms is None else cluster.offsets_at(topic, at_ms)
     ends = cluster.end_offsets(topic)
     begins = cluster.beginning_offsets(topic)  # last: what is there now stays for a while
-    return start_of(topic, history, begins, ends, at_time)
+    start = start_of(topic, history, begins, ends, at_time)
+    gone = lost_deletions(cluster, topic, start)
+    if gone:
+        p = min(gone)
+        raise SourceError(
+            f'topic "{topic}" may have removed deletions of rows of the history: compaction keeps '
+            f"them for {cluster.tombstone_retention_ms(topic)} ms, and records of partition {p} up "
+            f"to offset {gone[p]:,} are older",
+            hint="Write newer files, name where they end by 'scan.startup.mode', and submit the "
+            "job within 'delete.retention.ms' of the topic.",
+        )
+    return start
+
+
+def lost_deletions(
+    cluster: KafkaCluster, topic: str, read: Mapping[int, int], since_ms: int | None = None
+) -> dict[int, int]:
+    """Partition → up to which offset tombstones behind `read` may be gone; only such partitions.
+
+    Kafka keeps a tombstone for a time after it is written. What was read before `read` was read at
+    `since_ms` or later, or the tombstone of a record that was read then is still there.
+    """
+    kept_ms = cluster.tombstone_retention_ms(topic)
+    if kept_ms is None:
+        return {}
+    oldest_ms = time.time_ns() // 1_000_000 - kept_ms
+    if oldest_ms <= 0 or (since_ms is not None and since_ms > oldest_ms):
+        return {}
+    there = cluster.offsets_at(topic, oldest_ms)
+    return {p: offset for p, offset in there.items() if offset > read.get(p, offset)}
 
 
 def start_of(

@@ -95,8 +95,8 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 class RecordDigests:
     """Hashes and order of changelog records.
 
-    `order` is generation, epoch, file, pos, row, offset: a chunk that was copied twice has two rows
-    at one position, and the later one counts.
+    The rows of `order` are generation, epoch, file, pos, row, offset: a chunk that was copied twice
+    has two rows at one position, and the later one counts.
     """
 
     rows: RowDigests
@@ -118,7 +118,7 @@ class RecordDigests:
         return RecordDigests(
             RowDigests.of(records, key, columns),
             mask_of(pc.equal(records.column("_op"), "d")),
-            np.column_stack([numbers(records, name) for name in names]),
+            np.stack([numbers(records, name) for name in names]),
         )
 
     @staticmethod
@@ -127,7 +127,7 @@ class RecordDigests:
         return RecordDigests(
             RowDigests.joined(part.rows for part in kept),
             np.concatenate([np.zeros(0, np.bool_), *(part.deleted for part in kept)]),
-            np.concatenate([np.zeros((0, 6), np.int64), *(part.order for part in kept)]),
+            np.concatenate([np.zeros((6, 0), np.int64), *(part.order for part in kept)], axis=1),
         )
 
 
@@ -135,18 +135,29 @@ class RecordDigests:
 class CopyStates:
     """What the keys of a copy were between two positions."""
 
-    present: Hashes  # row hashes of all states in which a row is there
+    present: Hashes  # row hashes of all states in which a row is there, sorted
     lasting: npt.NDArray[np.int64]  # indices of records whose keys have a row in every state
     lasting_keys: Hashes
     changing: int  # number of keys with several states
 
     def differing(self, source: RowDigests) -> Mask:
         """Rows of the source that equal no state."""
-        return ~np.isin(source.row, self.present)
+        return ~is_in(source.row, self.present)
 
     def extra(self, source: RowDigests) -> npt.NDArray[np.int64]:
         """Records whose keys have a row in every state, and none in the source."""
-        return self.lasting[~np.isin(self.lasting_keys, source.key)]
+        return self.lasting[~is_in(self.lasting_keys, np.sort(source.key))]
+
+
+def is_in(values: Hashes, members: Hashes) -> Mask:
+    """Which values are among the sorted `members`; a sixth of the time of `numpy.isin`."""
+    mask = np.zeros(len(values), np.bool_)
+    if len(members):
+        order = np.argsort(values)  # neighbours are looked up in the same places of memory
+        ascending = values[order]
+        at = np.minimum(np.searchsorted(members, ascending), len(members) - 1)
+        mask[order] = members[at] == ascending
+    return mask
 
 
 def states_between(
@@ -156,32 +167,50 @@ def states_between(
 
     With `high` equal to `low` there is one state: each key's newest record before it.
     """
-    before_high = np.flatnonzero(_before(records.order, high))
-    order, keys = records.order[before_high], records.rows.key[before_high]
-    sorted_rows = np.lexsort([*order.T[::-1], keys])
-    at, order, keys = before_high[sorted_rows], order[sorted_rows], keys[sorted_rows]
+    at, first = _by_key(records, np.flatnonzero(_before(records.order, high)))
     count = len(at)
-    first = np.ones(count, np.bool_)
-    first[1:] = keys[1:] != keys[:-1]
-    is_base = _before(order, low)
+    is_base = _before(records.order, low)[at]
     is_superseded = np.zeros(count, np.bool_)  # the next record of the key is a base, too
     is_superseded[:-1] = is_base[1:] & ~first[1:]
     starts_absent = first & ~is_base
     kept = ~is_superseded
-    gone = records.deleted[at] | (order[:, 0] < generation)
-    absent = np.unique(keys[(kept & gone) | starts_absent])
-    is_there = kept & ~gone
-    lasting = is_there & ~np.isin(keys, absent)
+    gone = (records.deleted | (records.order[0] < generation))[at]
     newest = np.zeros(count, np.bool_)
     newest[:-1], newest[-1:] = first[1:], True
-    chosen = lasting & newest
-    several = np.unique(keys[(kept & ~newest) | starts_absent])
-    return CopyStates(
-        present=np.unique(records.rows.row[at[is_there]]),
-        lasting=at[chosen],
-        lasting_keys=keys[chosen],
-        changing=len(several),
+    is_there = kept & ~gone
+    begins = np.flatnonzero(first)
+    is_absent, is_several = (
+        np.logical_or.reduceat(flags | starts_absent, begins) if count else first
+        for flags in (kept & gone, kept & ~newest)
     )
+    ends = np.flatnonzero(newest)
+    lasting = at[ends[is_there[ends] & ~is_absent]]
+    return CopyStates(
+        present=np.sort(records.rows.row[at[is_there]]),
+        lasting=lasting,
+        lasting_keys=records.rows.key[lasting],
+        changing=int(np.count_nonzero(is_several)),
+    )
+
+
+def _by_key(
+    records: RecordDigests, chosen: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Chosen records by key, those of one key in their order; and which are the first of a key.
+
+    Most keys have one record: only the others are sorted by all columns, which is slow.
+    """
+    keys = records.rows.key
+    at = chosen[np.argsort(keys[chosen])]
+    first = np.ones(len(at), np.bool_)
+    first[1:] = keys[at[1:]] != keys[at[:-1]]
+    shares_key = ~first
+    shares_key[:-1] |= ~first[1:]
+    places = np.flatnonzero(shares_key)
+    several = at[places]
+    order = records.order[:, several]
+    at[places] = several[np.lexsort([*order[::-1], keys[several]])]
+    return at, first
 
 
 def is_before(positions: Sequence[npt.NDArray[np.int64]], place: Place) -> Mask:
@@ -193,4 +222,4 @@ def is_before(positions: Sequence[npt.NDArray[np.int64]], place: Place) -> Mask:
 
 
 def _before(order: npt.NDArray[np.int64], place: Place) -> Mask:
-    return is_before([order[:, column] for column in (1, 2, 3, 4)], place)
+    return is_before(list(order[1:5]), place)

@@ -12,7 +12,7 @@ from joins.adapters.topic.second_copy import read_files, read_topic
 from joins.dimension.build_side import committed_offsets
 from joins.dimension.changelog_scan import DimensionStates
 from joins.kernels.changelog.comparison import Place
-from service.connectors.port import SecondRead
+from service.connectors.port import Compared, SecondRead
 from service.wiring.context import JobContext
 
 
@@ -24,23 +24,24 @@ def place_of_read(job: JobContext) -> Iterator[Path]:
         yield Path(place)
 
 
-def read_files_again(config: FileFeedConfig, place: Path, state: FileFeedState) -> SecondRead:
-    read = read_files(config, place, state.generation - 1, state.files)
+def read_files_again(
+    config: FileFeedConfig, place: Path, state: FileFeedState, rows_per_s: int | None
+) -> SecondRead:
+    read = read_files(config, place, state.generation - 1, state.files, rows_per_s)
     # what is complete has all of it
-    return SecondRead(read, lambda: read.low, read.counted())
+    return SecondRead(read, lambda: read.low, read.counted(), is_paced=True)
 
 
 def read_topic_again(
     feed: TopicFeedConfig,
     place: Path,
     state: FeedJournal,
-    states: DimensionStates,
-    proof_s: float,
+    of: Compared,
 ) -> SecondRead:
-    again = read_topic(feed, place, state.generation - 1, proof_s)
+    again = read_topic(feed, place, state.generation - 1, of.proof_s, of.rows_per_s)
     assert again.ends is not None
-    arrival = _Arrival(feed, states, again.ends, again.low)
-    return SecondRead(again, arrival.proven, again.counted())
+    arrival = _Arrival(feed, of.states, again.ends, again.low)
+    return SecondRead(again, arrival.proven, again.counted(), is_paced=True)
 
 
 class _Arrival:

@@ -1,6 +1,7 @@
 """Verifies tables of a job against their sources, and keeps the newest result of each."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,10 +117,11 @@ def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> di
             "and whose keys are not listed",
             hint="Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES higher and submit the job again.",
         )
-    compared = Compared(job, dimension, states, limits.proof_s)
+    compared = Compared(job, dimension, states, limits.proof_s, limits.rows_per_s)
     with connector.read_again(compared, source, state) as read:
+        pace = replace(limits, rows_per_s=None) if read.is_paced else limits
         comparison = Verification(
-            states, read.rows, read.proven or proven, limits, dead.rows, read.counted
+            states, read.rows, read.proven or proven, pace, dead.rows, read.counted
         )
         result = comparison.run(first)
     _, now = _complete(connector.copied(dimension, state_file), job, dimension)

@@ -22,9 +22,8 @@ from service.sql.catalog.stores import (
     store_options,
 )
 from service.sql.catalog.watermarks import (
+    DIMENSION_OPTIONS,
     IDLE_OPTION,
-    JOIN_OPTIONS,
-    VERIFY_OPTIONS,
 )
 
 _DELTA = (
@@ -64,8 +63,7 @@ _DELTA = (
         roles=frozenset((TableRole.DIMENSION,)),
     ),
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
-    *JOIN_OPTIONS,
-    *VERIFY_OPTIONS,
+    *DIMENSION_OPTIONS,
     Option(
         "sink.writer",
         "Writer: columnar, or Spark's Delta writer where the table needs it.",
@@ -121,7 +119,7 @@ _FILESYSTEM = (
         ),
         TableRole.DIMENSION,
     ),
-    *JOIN_OPTIONS,
+    *DIMENSION_OPTIONS,
     *ignored(
         "files are read, and never written",
         "sink.*",

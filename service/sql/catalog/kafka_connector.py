@@ -69,7 +69,7 @@ from service.sql.catalog.topic_history import (
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 from service.sql.catalog.watermarks import (
     AFTER_BACKLOG,
-    JOIN_OPTIONS,
+    DIMENSION_OPTIONS,
     USE_PROCESSING_TIME,
     WATERMARK_OPTIONS,
 )
@@ -288,7 +288,7 @@ _KAFKA_OPTIONS = (
     *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
     *WATERMARK_OPTIONS,
-    *JOIN_OPTIONS,
+    *DIMENSION_OPTIONS,
     *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
@@ -355,7 +355,7 @@ _UPSERT_OPTIONS = (
     *HISTORY_OPTIONS,
     *OF_FLINK,
     *IGNORED,
-    *JOIN_OPTIONS,
+    *DIMENSION_OPTIONS,
 )
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"

@@ -5,9 +5,8 @@ from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues
 from service.sql.catalog.watermarks import (
+    DIMENSION_OPTIONS,
     IDLE_OPTION,
-    JOIN_OPTIONS,
-    VERIFY_OPTIONS,
 )
 
 IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
@@ -267,8 +266,7 @@ _OPTIONS = (
     _PARTITIONS,
     IDLE_OPTION,
     *_OF_FLINK_CDC,
-    *JOIN_OPTIONS,
-    *VERIFY_OPTIONS,
+    *DIMENSION_OPTIONS,
 )
 
 

@@ -72,7 +72,6 @@ LATE_ROWS_OPTION = Option(
     roles=frozenset((TableRole.DIMENSION,)),
 )
 LOCAL_INDEX = "a dimension's rows are in a local index, which follows its source"
-JOIN_OPTIONS = (STALENESS_OPTION, LATE_ROWS_OPTION, *ignored(LOCAL_INDEX, "lookup.*"))
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -84,7 +83,9 @@ _LATE_TABLE = Option(
 
 _VERIFIED_ROWS_PER_S = 5_000
 VERIFY_INTERVAL, VERIFY_ROWS = "verify.interval", "verify.rows-per-second"
-VERIFY_OPTIONS = (
+DIMENSION_OPTIONS = (
+    STALENESS_OPTION,
+    LATE_ROWS_OPTION,
     Option(
         VERIFY_INTERVAL,
         "How often the copy is compared with its source while the job runs, as by sluice verify; "
@@ -103,6 +104,7 @@ VERIFY_OPTIONS = (
         highest=10_000_000,
         roles=frozenset((TableRole.DIMENSION,)),
     ),
+    *ignored(LOCAL_INDEX, "lookup.*"),
 )
 
 

@@ -249,15 +249,16 @@ class ScriptSession:
     def hinted(self, table: Table, options: tuple[OptionNode, ...]) -> Table:
         if not options:
             return table
-        if table.shared is not None:
+        of_copy = [each for each in options if not each.key.startswith("join.")]
+        if table.shared is not None and of_copy:
             raise self.script.error(
-                options[0].at,
-                f'option "{options[0].key}" of shared table "{table.name}": a job that reads the '
+                of_copy[0].at,
+                f'option "{of_copy[0].key}" of shared table "{table.name}": a job that reads the '
                 "table cannot change it",
                 hint="Remove the hint, or declare the table in this script to copy it again.",
             )
         node = with_hint(self.script, table.node, options)
-        hinted = build_table(self.script, node, self.secrets)
+        hinted = replace(build_table(self.script, node, self.secrets), shared=table.shared)
         self.warnings += (note for note in hinted.notes if note not in self.warnings)
         return hinted
 

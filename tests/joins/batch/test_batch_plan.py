@@ -137,7 +137,9 @@ def test_a_batch_is_cut_at_the_first_record_that_is_too_new_for_a_table(topic, t
     proofs["rates"] = Proof(begun_ms + 3_600_000, {"pos": 2})
     released = planner.next(1, plan.end, EventState())
     assert released.end == {0: 65, 1: 35}
-    assert planner.pinned(released, 1).as_of == proofs
+    pin = planner.pinned(released, 1)
+    assert (pin.as_of, pin.looked_up.ends) == (proofs, {0: 65, 1: 35})
+    assert begun_ms <= pin.looked_up.time_ms <= time.time_ns() // 1_000_000
     assert gate.holding is None
 
 
@@ -146,11 +148,11 @@ def test_the_pin_says_which_partitions_have_unread_records_if_time_depends_on_it
         return topic.planner(limit=limit).next(0, at, EventState()).event.unread
 
     assert unread({0: 0, 1: 0}) is ABSENT
-    spec = replace(topic.parts.spec, inputs=(EventInput("probe", max_wait_ms=1),))
-    topic.parts = replace(topic.parts, spec=spec)
-    assert unread({0: 0, 1: 0}) == [0, 1]
-    assert unread({0: 0, 1: 30}) == [0]
-    assert unread({0: 60, 1: 30}) == []
+    for stream in (EventInput("probe", max_wait_ms=1), EventInput("probe", idle_timeout_ms=1)):
+        topic.parts = replace(topic.parts, spec=replace(topic.parts.spec, inputs=(stream,)))
+        assert unread({0: 0, 1: 0}) == [0, 1]
+        assert unread({0: 0, 1: 30}) == [0]
+        assert unread({0: 60, 1: 30}) == []
 
 
 def test_a_topic_that_is_another_one_is_not_planned_for(topic):

@@ -1,6 +1,7 @@
 """Watermarks of a job: from what batches say to the operator's, the same at every repetition."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,15 @@ def test_a_quiet_partition_is_idle_after_its_timeout_and_not_before():
     assert channels.take(batch(now_ms=1_001, heard=heard(p0=(700, 3)))).after == Watermark(700)
     states = [view.state.status for view in channels.channels()]
     assert states == [WatermarkStatus.ACTIVE, WatermarkStatus.IDLE]
+
+
+def test_a_partition_whose_records_wait_is_not_idle():
+    channels = EventChannels([STREAM])
+    channels.take(batch(now_ms=0, heard=heard(p0=(500, 1), p1=(100, 1))))
+    waits = replace(batch(now_ms=5_000, heard=heard(p0=(700, 2))), unread=[1])
+    assert channels.take(waits).after == Watermark(100)
+    states = [view.state.status for view in channels.channels()]
+    assert states == [WatermarkStatus.ACTIVE, WatermarkStatus.ACTIVE]
 
 
 def test_an_idle_partition_is_active_before_its_watermark_counts():

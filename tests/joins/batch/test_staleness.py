@@ -7,7 +7,7 @@ import pytest
 from joins.batch.staleness import StalenessGate
 from joins.durable.requests import Request
 from joins.plan.errors import NothingToAcknowledgeError, RequestError
-from watermark.freshness import GateState, Proof
+from watermark.freshness import GateState, LookUp, Proof
 
 HOUR_MS = 3_600_000
 
@@ -126,7 +126,7 @@ class LateClock(Records):
 def test_records_that_came_too_late_wait_whatever_their_times_say(gate):
     records, now = LateClock(), now_ms()
     for age_ms, end in ((60_000, 40), (47_000, 53), (45_500, 54), (44_000, 56), (0, 100)):
-        gate.looked_up(now - age_ms, {0: end, 1: end})
+        gate.note_ends(LookUp(now - age_ms, {0: end, 1: end}))
 
     ends, _ = cut(gate, records, age_ms=50_000)
 
@@ -135,8 +135,24 @@ def test_records_that_came_too_late_wait_whatever_their_times_say(gate):
     assert cut(gate, records, age_ms=1_000) == ({0: 100, 1: 100}, False)
 
 
-def test_after_a_start_records_that_were_there_before_it_count_by_their_times(gate):
-    gate.looked_up(now_ms() - 1_000, {0: 90, 1: 90})
+def test_a_later_runner_knows_which_records_came_after_the_newest_pin(gate, tmp_path):
+    now = now_ms()
+    for age_ms, end in ((60_000, 40), (47_000, 53), (44_000, 56)):
+        gate.note_ends(LookUp(now - age_ms, {0: end, 1: end}))
+    cut(gate, LateClock(), age_ms=50_000)
+    pinned = gate.looked_up
+    assert pinned == LookUp(now - 47_000, {0: 53, 1: 53}), "T + 5 s is 45 s ago"
+
+    later = StalenessGate({"users": 5_000}, tmp_path / "s", tmp_path / "d")
+    later.note_ends(pinned)
+    later.note_ends(LookUp(now, {0: 100, 1: 100}))
+
+    assert cut(later, LateClock(), age_ms=50_000) == ({0: 53, 1: 53}, False)
+    assert cut(later, LateClock(), age_ms=1_000) == ({0: 100, 1: 100}, False)
+
+
+def test_records_that_were_there_before_the_first_look_up_count_by_their_times(gate):
+    gate.note_ends(LookUp(now_ms() - 1_000, {0: 90, 1: 90}))
 
     assert cut(gate, LateClock(), age_ms=50_000) == ({0: 90, 1: 90}, False)
     ends, _ = cut(gate, Records(), age_ms=50_000)

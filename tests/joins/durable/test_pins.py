@@ -8,7 +8,7 @@ import pytest
 
 from joins.durable.pins import EventPin, Pin, PinStore, pin_json
 from joins.plan.errors import CheckpointError
-from watermark.freshness import Proof
+from watermark.freshness import LookUp, Proof
 
 PIN = Pin(
     batch=7,
@@ -51,7 +51,8 @@ def test_what_the_pin_of_an_event_batch_says_is_stored_as_it_always_was(tmp_path
 
 def test_the_time_of_each_table_is_pinned(tmp_path):
     as_of = {"users": Proof(1_000, {"file": "binlog.000001", "pos": 4}, source_ms=999)}
-    pin = replace(PIN, as_of=as_of, stale_released=True)
+    looked_up = LookUp(900, {0: 7, 1: 0})
+    pin = replace(PIN, as_of=as_of, stale_released=True, looked_up=looked_up)
 
     PinStore(tmp_path).create(pin)
 

@@ -72,6 +72,33 @@ def test_first_batch(case, tmp_path):
     assert (found.batch, found.newest_batch) == (expected, len(proofs) - 1)
 
 
+def test_a_place_in_a_binlog_is_one_of_the_server_that_answers_now(tmp_path):
+    """The place of a write on the server before a failover is far behind on the next one."""
+    store = PinStore(tmp_path / "pins")
+    (tmp_path / "pins").mkdir()
+    for batch, (server_id, file, pos) in enumerate([(1, 9, 500), (1, 9, 600), (2, 3, 100)]):
+        position = {"file": f"binlog.{file:06}", "pos": pos, "gtid": f"0-1-{batch + 7}"}
+        proof = Proof(1_000 + batch, {**position, "server_id": server_id})
+        pin = Pin(
+            batch=batch,
+            topic="clicks",
+            start_offsets={0: 0},
+            end_offsets={0: 0},
+            versions={"users": batch},
+            batch_timestamp_ms=0,
+            epoch=1,
+            as_of={"users": proof},
+        )
+        store.create(pin)
+
+    def batch_of(position):
+        return first_batch(tmp_path / "pins", "users", token_of(position, 0), 2).batch
+
+    assert batch_of("binlog.000009:550") is None
+    assert batch_of("binlog.000003:90") == 2
+    assert batch_of("0-1-8") == 1, "a GTID is the same on either server"
+
+
 def test_a_batch_counts_once_it_is_committed(tmp_path):
     directory = pins(tmp_path / "pins", (100, None, 90), (200, None, 90))
     token = token_of("binlog.000001:150", 0)

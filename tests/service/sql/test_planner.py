@@ -35,6 +35,23 @@ def test_a_table_is_compared_by_itself_as_its_options_say():
     assert paced == VerifySchedule(3_600_000, 100)
 
 
+@pytest.mark.parametrize("kind", ["upsert-kafka", "kafka", "filesystem"])
+def test_a_topic_and_files_are_compared_by_themselves_too(kind):
+    of_key = "'key.format' = 'json', 'value.format' = 'json'"
+    options = {
+        "upsert-kafka": f"{TOPIC}{of_key}",
+        "kafka": f"{TOPIC}'format' = 'debezium-json'",
+        "filesystem": "'path' = 'levels', 'format' = 'json'",
+    }
+    script = selecting("t")
+    first = script.index("WITH (")
+    last = script.index(";", first)
+    given = f"WITH ('connector' = '{kind}', {options[kind]}, 'verify.interval' = '1 h')"
+    script = script[:first] + given + script[last:]
+
+    assert plan(script).dimensions[0].verify == VerifySchedule(3_600_000, 5_000)
+
+
 def test_warns_of_a_probe_that_starts_at_the_end():
     script = selecting("t").replace(", 'scan.startup.mode' = 'earliest-offset'", "")
     assert "scan.startup.mode" in plan_script(script).warnings[0]

@@ -19,6 +19,7 @@ from joins.adapters.topic.feed_state import (
     abandon,
     read_journal,
     write_decisions,
+    write_journal,
 )
 from joins.adapters.topic.producer import TopicProducer
 from joins.durable.dead_rows import RESERVED_BYTES, left_out
@@ -439,6 +440,31 @@ def test_records_that_are_gone_before_they_were_read_are_told(single, tmp_path):
     state = source.run()
     assert (state["complete"], state["generation"]) == (True, 3)
     assert source.rows() == {1: "a", 2: "b"}
+
+
+def test_a_compacted_topic_is_read_again_if_deletions_may_be_gone(kafka, tmp_path):
+    """A job stands still for longer than tombstones are kept; rows behind them would stay."""
+    kept = {"cleanup.policy": "compact", "delete.retention.ms": "300000"}
+    topic = Connector(kafka.bootstrap_servers, config=kept)
+    try:
+        topic.send({"id": 1}, row(1, "a"))
+        by_key = {"value": JSON_FORMAT, "key": RecordKey(("id",))}
+        source = topic_feed(topic, tmp_path, None, **by_key)
+        assert source.run()["complete"]
+        topic.send({"id": 2}, row(2, "b"))
+        assert source.run()["generation"] == 1, "its beginning was read a moment ago"
+
+        file = source.config.state_file
+        write_journal(file, replace(read_journal(file), begun_ms=topic.at_ms))
+        assert source.run()["generation"] == 1, "no record is unread"
+        topic.send({"id": 1}, None)
+        with pytest.raises(SnapshotNeededError, match="removed deletions of partition 0") as caught:
+            source.run()
+        abandon(file, caught.value.message)
+        assert source.run()["generation"] == 2
+        assert source.rows() == {2: "b"}
+    finally:
+        topic.close()
 
 
 def test_more_partitions_than_before_stall(single, tmp_path):

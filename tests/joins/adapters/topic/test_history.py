@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -258,6 +259,29 @@ def test_a_topic_that_is_abandoned_is_copied_again_with_its_files(topic, files):
     halves.follow()
     expected = {n: name for n, name in WHOLE.items() if n > 3}
     assert (halves.rows(), halves.generation) == ({1: "second export", 2: "changed", **expected}, 2)
+
+
+FIVE_MINUTES = {"cleanup.policy": "compact", "delete.retention.ms": "300000"}
+
+
+@pytest.mark.parametrize("age_ms", [600_000, 100_000], ids=["older", "younger"])
+def test_deletions_that_compaction_may_have_removed_are_a_gap(kafka, files, age_ms):
+    """Records behind the files are older than tombstones are kept, or younger."""
+    at_ms = int(time.time() * 1000) - age_ms
+    made = Connector(kafka.bootstrap_servers, config=FIVE_MINUTES, at_ms=at_ms)
+    made.send({"id": 2}, row(2, "changed"))
+    made.send({"id": 3}, None)
+    try:
+        if age_ms == 600_000:
+            with pytest.raises(SourceError, match="deletions of rows of the history") as caught:
+                feed_of(made, files)
+            assert "up to offset 2 are older" in caught.value.message
+        else:
+            halves = Halves(feed_of(made, files))
+            halves.follow()
+            assert set(halves.rows()) == set(WHOLE) - {3}
+    finally:
+        made.close()
 
 
 # events at which the process is killed
