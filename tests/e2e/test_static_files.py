@@ -136,4 +136,4 @@ def test_a_submission_names_what_is_wrong_with_the_files(rig: Rig) -> None:
     wrong = rig.post_job(statement(rig, clicks, users, items, path)).json()
     assert "line 1 of file" in wrong["detail"]
     outside = rig.post_job(statement(rig, clicks, "/etc", items, path)).json()
-    assert "outside the warehouse" in outside["detail"]
+    assert "outside of the warehouse" in outside["detail"]
