@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from joins.adapters.kafka.batch_producer import (
     BatchProducer,
     Sent,
+    send_files,
     sent_together,
     topic_id_of,
 )
@@ -348,7 +349,7 @@ class KafkaSinkWriter(_KafkaWriter):
         Raises OutputTopicChangedError for another topic of that name, or one that has lost rows.
         """
         topic_id = self._topic.checked_id()
-        self._topic.take(self._producer.send_files(self._staged.paths(report)))
+        self._topic.take(send_files(self._producer, self._staged.paths(report)))
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         self.sent(note)
         self._staged.clear(epoch)
@@ -360,6 +361,8 @@ class KafkaSinkWriter(_KafkaWriter):
 
 class TransactionalSinkWriter(KafkaSinkWriter):
     """Sends each batch in a transaction that carries its note; one id an output of a job."""
+
+    # reads better deep: it is the sink whose staged files are sent, inside of a transaction.
 
     def __init__(
         self,

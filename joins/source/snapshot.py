@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.batch_producer import BatchProducer, send_files
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
@@ -434,7 +434,7 @@ class SnapshotCoordinator(SourceCoordinator):
         state = self._require_state()
         dead = DeadRows(self._dead_rows_file, state.generation, self._message_bytes())
         dead.update((key, size) for detail in report.details for key, size in detail[DEAD_ROWS])
-        self._producer.send_files(self._staged.paths(report))
+        send_files(self._producer, self._staged.paths(report))
         self._staged.remove(report)
         state, through = self._require_state(), chunks[-1].through
         done = state.chunks_done + len(chunks)

@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[Edit, str, str]] = {
     "topic_missing": (
         lambda sql: re.sub(r"'topic'='[^']*'", "'topic'='absent'", sql),
         'topic "absent" does not exist',
-        "Create the topic",
+        "Create it (sluice topic create NAME)",
     ),
     "column_missing": (
         lambda sql: sql.replace("gender STRING, name STRING, PRIMARY", "g STRING, PRIMARY").replace(

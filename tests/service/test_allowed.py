@@ -106,7 +106,7 @@ def test_the_history_of_a_topic_is_where_files_may_be(path, is_allowed, tmp_path
     if is_allowed:
         check_allowed(plan_, settings)
         return
-    with pytest.raises(NotAllowedError, match="outside the warehouse"):
+    with pytest.raises(NotAllowedError, match="outside of the warehouse"):
         check_allowed(plan_, settings)
 
 
@@ -165,7 +165,7 @@ def test_each_sink_of_a_statement_set_is_compared(tmp_path):
     settings = Settings.load(data_dir=tmp_path, allowed_brokers="broker:9092")
     with pytest.raises(NotAllowedError, match='"other" names broker "evil:9092"'):
         check_allowed(with_sink(KafkaSink(KafkaOptions("evil:9092", "t"))), settings)
-    with pytest.raises(NotAllowedError, match="outside the warehouse"):
+    with pytest.raises(NotAllowedError, match="outside of the warehouse"):
         check_allowed(with_sink(DeltaSink("/etc/t")), settings)
     check_allowed(with_sink(DeltaSink("t")), settings)
 

@@ -124,15 +124,6 @@ class BatchProducer:
         with self.connected() as client:
             return client.run(self._send, client, queues)
 
-    def send_files(self, paths: Iterable[str]) -> Sent:
-        """Like `send`, with the `BODIES` in Parquet files, in this order."""
-        return sent_together(map(self._send_file, paths))
-
-    def _send_file(self, path: str) -> Sent:
-        with pq.ParquetFile(path) as file:
-            groups = map(file.read_row_group, range(file.num_row_groups))
-            return self.send(batch for group in groups for batch in group.to_batches())
-
     def close(self) -> None:
         """End the connections without waiting for acknowledgements."""
         self._producer = None
@@ -212,14 +203,14 @@ class BatchProducer:
         and the broker detects those that it has.
         """
         requests = _window_of(queues, leaders, producer)
-        asked = [
+        requested = [
             (batches, client.ask(self._request(producer, batches), node))
             for node, batches in requests
         ]
         taken: dict[int, list[int]] = {}
         refused: set[int] = set()
-        failed = None if asked else kafka_errors.LeaderNotAvailableError(self._kafka.topic)
-        for batches, answer in asked:
+        failed = None if requested else kafka_errors.LeaderNotAvailableError(self._kafka.topic)
+        for batches, answer in requested:
             try:
                 for one in (await answer).responses[0].partition_responses:
                     if one.index in refused:
@@ -315,3 +306,15 @@ async def initialized(
     answer = await client.ask(request, node)
     require_success(answer.error_code, "no producer id")
     return ProducerIdentity(answer.producer_id, answer.producer_epoch, transactional_id)
+
+
+def send_files(producer: BatchProducer, paths: Iterable[str]) -> Sent:
+    """Send the `BODIES` in Parquet files, in this order, as `BatchProducer.send` does."""
+
+    def parts() -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            with pq.ParquetFile(path) as file:
+                for group in range(file.num_row_groups):
+                    yield from file.read_row_group(group).to_batches()
+
+    return producer.send(parts())

@@ -22,7 +22,7 @@ def test_questions_are_answered_and_nothing_is_started(plane, post):
     assert described["statement"] == "DESCRIBE"
     assert described["rows"][0] == ["user_id", "BIGINT", "FALSE", "PRI(user_id)", None, None]
     assert explained["columns"] == ["result"]
-    assert ["INTO enriched blackhole()"] in explained["rows"]
+    assert ["Sink(table=[enriched], connector=[blackhole()])"] in explained["rows"]
     assert plane.services.store.page(before=None, limit=10) == []
 
 
