@@ -41,8 +41,8 @@ from joins.kernels.changelog.envelope import (
     Envelopes,
     encode_copy,
     encode_limited,
+    in_parts,
     now_ms,
-    rows_in_parts,
 )
 from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
 from joins.kernels.expressions.casts import whole_batch
@@ -188,7 +188,7 @@ class FeedSession:
         if not rows.num_rows:
             return
         state, dead = self._state, self._dead_rows(producer)
-        for part in rows_in_parts(rows):
+        for part in in_parts(rows):
             encoded = encode_copy(
                 part,
                 self._config.primary_key,
@@ -226,7 +226,7 @@ class FeedSession:
         at_ms = files.at_ms or self._entry_path(version).stat().st_mtime_ns // 1_000_000
         ordinal, dead = 0, self._dead_rows(producer)
         made = _changes_of(self._config, self._state, table, files, at_ms)
-        for changes in (part for whole in made for part in whole.in_parts()):
+        for changes in (part for whole in made for part in in_parts(whole)):
             limited = encode_limited(
                 changes,
                 self._config.primary_key,

@@ -23,7 +23,7 @@ from joins.adapters.files.tables import SourceFiles, table_files
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.dead_rows import SUFFIX, DeadRows
-from joins.kernels.changelog.envelope import encode_copy, rows_in_parts
+from joins.kernels.changelog.envelope import encode_copy, in_parts
 from joins.kernels.json.wire import declared_encoding, to_declared
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, declared_fields
@@ -99,7 +99,7 @@ class FileFeedSession:
                 if not batch.num_rows:
                     continue
                 placed = batch if declared == self._config.fields else self._placed(batch, rows)
-                for part in rows_in_parts(placed):
+                for part in in_parts(placed):
                     encoded = encode_copy(
                         part,
                         self._config.primary_key,

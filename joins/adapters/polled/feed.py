@@ -35,8 +35,8 @@ from joins.kernels.changelog.envelope import (
     Envelopes,
     encode_copy,
     encode_limited,
+    in_parts,
     now_ms,
-    rows_in_parts,
 )
 from joins.kernels.changelog.row_changes import source_block
 from joins.kernels.expressions.casts import whole_batch
@@ -180,7 +180,7 @@ class _Changes:
         if not self._is_copy:
             self._write(Envelopes(ops, self._block(rows.num_rows), None, rows))
             return
-        for part in rows_in_parts(rows):
+        for part in in_parts(rows):
             encoded = encode_copy(
                 part,
                 self._config.primary_key,
@@ -201,7 +201,7 @@ class _Changes:
         return source_block(ordinals, self._place, self._source)
 
     def _write(self, changes: Envelopes) -> None:
-        for part in changes.in_parts():
+        for part in in_parts(changes):
             if not len(part.ops):
                 continue
             limited = encode_limited(

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -99,30 +100,34 @@ class Envelopes:
     before: pa.RecordBatch | None
     after: pa.RecordBatch | None
 
-    def in_parts(self, most_bytes: int = PART_BYTES) -> Iterator["Envelopes"]:
-        """The same in order; a part has at most `most_bytes`, or one row."""
-        count = len(self.ops)
-        size = sum(rows.nbytes for rows in (self.before, self.after) if rows is not None)
-        if count <= 1 or size <= most_bytes:
-            yield self
-            return
-        for first, length in ((0, count // 2), (count // 2, count)):
-            before, after = (
-                None if rows is None else rows.slice(first, length)
-                for rows in (self.before, self.after)
-            )
-            ops, source = self.ops.slice(first, length), self.source.slice(first, length)
-            yield from Envelopes(ops, source, before, after).in_parts(most_bytes)
+    @property
+    def num_rows(self) -> int:
+        return len(self.ops)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(rows.nbytes for rows in (self.before, self.after) if rows is not None)
+
+    def slice(self, first: int, length: int | None = None) -> "Envelopes":
+        before, after = (
+            None if rows is None else rows.slice(first, length)
+            for rows in (self.before, self.after)
+        )
+        ops, source = self.ops.slice(first, length), self.source.slice(first, length)
+        return Envelopes(ops, source, before, after)
 
 
-def rows_in_parts(rows: pa.RecordBatch, most_bytes: int = PART_BYTES) -> Iterator[pa.RecordBatch]:
-    """As `Envelopes.in_parts`, of the rows of a copy."""
+Rows = TypeVar("Rows", Envelopes, pa.RecordBatch)
+
+
+def in_parts(rows: Rows, most_bytes: int = PART_BYTES) -> Iterator[Rows]:
+    """The same rows in order; a part has at most `most_bytes`, or one row."""
     half = rows.num_rows // 2
     if not half or rows.nbytes <= most_bytes:
         yield rows
         return
-    yield from rows_in_parts(rows.slice(0, half), most_bytes)
-    yield from rows_in_parts(rows.slice(half), most_bytes)
+    yield from in_parts(rows.slice(0, half), most_bytes)
+    yield from in_parts(rows.slice(half), most_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from joins.kernels.changelog.envelope import (
     encode_limited,
     encode_records,
     encode_snapshot,
-    rows_in_parts,
+    in_parts,
     snapshot_limited,
 )
 from tests.support.laws import examples
@@ -141,7 +141,7 @@ def test_of_a_key_that_no_deletion_can_hold_no_record_is_sent(changes):
 @given(CHANGES, st.integers(0, 5_000))
 def test_large_rows_are_encoded_in_parts_of_the_same_records(changes, most_bytes):
     every = envelopes(changes)
-    parts = [*every.in_parts(most_bytes)]
+    parts = [*in_parts(every, most_bytes)]
     records = [encode_records(part, ("id",), partitions=1) for part in parts]
     whole = encode_records(every, ("id",), partitions=1)
     assert [value for part in records for value in unstamped(part)] == unstamped(whole)
@@ -149,7 +149,7 @@ def test_large_rows_are_encoded_in_parts_of_the_same_records(changes, most_bytes
         size = sum(rows.nbytes for rows in (part.before, part.after) if rows is not None)
         assert len(part.ops) == 1 or size <= most_bytes
     rows = wire([row for _, row, _ in changes])
-    copied = [*rows_in_parts(rows, most_bytes)]
+    copied = [*in_parts(rows, most_bytes)]
     assert pa.Table.from_batches(copied).to_pylist() == rows.to_pylist()
     assert all(part.num_rows == 1 or part.nbytes <= most_bytes for part in copied)
 
