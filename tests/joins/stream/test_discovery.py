@@ -47,5 +47,7 @@ def test_a_failure_is_told_and_not_asked_again_at_once():
 def test_more_topics_than_a_stream_can_have_are_told(kafka, prefix, discovery):
     create_topic(kafka.bootstrap_servers, f"{prefix}-a")
     most = NO_TOPICS.with_more(StreamTopic(f"t{n}") for n in range(MOST_TOPICS))
-    with pytest.raises(SourceError, match=f"{MOST_TOPICS + 1} topics, expected at most {MOST_TOPICS}"):
+    with pytest.raises(
+        SourceError, match=f"{MOST_TOPICS + 1} topics, expected at most {MOST_TOPICS}"
+    ):
         discovery.look(most)
