@@ -50,6 +50,10 @@ def record_batch(
     return struct.pack(">qi", 0, len(start) + len(content)) + start + content
 
 
+_NOT_LEADER = 6
+_ELECTED_WITHIN_S = 30.0
+
+
 class BulkProducer:
     """Appends to one topic of a broker that leads all its partitions; not for several threads."""
 
@@ -81,6 +85,17 @@ class BulkProducer:
         now_ms = int(time.time() * 1000)
         own = keys or {}
         batches = {p: record_batch(v, now_ms, own.get(p)) for p, v in values.items() if v}
+        offsets = self._sent(batches)
+        ends_at = time.monotonic() + _ELECTED_WITHIN_S
+        while missing := batches.keys() - offsets.keys():  # of a topic that has just been made
+            if time.monotonic() > ends_at:
+                raise RuntimeError(f"the broker does not lead partitions {sorted(missing)}")
+            time.sleep(0.05)
+            offsets |= self._sent({p: batches[p] for p in missing})
+        return offsets
+
+    def _sent(self, batches: Mapping[int, bytes]) -> dict[int, int]:
+        """The first offsets of the partitions that the broker leads."""
         self._calls += 1
         head = struct.pack(">hhih", _PRODUCE, _VERSION, self._calls, -1)
         body = struct.pack(">hhii", -1, -1, 60_000, 1) + _string(self._topic)
@@ -99,6 +114,8 @@ class BulkProducer:
             partition, error, offset, _ = struct.unpack_from(
                 ">ihqq", answer, place + 4 + number * 22
             )
+            if error == _NOT_LEADER:
+                continue
             if error:
                 raise RuntimeError(f"broker answered {error} for partition {partition}")
             found[partition] = offset
