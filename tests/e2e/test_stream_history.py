@@ -208,7 +208,9 @@ def dated(rig: Rig, topic: str, rates: str, files: str, path: str) -> str:
 def test_rows_of_files_and_records_meet_the_versions_of_their_time(rig: Rig) -> None:
     """The empty partition of the topic holds the time of the files, and no record is late."""
     servers = rig.kafka.bootstrap_servers
-    topic, rates = create_topic(servers, partitions=2), create_topic(servers)
+    kept = {"retention.ms": "-1"}  # its records are years old
+    topic = create_topic(servers, partitions=2, config=kept)
+    rates = create_topic(servers, config=kept)
     files, path = unique_name("clicks"), unique_name("priced")
     total = write_files(rig.output(files))
     versions = [
