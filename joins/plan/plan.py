@@ -5,8 +5,8 @@ A plan holds no secret: options keep their `${secret:name}` references, which th
 # reads better long: a plan is one document, whose parts name each other and have one format.
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ from joins.plan.formats import (
     RecordKey,
     formats_explained,
 )
-from joins.plan.stream_topics import HistoryTopic, StreamTopic, StreamTopics
+from joins.plan.stream_topics import HISTORY, HistoryTopic, StreamTopic, StreamTopics
 from joins.plan.types import Column, Expression, SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
@@ -65,6 +65,14 @@ class Field:
     name: str
     type: SqlType
     nullable: bool = True
+
+    def as_json(self) -> list[Any]:
+        return [self.name, asdict(self.type), self.nullable]
+
+    @classmethod
+    def of_json(cls, value: Sequence[Any]) -> "Field":
+        name, kind, nullable = value
+        return cls(name, SqlType.of_json(kind), nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -550,7 +558,7 @@ class FileListing:
     def as_topic(self, topic: str) -> HistoryTopic:
         texts = "".join(f"{each.path}\0{each.size_bytes}\0{each.rows}\n" for each in self.files)
         listing_id = hashlib.sha256(texts.encode()).hexdigest()[:32]
-        return HistoryTopic(f"history:{topic}", listing_id, self.rows)
+        return HistoryTopic(f"{HISTORY}{topic}", listing_id, self.rows)
 
 
 @dataclass(frozen=True, slots=True)

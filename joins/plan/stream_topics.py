@@ -18,6 +18,10 @@ FILES_INDEX = (1 << 11) - 1  # the columns of records have 31 bits for a number
 MOST_TOPICS = FILES_INDEX
 FILES = FILES_INDEX * SPAN
 """The number of the only partition of the stream's files."""
+HISTORY = "history:"
+"""What the name of a stream's files begins with; that of its topic follows."""
+NAME = rf"(?:{HISTORY})?[A-Za-z0-9._-]{{1,249}}"
+"""A pattern of the names of topics and of the files before them."""
 _SHOWN = 5
 _Value = TypeVar("_Value")
 

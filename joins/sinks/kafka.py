@@ -41,7 +41,7 @@ from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaOptions, KafkaSink, OutputColumn
 from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.worker.row_files import RowEncoding, RowFiles
-from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_cause
+from joins.worker.staging import BatchReport, current_origin, telling_cause
 from joins.worker.work import Work
 
 HEADER_NAMES = (
@@ -257,8 +257,8 @@ def _send(
         counts.stage(DEAD_LETTERS, dead.finish())
     with telling_cause():
         sent = _producer_of(kafka).send_whole(bodies)
-    detail = {_SENT: [[partition, *offsets] for partition, offsets in sent.items()]}
-    yield TaskReport(files=counts.files, counts=counts.values, detail=detail).to_batch()
+    counts.detail[_SENT] = [[partition, *offsets] for partition, offsets in sent.items()]
+    yield counts.report.to_batch()
 
 
 class _KafkaWriter:

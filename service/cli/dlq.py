@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from joins.plan.stream_topics import NAME
 from service.cli.inspect import operator
 from service.cli.options import Form, Job, Key, Server, Timeout, open_client
 from service.cli.output import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         DeadLetterView,
     )
 
-_PLACE = re.compile(r"(?:((?:history:)?[A-Za-z0-9._-]{1,249})/)?(\d{1,10})/(\d{1,19})")
+_PLACE = re.compile(rf"(?:({NAME})/)?(\d{{1,10}})/(\d{{1,19}})")
 _SHOWN = 100
 _VALUE_LIMIT_BYTES = 16 << 20
 app = typer.Typer(help="List, show, replay and discard dead letters.", no_args_is_help=True)

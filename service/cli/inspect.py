@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from joins.plan.stream_topics import NAME
 from service.cli.options import (
     Form,
     Job,
@@ -160,7 +161,7 @@ def seconds_of(text: str) -> int:
     return int(match[1]) * _UNITS_S[match[2]]
 
 
-_COORDINATES = re.compile(r"(?:history:)?[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
+_COORDINATES = re.compile(NAME + r"/\d{1,10}/\d{1,19}")
 _RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("unknown")}
 
 

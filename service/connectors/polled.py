@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from joins.adapters.mysql.source import check_readable_table
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.polled.postgres import check_table
 from joins.adapters.polled.table import PolledConfig, PolledState, read_state
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.plan.errors import VerificationError
@@ -38,6 +37,8 @@ class PolledTables(SourceConnector[PolledSource, PolledState]):
     def check(self, dimension: Dimension, source: PolledSource, settings: Settings) -> None:
         config, fields, key = connection_of(source), dimension.fields, dimension.primary_key
         if source.database_kind is Database.POSTGRESQL:
+            from joins.adapters.polled.postgres import check_table  # its client is large
+
             check_table(config, fields, key)
         else:
             check_readable_table(config, fields, key)

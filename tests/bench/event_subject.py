@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,6 +22,14 @@ from tests.support.rig import Rig
 DRAINS_WITHIN_S = 1_800.0
 _LOOK_S = 2.0
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied)
+
+
+def memory_of_halves(
+    size: str, *, full: bool, first: Sequence[float], second: Sequence[float]
+) -> Measure:
+    """The MiB that drains needed in their second halves, against those in their first ones."""
+    name = "memory of runner and workers, second half of a drain against the first"
+    return Measure(name, "MiB", size, full, second, first, Bar(Sense.RATIO_AT_MOST, 1.3))
 
 
 @dataclass(frozen=True)
@@ -126,18 +134,8 @@ class EventSubject(Subject):
         if not self.memory:
             return []
         second, first, jvm = (list(column) for column in zip(*self.memory, strict=True))
-        return [
-            Measure(
-                "memory of runner and workers, second half of a drain against the first",
-                "MiB",
-                size,
-                full,
-                second,
-                first,
-                Bar(Sense.RATIO_AT_MOST, 1.3),
-                {"jvm_pss_mib": [round(one) for one in jvm]},
-            )
-        ]
+        measured = memory_of_halves(size, full=full, first=first, second=second)
+        return [replace(measured, facts={"jvm_pss_mib": [round(one) for one in jvm]})]
 
     def wait_changed(self, changes: int) -> None:
         self.wait_for(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tests.bench.batches import batch_limit, pinned_span, pinned_times, records_per_second
 from tests.bench.cpu import CpuSeconds
-from tests.bench.event_subject import EventSubject, Memory
+from tests.bench.event_subject import EventSubject, Memory, memory_of_halves
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import CLICKS, DatabaseUsers, Stream, delta_output, join_sql, users
@@ -115,17 +115,10 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         waiting.cpu_s,
         plain.cpu_s,
     )
-    second, first = ([each[at] for each in waiting.memory] for at in (1, 0))
-    memory = Measure(
-        "memory of runner and workers, second half of a drain against the first",
-        "MiB",
-        size,
-        full,
-        second,
-        first,
-        Bar(Sense.RATIO_AT_MOST, 1.3),
-    )
-    return [speed, cpu, *([memory] if waiting.memory else [])]
+    if not waiting.memory:
+        return [speed, cpu]
+    first, second = (list(column) for column in zip(*waiting.memory, strict=True))
+    return [speed, cpu, memory_of_halves(size, full=full, first=first, second=second)]
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def _in_table(path: Path) -> list[Arrival]:
 
 @contextmanager
 def _sides(place: Place, dim: int) -> Iterator[dict[str, Side]]:
-    """Ours and the reference have topics of their own: neither finds what the other has left."""
+    """Ours and the reference each have own topics: neither finds what the other has left."""
     servers, path = place.kafka.bootstrap_servers, place.directory / "clicks"
     ours, theirs, of_table = (Stream(place.kafka) for _ in range(3))
     topics = [_Topic(servers, Stream(place.kafka, _STAMPED).topic) for _ in range(2)]

@@ -16,7 +16,6 @@ from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field, FileSource, KafkaOptions
-from joins.plan.types import SqlType
 
 CORRECT = (
     "Correct the file; the table is then read again. Or declare what the file has in a new job."
@@ -165,7 +164,7 @@ class FileFeedConfig:
         return {
             "path": path_as_json(self.path),
             "source": None if self.source is None else asdict(self.source),
-            "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
+            "fields": [field.as_json() for field in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
             "partitions": self.partitions,
@@ -180,10 +179,7 @@ class FileFeedConfig:
         return cls(
             path=path_from_json(value["path"]),
             source=None if source is None else FileSource.of_json(source),
-            fields=tuple(
-                Field(name, SqlType.of_json(kind), nullable)
-                for name, kind, nullable in value["fields"]
-            ),
+            fields=tuple(map(Field.of_json, value["fields"])),
             primary_key=tuple(value["primary_key"]),
             kafka=KafkaOptions.of_json(value["kafka"]),
             partitions=value["partitions"],

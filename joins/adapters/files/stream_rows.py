@@ -1,9 +1,11 @@
 """Rows of a stream's history: ranges of the listed files as typed columns of records."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,18 +48,34 @@ _PER_S = {"s": 1, "ms": 10**3, "us": 10**6}  # nanoseconds reach less far
 _FIRST_S, _END_S = -62_135_596_800, 253_402_300_800
 
 
-class _Cursor(Protocol):
-    """An open file, at a row; rows before it are behind."""
+class _Cursor(ABC):
+    """An open file, at row `position`; rows before it are behind."""
 
-    position: int
+    def __init__(self) -> None:
+        self.position = 0
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._rest: pa.RecordBatch | None = None
 
     def read(self, first: int, end: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """The rows from `first`, not before `position`, to `end`, with the error of each."""
-        ...
+        with self._errors():
+            while self.position < end:
+                batch = next(self._batches) if self._rest is None else self._rest
+                start, behind = self.position, self.position + batch.num_rows
+                low, high = max(first, start), min(end, behind)
+                self._rest = None if high == behind else batch.slice(max(high, start) - start)
+                self.position = behind if self._rest is None else max(high, start)
+                if low < high:
+                    yield self._typed(batch.slice(low - start, high - low))
 
-    def close(self) -> None:
-        """Close the file."""
-        ...
+    def _errors(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @abstractmethod
+    def _typed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +165,11 @@ class StreamFiles:
 _OPEN: dict[Any, _Cursor] = {}
 
 
-class _ParquetCursor:
+class _ParquetCursor(_Cursor):
     """A Parquet file; jumps to the row group of the first row that is read."""
 
     def __init__(self, path: Path, listed: ListedFile, fields: tuple[Field, ...]) -> None:
-        self.position = 0
+        super().__init__()
         self._path = path
         self._fields = fields
         with readable(path, "Parquet"):
@@ -168,8 +186,6 @@ class _ParquetCursor:
         self._items = matched_columns(path, self._file.schema_arrow, fields)
         self._names = [item["name"] for item in self._items.values()]
         self._ends = list(np.cumsum([self._rows_of(at) for at in range(self._groups)]))
-        self._batches: Iterator[pa.RecordBatch] = iter(())
-        self._rest: pa.RecordBatch | None = None
         self._jump(0)
 
     @property
@@ -195,15 +211,10 @@ class _ParquetCursor:
         )
         if target > here:
             self._jump(target)
-        with readable(self._path, "Parquet"):
-            while self.position < end:
-                batch = next(self._batches) if self._rest is None else self._rest
-                start, behind = self.position, self.position + batch.num_rows
-                low, high = max(first, start), min(end, behind)
-                self._rest = None if high == behind else batch.slice(max(high, start) - start)
-                self.position = behind if self._rest is None else max(high, start)
-                if low < high:
-                    yield self._typed(batch.slice(low - start, high - low))
+        yield from super().read(first, end)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return readable(self._path, "Parquet")
 
     def _typed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
         made = []
@@ -218,32 +229,23 @@ class _ParquetCursor:
         return _with_errors(self._fields, made)
 
 
-class _VersionCursor:
+class _VersionCursor(_Cursor):
     """A data file of a version of a Delta table, without rows that a deletion vector removes."""
 
     def __init__(self, files: StreamFiles, file: ListedFile) -> None:
         from joins.adapters.files.delta_version import VersionFiles  # most streams have none
 
-        self.position = 0
+        super().__init__()
         self._fields = files.fields
         assert files.version is not None, "the caller has checked it"
-        self._rows = VersionFiles(files.path, files.version, files.fields).rows(file.path)
-        self._rest: pa.RecordBatch | None = None
+        self._batches = VersionFiles(files.path, files.version, files.fields).rows(file.path)
 
     def close(self) -> None:
-        self._rows = iter(())
+        self._batches = iter(())
 
-    def read(self, first: int, end: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        while self.position < end:
-            batch = next(self._rows) if self._rest is None else self._rest
-            start, behind = self.position, self.position + batch.num_rows
-            low, high = max(first, start), min(end, behind)
-            self._rest = None if high == behind else batch.slice(max(high, start) - start)
-            self.position = behind if self._rest is None else max(high, start)
-            if low < high:
-                part = batch.slice(low - start, high - low)
-                columns = [_of_wire(part.column(field.name), field.type) for field in self._fields]
-                yield _with_errors(self._fields, columns)
+    def _typed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+        columns = [_of_wire(batch.column(field.name), field.type) for field in self._fields]
+        return _with_errors(self._fields, columns)
 
 
 def typed(values: pa.Array, kind: SqlType) -> Checked:

@@ -152,7 +152,7 @@ class BatchProducer:
     async def _send(self, client: KafkaClient, queues: _Queues) -> Sent:
         """Retry until all is acknowledged, or nothing was for `silence_s`."""
         heard_at, failed = time.monotonic(), None
-        sent: Sent = {}
+        sent: list[Sent] = []
         while queues:
             if failed is not None:
                 if time.monotonic() - heard_at > self._silence_s:
@@ -172,10 +172,10 @@ class BatchProducer:
                     records = queues[partition].popleft()[0]
                     producer.acknowledge(partition, records)
                     if first >= 0:
-                        sent = sent_together((sent, {partition: (first, first + records)}))
+                        sent.append({partition: (first, first + records)})
                 if not queues[partition]:
                     del queues[partition]
-        return sent
+        return sent_together(sent)
 
     async def identified(self, client: KafkaClient) -> ProducerIdentity:
         if self._producer is None:

@@ -81,14 +81,14 @@ def check_source(
         require_logged(connection, config)
         server_columns = _server_columns(connection, config)
         _check_storage(config, server_columns)
-        columns = capture(table_name(config), fields, server_columns, config.zone)
-        key = _check_key(connection, config, columns, primary_key)
-        _check_zone(config, columns, key)
+        table = _captured(connection, config, server_columns, fields, primary_key)
         _check_readable(connection, config)
+        if not is_mariadb(connection):
+            _check_lockable(connection, config)
         if server_id is not None:
             _check_server_id(connection, config, server_id)
         require_replication(connection, config, server_id=_some_server_id())
-    return CapturedTable(config.database, config.table, columns, key)
+    return table
 
 
 def check_readable_table(
@@ -99,12 +99,21 @@ def check_readable_table(
         server_columns = _server_columns(connection, config)
         if not server_columns:
             raise missing_table(connection, config)
-        columns = capture(table_name(config), fields, server_columns, config.zone)
-        key = _check_key(connection, config, columns, primary_key)
-        _check_zone(config, columns, key)
-        table = f"{quoted(config.database)}.{quoted(config.table)}"
-        with needing(config, "SELECT", table):
-            rows(connection, f"SELECT * FROM {table} LIMIT 0")
+        table = _captured(connection, config, server_columns, fields, primary_key)
+        _check_readable(connection, config)
+    return table
+
+
+def _captured(
+    connection: "Connection[Any]",
+    config: MysqlConnectionConfig,
+    server_columns: list[ServerColumn],
+    fields: tuple[Field, ...],
+    primary_key: tuple[str, ...],
+) -> CapturedTable:
+    columns = capture(table_name(config), fields, server_columns, config.zone)
+    key = _check_key(connection, config, columns, primary_key)
+    _check_zone(config, columns, key)
     return CapturedTable(config.database, config.table, columns, key)
 
 
@@ -221,10 +230,13 @@ def _check_readable(connection: "Connection[Any]", config: MysqlConnectionConfig
     table = f"{quoted(config.database)}.{quoted(config.table)}"
     with needing(config, "SELECT", table):
         rows(connection, f"SELECT * FROM {table} LIMIT 0")
-    if not is_mariadb(connection):
-        with needing(config, "LOCK TABLES", table):
-            rows(connection, f"LOCK TABLES {table} READ")
-            rows(connection, "UNLOCK TABLES")
+
+
+def _check_lockable(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    table = f"{quoted(config.database)}.{quoted(config.table)}"
+    with needing(config, "LOCK TABLES", table):
+        rows(connection, f"LOCK TABLES {table} READ")
+        rows(connection, "UNLOCK TABLES")
 
 
 def _check_server_id(

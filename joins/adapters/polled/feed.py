@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.adapters.polled.table import (
+    OpenTable,
     PolledConfig,
     PolledState,
     is_due,
     is_whole_due,
-    opened,
     read_state,
     write_state,
 )
@@ -213,6 +213,17 @@ class _Changes:
             self._file.write_batch(self._dead.take(limited))
 
 
+def _opened(config: PolledConfig) -> AbstractContextManager[OpenTable]:
+    """The table as it is declared; SourceUnavailableError, or SourceError if it does not fit."""
+    if config.captured is None:
+        from joins.adapters.polled.postgres import opened_postgres  # its client is large
+
+        return opened_postgres(config.connection, config.fields, config.primary_key)
+    from joins.adapters.polled.mysql import opened_mysql  # compiles what reads its rows
+
+    return opened_mysql(config.connection, config.captured)
+
+
 class PolledSession:
     """Reads the table from the stored state on until it is stopped or cannot continue.
 
@@ -286,7 +297,7 @@ class PolledSession:
         read = state.done + 1
         with _written(self._file(state, read, _CHANGES), RECORDS_SCHEMA) as changes:
             writer = _Changes(config, self._dead_rows(producer), changes, state, started_ms)
-            with opened(config) as table:
+            with _opened(config) as table:
                 clock_ms = table.clock_ms()
                 table.read(since, lambda rows: writer.write(*comparison.changed(rows)))
             gone = comparison.gone() if is_whole else None

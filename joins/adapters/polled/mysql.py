@@ -14,7 +14,7 @@ from joins.adapters.mysql.connection import (
     rows,
 )
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.polled.postgres import Take
+from joins.adapters.polled.table import Take
 from joins.kernels.expressions.casts import whole_batch
 from joins.plan.types import quoted
 

@@ -4,7 +4,7 @@ Sources: PostgreSQL's documentation, "COPY", "Frontend/Backend Protocol", "Error
 """
 
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from socket import SHUT_RDWR
@@ -18,14 +18,13 @@ from pg8000.exceptions import DatabaseError, InterfaceError
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig, tls_context
 from joins.adapters.network import current_deadline
+from joins.adapters.polled.table import Take
 from joins.kernels.expressions.casts import from_base64
 from joins.kernels.json.wire import to_wire
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError, of_columns
 from joins.plan.plan import Field, TlsMode
 from joins.plan.types import SqlType, TypeName, arrow_type
 from watermark.errors import SluiceError
-
-Take = Callable[[pa.RecordBatch], None]
 
 _CONNECT_TIMEOUT_S = 10
 _READ_TIMEOUT_S = 600
@@ -312,6 +311,27 @@ def _check_key(
         f"{table_name(config)} has key ({', '.join(known[0])}), declared ({', '.join(key)})",
         hint=f"Declare PRIMARY KEY ({', '.join(known[0])}) NOT ENFORCED, with these columns.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenTable:
+    connection: _Connection
+    table: PostgresTable
+
+    def clock_ms(self) -> int:
+        return clock_ms(self.connection)
+
+    def read(self, since: tuple[str, str] | None, take: Take) -> None:
+        read_rows(self.connection, self.table, since, take)
+
+
+@contextmanager
+def opened_postgres(
+    config: MysqlConnectionConfig, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+) -> Iterator[_OpenTable]:
+    """Errors as those of `check_table`."""
+    with connected(config) as connection:
+        yield _OpenTable(connection, table_on(connection, config, fields, primary_key))
 
 
 # Its rows

@@ -1,7 +1,6 @@
 """Configuration and durable state of the process of a `jdbc` dimension, and its table as it is."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -10,11 +9,9 @@ import pyarrow as pa
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.polled import postgres
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.plan.plan import Field, KafkaOptions
-from joins.plan.types import SqlType
 
 Take = Callable[[pa.RecordBatch], None]
 
@@ -41,7 +38,7 @@ class PolledConfig:
         return {
             "connection": self.connection.as_json(),
             "captured": None if self.captured is None else self.captured.as_json(),
-            "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
+            "fields": [field.as_json() for field in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
             "partitions": self.partitions,
@@ -57,10 +54,7 @@ class PolledConfig:
         return cls(
             connection=MysqlConnectionConfig.from_json(value["connection"]),
             captured=None if captured is None else CapturedTable.from_json(captured),
-            fields=tuple(
-                Field(name, SqlType.of_json(kind), nullable)
-                for name, kind, nullable in value["fields"]
-            ),
+            fields=tuple(map(Field.of_json, value["fields"])),
             primary_key=tuple(value["primary_key"]),
             kafka=KafkaOptions.of_json(value["kafka"]),
             partitions=value["partitions"],
@@ -128,33 +122,6 @@ class OpenTable(Protocol):
 
         With `since`, a declared column and a value as text, those with no smaller one.
         """
-
-
-@contextmanager
-def opened(config: PolledConfig) -> Iterator[OpenTable]:
-    """The table as it is declared; SourceUnavailableError, or SourceError if it does not fit."""
-    if config.captured is None:
-        fields, key = config.fields, config.primary_key
-        with postgres.connected(config.connection) as connection:
-            table = postgres.table_on(connection, config.connection, fields, key)
-            yield _PostgresTable(connection, table)
-        return
-    from joins.adapters.polled.mysql import opened_mysql  # compiles what reads its rows
-
-    with opened_mysql(config.connection, config.captured) as other:
-        yield other
-
-
-@dataclass(frozen=True, slots=True)
-class _PostgresTable:
-    connection: Any
-    table: postgres.PostgresTable
-
-    def clock_ms(self) -> int:
-        return postgres.clock_ms(self.connection)
-
-    def read(self, since: tuple[str, str] | None, take: Take) -> None:
-        postgres.read_rows(self.connection, self.table, since, take)
 
 
 def is_due(config: PolledConfig, state: PolledState) -> bool:

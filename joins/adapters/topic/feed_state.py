@@ -81,7 +81,7 @@ class TopicFeedConfig:
         computed = _COMPUTED.dump_python(self.source.computed)
         return {
             "source": asdict(self.source) | {"computed": computed},
-            "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
+            "fields": [field.as_json() for field in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
             "state_file": str(self.state_file),
@@ -114,10 +114,7 @@ class TopicFeedConfig:
         }
         return cls(
             source=TopicSource(**source),
-            fields=tuple(
-                Field(name, SqlType.of_json(kind), nullable)
-                for name, kind, nullable in value["fields"]
-            ),
+            fields=tuple(map(Field.of_json, value["fields"])),
             primary_key=tuple(value["primary_key"]),
             kafka=KafkaOptions.of_json(value["kafka"]),
             state_file=Path(value["state_file"]),

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from joins.plan.stream_topics import NAME
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.services import Injected, JobId, Services
 from service.schemas.inspection import (
@@ -21,7 +22,7 @@ _TIMEOUT_S = 60.0
 _REPLAY_TIMEOUT_S = 300.0
 _LARGEST = 2**63 - 1
 BatchNumber = Annotated[int, Path(ge=0, le=_LARGEST)]
-TOPIC_NAME = r"^(?:history:)?[A-Za-z0-9._-]{1,249}$"
+TOPIC_NAME = f"^{NAME}$"
 Topic = Annotated[str, Path(pattern=TOPIC_NAME)]
 Sink = Annotated[
     str | None,

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from joins.adapters.files.stream_rows import StreamFiles
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.durable.probe_lives import known_topics, read_lives
@@ -19,10 +18,8 @@ from joins.plan.stream_topics import FILES, partition_of
 from joins.stream.watches import HOLDS_AFTER_S
 from service.connectors.registry import sink_connector, source_connector
 from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
-from service.security.resolution import (
-    history_path,
-    internal_kafka,
-)
+from service.security.resolution import internal_kafka
+from service.wiring.context import stream_files
 
 _FUTURE_MS = 5_000
 _MILLIS = 1000
@@ -83,8 +80,8 @@ def _stream_files(patient: Patient, history: TopicHistory) -> Check:
     done = 0 if note is None else int(note["next_offsets"].get(str(FILES), 0))
     if done >= rows:
         return good(title, f"all {rows} rows of files were read")
-    path = history_path(history, patient.settings)
-    files = StreamFiles(path, history.version, patient.plan.probe.fields, history.listed)
+    files = stream_files(patient.plan, patient.settings)
+    assert files is not None, "the stream has a history"
     files.check(done, rows)
     return good(title, f"{done} of {rows} rows of files are read, and the others are as listed")
 

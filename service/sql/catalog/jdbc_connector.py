@@ -24,7 +24,7 @@ from service.sql.catalog.mysql_connector import (
 )
 from service.sql.catalog.option import Option, OptionType, TableRole, ignored
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues, literal
-from service.sql.catalog.watermarks import LATE_ROWS_OPTION, LOCAL_INDEX, STALENESS_OPTION
+from service.sql.catalog.watermarks import JOIN_OPTIONS
 from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.script import Edit, Script
 
@@ -115,9 +115,7 @@ _OPTIONS = (
         form="1 s to 365 d, such as 1 h",
         roles=_DIMENSION,
     ),
-    STALENESS_OPTION,
-    LATE_ROWS_OPTION,
-    *ignored(LOCAL_INDEX, "lookup.*"),
+    *JOIN_OPTIONS,
     *ignored(
         "the table is copied whole, without a Java client",
         "driver",

@@ -124,13 +124,11 @@ def with_history(
 
 
 def stream_history(values: OptionValues, fields: tuple[Field, ...]) -> TopicHistory | None:
-    """The history of a table as a stream; `check_stream_history` has what it cannot be."""
+    """The history of a table as a stream; `stream_history_fault` has what it cannot be."""
     if not _is_set(values):
         return None
-    history, order = (
-        _with_start(values, _history(values, fields), fields),
-        values.text(ORDER_COLUMN),
-    )
+    history = _with_start(values, _history(values, fields), fields)
+    order = values.text(ORDER_COLUMN)
     names = [field.name for field in fields]
     if order is not None and order not in names:
         raise values.error(

@@ -71,7 +71,7 @@ LATE_ROWS_OPTION = Option(
     form="1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
-LOCAL_INDEX = "a dimension's rows are in a local index, which follows its source"
+_LOCAL_INDEX = "a dimension's rows are in a local index, which follows its source"
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -83,9 +83,13 @@ _LATE_TABLE = Option(
 
 _VERIFIED_ROWS_PER_S = 5_000
 VERIFY_INTERVAL, VERIFY_ROWS = "verify.interval", "verify.rows-per-second"
-DIMENSION_OPTIONS = (
+JOIN_OPTIONS = (
     STALENESS_OPTION,
     LATE_ROWS_OPTION,
+    *ignored(_LOCAL_INDEX, "lookup.*"),
+)
+DIMENSION_OPTIONS = (
+    *JOIN_OPTIONS,
     Option(
         VERIFY_INTERVAL,
         "How often the copy is compared with its source while the job runs, as by sluice verify; "
@@ -104,7 +108,6 @@ DIMENSION_OPTIONS = (
         highest=10_000_000,
         roles=frozenset((TableRole.DIMENSION,)),
     ),
-    *ignored(LOCAL_INDEX, "lookup.*"),
 )
 
 
