@@ -45,7 +45,7 @@ NAMES = (
     "transactions",
     "verify",
 )
-CAPTURED = ("kill-storm", "slow-snapshot", "snapshot-kills")  # also with a real Debezium
+CAPTURED = ("kill-storm", "slow-snapshot", "snapshot-kills", "stale")  # also with a real Debezium
 _Item, _Result = TypeVar("_Item"), TypeVar("_Result")
 _SMALL_WITHIN_S = 2_400  # one that hangs must not take the time of all others
 
