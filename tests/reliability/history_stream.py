@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -164,7 +165,9 @@ def _check_rows(rig: Rig, stream: ClickStream, path: str, found: Round) -> None:
     found.duplicate += int(np.maximum(seen.astype(np.int64) - 1, 0).sum())
 
 
-def _are_right(stream: ClickStream, batch: pa.RecordBatch, items: np.ndarray) -> np.ndarray:
+def _are_right(
+    stream: ClickStream, batch: pa.RecordBatch, items: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     names = pa.array([*(f"user {n}" for n in range(_USERS - 1)), ""])
     topics = pa.array([stream.topic, f"history:{stream.topic}"])
     of_files = items < stream.rows
@@ -174,4 +177,5 @@ def _are_right(stream: ClickStream, batch: pa.RecordBatch, items: np.ndarray) ->
         pc.equal(batch.column("_topic"), expected),
         pa.array(~of_files | (batch.column("_offset").to_numpy() == items)),
     )
-    return np.logical_and.reduce([each.to_numpy(zero_copy_only=False) for each in checks])
+    right = [each.to_numpy(zero_copy_only=False) for each in checks]
+    return np.array(np.logical_and.reduce(right), np.bool_)

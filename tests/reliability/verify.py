@@ -248,7 +248,7 @@ def run(lab: Lab) -> dict[str, Any]:
     found: list[list[str]] = []
     took_s: list[float] = []
     changes, errors, joined = 0, list[str](), 0
-    settings = {"runner_command": COMMAND, "freshness_interval_s": 0.2}
+    settings: dict[str, Any] = {"runner_command": COMMAND, "freshness_interval_s": 0.2}
     with running_rig(lab.place("rig"), lab.kafka, lab.mariadb, **settings) as rig:
 
         def say(name: str, alarms: list[str], seconds: float = 0.0) -> None:
