@@ -1,6 +1,6 @@
 """Experiment `laws`: property tests with more of their examples.
 
-`make test` tries 5 % of them, `.ci/run` 20 %.
+`make test` tries a tenth of them, `.ci/run` a third.
 """
 
 from typing import Any
