@@ -266,6 +266,9 @@ class KafkaSource:
     # Kafka's UUIDs of the topics that resolved offsets belong to; empty before
     topic_ids: tuple[str, ...] = ()
     history: "TopicHistory | None" = None  # files with the stream's older rows
+    # the primary key of a table of changes: a record replaces or deletes the row of its key; empty
+    # for a stream of rows
+    changes_by: tuple[str, ...] = ()
     kind: Literal["kafka"] = "kafka"
 
     @property
@@ -341,6 +344,9 @@ class ProbeSource:
     late_store: StoreOptions = ()
     # indexes of this table's topics in the stream; empty for all, also future ones
     reads: tuple[int, ...] = ()
+    # columns by which a newer record replaces the row of an older one, as a change does
+    # (`ROW_NUMBER() OVER (PARTITION BY … ORDER BY proctime DESC) = 1`)
+    newest_by: tuple[str, ...] = ()
 
     @property
     def late_records(self) -> "DeltaSink | None":
@@ -1019,13 +1025,16 @@ class StreamTable:
     metadata_fields: tuple[MetadataField, ...] = ()
     value: RecordFormat = JSON_FORMAT
     key: RecordKey | None = None
+    changes_by: tuple[str, ...] = ()
 
     def of(self, stream: ProbeSource) -> ProbeSource:
         assert isinstance(stream.source, KafkaSource), "only topics are told apart"
         return replace(
             stream,
             table=self.name,
-            source=replace(stream.source, value=self.value, key=self.key),
+            source=replace(
+                stream.source, value=self.value, key=self.key, changes_by=self.changes_by
+            ),
             fields=self.fields,
             metadata_fields=self.metadata_fields,
             reads=self.reads,

@@ -278,6 +278,8 @@ def _probe_parts(probe: ProbeSource) -> tuple[str, str]:
     ]
     source = probe.source
     text = _kafka_source(source, probe) if isinstance(source, KafkaSource) else _datagen(source)
+    if probe.newest_by:
+        text += f" newest by {', '.join(probe.newest_by)}"
     return text, ", ".join(columns)
 
 
@@ -306,6 +308,8 @@ def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
     parts += formats_explained(source.value, source.key)
+    if source.changes_by:
+        parts.append(f"changes by {', '.join(source.changes_by)}")
     text = f"kafka({', '.join(parts)})"
     return text if source.history is None else f"{source.history.explained} then {text}"
 
