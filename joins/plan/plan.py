@@ -333,7 +333,7 @@ class ProbeSource:
 
     alias: str  # its name in the statement
     table: str
-    source: KafkaSource | DatagenSource
+    source: "KafkaSource | DatagenSource | TableStream"
     fields: tuple[Field, ...]
     metadata_fields: tuple[MetadataField, ...] = ()
     computed_fields: tuple[ComputedField, ...] = ()
@@ -359,6 +359,14 @@ class ProbeSource:
         if not isinstance(self.source, KafkaSource):
             return ()
         return self.source.topics.of(self.reads).names
+
+    @property
+    def captured(self) -> "Dimension | None":
+        """The table of a `TableStream`, under the name of its files; None for other streams."""
+        source = self.source
+        if not isinstance(source, TableStream):
+            return None
+        return Dimension(f"{self.table}.stream", source.table, self.fields, source.changes_by)
 
     @property
     def unnamed(self) -> "ProbeSource":
@@ -415,6 +423,18 @@ class MysqlCdcSource:
     @property
     def explained(self) -> str:
         return f"mysql-cdc({self.database}.{self.table} @ {self.hostname}:{self.port})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableStream:
+    """The stream of a captured table: the rows of one copy, then each change of them.
+
+    The job's own process sends them to an internal topic. `changes_by` is the primary key.
+    """
+
+    table: MysqlCdcSource
+    changes_by: tuple[str, ...]
+    kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 
 class Database(StrEnum):

@@ -10,7 +10,8 @@ import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig, RunningJob, running_rig
+from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
+from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, produce, unique_name
 
 CITIES = {1: "Oslo", 2: "Rome", 3: "Bonn"}
@@ -164,3 +165,65 @@ def test_a_connectors_changes_are_merged_into_a_delta_table_over_kills(
                 assert again["verdict"] in ("identical", "nothing-to-compare"), again
             points = {marker.name for marker in (job.directory / "checkpoint/failpoints").iterdir()}
             assert points == set(FAULTS.split(";"))
+
+
+MEMBERS = "CREATE TABLE members (id BIGINT PRIMARY KEY, city_id BIGINT, name VARCHAR(40))"
+MANY = (
+    "SET SESSION cte_max_recursion_depth = 1000000",
+    "INSERT INTO members WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "
+    "60000) SELECT i, i % 4, CONCAT('m', i) FROM n",
+)
+CHANGED = (
+    "UPDATE members SET name = CONCAT(name, '!') WHERE id % 7 = {0}",
+    "DELETE FROM members WHERE id % 11 = {0}",
+    "UPDATE members SET name = 'hidden' WHERE id % 13 = {0}",
+    "INSERT INTO members VALUES (100000 + {0}, 1, 'new')",
+    "UPDATE members SET id = 200000 + id WHERE id % 17 = {0} AND id < 100000",
+)
+
+
+def test_a_captured_table_is_followed_into_a_keyed_table(rig: Rig) -> None:
+    """It changes while it is copied; a killed runner and CDC process leave no row too many."""
+    path = unique_name("named")
+    small = ["'scan.incremental.snapshot.chunk.size'='5000'"]
+    with new_schema(rig.mariadb, MEMBERS, *MANY) as schema:
+        declared = "id BIGINT, city_id BIGINT, name STRING, proc AS PROCTIME(), PRIMARY KEY (id) "
+        members = cdc_table(rig.mariadb, schema, "members", declared + "NOT ENFORCED", small)
+        named = into(f"'connector'='delta', 'path'='{path}'", "LEFT JOIN").replace(
+            "users", "members"
+        )
+
+        def expected() -> Rows:
+            rows = run_sql(rig.mariadb, "SELECT id, city_id, name FROM members", schema=schema)
+            return {
+                key: (name.upper(), CITIES.get(city))
+                for key, city, name in rows
+                if name != "hidden"
+            }
+
+        def found() -> Rows:
+            return {row["id"]: (row["name"], row["city"]) for row in rig.rows(path)}
+
+        with rig.job(cities(rig) + members + named) as job:
+            for number in range(3):
+                for statement in CHANGED:
+                    run_sql(rig.mariadb, statement.format(number), schema=schema)
+            job.wait_for(lambda _: found() == expected(), "the table is followed", deadline_s=600)
+            old = job.kill_runner()
+            for statement in CHANGED:
+                run_sql(rig.mariadb, statement.format(3), schema=schema)
+            job.wait_restarted(old)
+            job.wait_for(lambda _: found() == expected(), "the table is followed again")
+            job.kill_child("joins.adapters.mysql.binlog")
+            for statement in CHANGED:
+                run_sql(rig.mariadb, statement.format(4), schema=schema)
+            job.wait_for(lambda _: found() == expected(), "changes of another process")
+            assert len(rig.rows(path)) == len(expected())
+            checks = rig.get(f"/v1/jobs/{job.id}/doctor")["checks"]
+            assert [check for check in checks if check["ok"] is False] == []
+            run_sql(rig.mariadb, "ALTER TABLE members DROP COLUMN name", schema=schema)
+            job.wait_state("STALLED")
+            run_sql(rig.mariadb, "ALTER TABLE members ADD COLUMN name VARCHAR(40)", schema=schema)
+            job.wait_for(
+                lambda s: "cannot be followed any more" in str(s["error"]), "it is not copied again"
+            )

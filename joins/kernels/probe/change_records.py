@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.changelog.envelope import CapturedColumn, Op, decode
 from joins.kernels.debezium.changes import ChangeRows, RecordKind
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.formats.decoders import RecordColumns, SchemasOf
@@ -15,6 +16,7 @@ from joins.plan.formats import OF_CHANGES
 _ROWS = (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)
 _DELETIONS = (RecordKind.DELETE, RecordKind.TOMBSTONE)
 _TRUNCATE = "it is a TRUNCATE, which deletes rows whose keys the stream does not name"
+_CHANGELOG = "of the captured table"
 _UNSENT = "the database did not send the value of a large column, and a stream has no older row"
 
 
@@ -31,12 +33,14 @@ class ChangedRows:
 class ChangeColumns:
     """How records are read as changes of the rows of `key`; picklable.
 
-    With `are_rows` each record is the newest row of its key, and none deletes.
+    With `are_rows` each record is the newest row of its key, and none deletes. `captured` are the
+    columns of a captured table, whose records are those of a changelog.
     """
 
     columns: RecordColumns
     key: tuple[str, ...]
     are_rows: bool = False
+    captured: tuple[CapturedColumn, ...] = ()
 
     def read(
         self, records: pa.RecordBatch, names: tuple[str, ...], schemas: SchemasOf | None
@@ -46,6 +50,8 @@ class ChangeColumns:
             rows = self.columns.read(records, names, schemas)
             count = len(rows.row_index)
             return ChangedRows(rows, np.zeros(count, np.bool_), pa.nulls(count, pa.int64()))
+        if self.captured:
+            return self._captured(records, names)
         changes = self._decoded(records, names, schemas)
         bad = {each.row: each.reason for each in changes.bad}
         truncates = mask_of(pc.equal(changes.kind, RecordKind.TRUNCATE.value))
@@ -63,6 +69,16 @@ class ChangeColumns:
         reasons = tuple(BadRow(row, bad[row]) for row in sorted(bad))
         parsed = ParsedRows(batch_of(columns, schema, len(index)), index, reasons)
         return ChangedRows(parsed, gone[chosen], changes.source_ts_ms.take(index))
+
+    def _captured(self, records: pa.RecordBatch, names: tuple[str, ...]) -> ChangedRows:
+        decoded = decode(
+            records.select(["key", "value", "partition", "offset"]), self.captured, topic=_CHANGELOG
+        ).batch
+        index = np.flatnonzero(mask_of(pc.not_equal(decoded.column("_op"), Op.WATERMARK.value)))
+        changes = decoded.take(pa.array(index))
+        parsed = ParsedRows(changes.select(list(names)), pa.array(index), ())
+        gone = mask_of(pc.equal(changes.column("_op"), Op.DELETE.value))
+        return ChangedRows(parsed, gone, changes.column("_source_ts"))
 
     def _decoded(
         self, records: pa.RecordBatch, names: tuple[str, ...], schemas: SchemasOf | None

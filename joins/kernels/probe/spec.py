@@ -31,6 +31,7 @@ from joins.plan.plan import (
     KafkaSource,
     MetadataField,
     OutputColumn,
+    TableStream,
     Unnest,
     WatermarkSpec,
     Windowing,
@@ -285,6 +286,8 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
         columns = RecordColumns(probe.fields, source.value, source.key)
         if source.changes_by:
             changes = ChangeColumns(columns, source.changes_by)
+    if isinstance(source, TableStream):
+        changes = ChangeColumns(columns, source.changes_by)
     if probe.newest_by:
         changes = ChangeColumns(columns, probe.newest_by, are_rows=True)
     if changes is not None:

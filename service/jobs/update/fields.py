@@ -29,6 +29,7 @@ from joins.plan.plan import (
     SharedSource,
     Sink,
     StreamTable,
+    TableStream,
     TopicSource,
     Unnest,
 )
@@ -279,6 +280,7 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_owner("more_topics topic_pattern topic_ids"),
         "discovery_ms": Leaf(K.STREAM_OPTION),
     },
+    TableStream: {"table": Inner(), **_owner("changes_by")},
     KafkaOptions: {"properties": Pairs(_of_property), **_owner("bootstrap_servers topic")},
     Dimension: {
         "source": Inner(K.DIMENSION_SOURCE),

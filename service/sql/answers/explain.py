@@ -20,6 +20,7 @@ from joins.plan.plan import (
     KeyPair,
     ProbeSource,
     SortKey,
+    TableStream,
     TopicSource,
     TopN,
     Unnest,
@@ -277,7 +278,12 @@ def _probe_parts(probe: ProbeSource) -> tuple[str, str]:
         f"{field.name} = {expression_text(field.expression)}" for field in probe.computed_fields
     ]
     source = probe.source
-    text = _kafka_source(source, probe) if isinstance(source, KafkaSource) else _datagen(source)
+    if isinstance(source, KafkaSource):
+        text = _kafka_source(source, probe)
+    elif isinstance(source, TableStream):
+        text = f"{source.table.explained} changes by {', '.join(source.changes_by)}"
+    else:
+        text = _datagen(source)
     if probe.newest_by:
         text += f" newest by {', '.join(probe.newest_by)}"
     return text, ", ".join(columns)

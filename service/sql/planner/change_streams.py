@@ -7,7 +7,7 @@ JOIN, or does not pass WHERE.
 
 from collections.abc import Sequence
 
-from joins.plan.plan import DeltaSink, KafkaSink, KafkaSource, OutputColumn, Sink
+from joins.plan.plan import DeltaSink, KafkaSink, KafkaSource, OutputColumn, Sink, TableStream
 from joins.plan.types import Cast, Column, Constant, Expression, TypeName, columns_of
 from service.sql.catalog.catalog import Table
 from service.sql.expressions.scope import TimeAttribute, Typed
@@ -37,7 +37,7 @@ def changes_by(query: QueryPlanner) -> tuple[str, ...]:
     if query.newest_by:
         return query.newest_by
     source = query.base.table.endpoints.stream
-    return source.changes_by if isinstance(source, KafkaSource) else ()
+    return source.changes_by if isinstance(source, KafkaSource | TableStream) else ()
 
 
 def newest_of_stream(script: Script, query: QueryPlanner, rows: Sequence[Typed]) -> list[Typed]:

@@ -20,6 +20,7 @@ from joins.plan.plan import (
     ProbeSource,
     Sink,
     StartupMode,
+    TableStream,
     TopicSource,
     Windowing,
 )
@@ -84,6 +85,16 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
             lost = source.bounded_mode is BoundedMode.LATEST
             effect = "starts at its end" + (", so that there is nothing to join" if lost else "")
             warnings.append(f'Table "{table.name}" has no scan.startup.mode: it {effect}.')
+    elif isinstance(source, TableStream):
+        warnings += check_no_effect(script, table, TableRole.STREAM)
+        if extent is not Extent.STREAMING:
+            raise script.error(
+                base.at,
+                f'table "{table.name}" is followed without an end, and a preview or a job in batch '
+                "mode ends",
+                hint="INSERT INTO a table of upsert-kafka, delta or print, without SET "
+                "'execution.runtime-mode'.",
+            )
     else:
         source = _datagen(script, base, source, extent)
     computed = computed_columns(script, table, base.alias)

@@ -5,7 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from joins.plan.formats import OF_CHANGES
-from joins.plan.plan import Dimension, DimensionJoin, JoinType, KafkaSource, Unnest
+from joins.plan.plan import (
+    Dimension,
+    DimensionJoin,
+    JoinType,
+    KafkaSource,
+    TableStream,
+    Unnest,
+)
 from joins.plan.types import Column
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -272,7 +279,8 @@ class QueryPlanner:
             check_probe(self.script, table, node.table.at)
         stream = table.endpoints.stream
         form = stream.value.name if isinstance(stream, KafkaSource) else None
-        if self.of_job and form in OF_CHANGES and not table.primary_key:
+        are_changes = form in OF_CHANGES or isinstance(stream, TableStream)
+        if self.of_job and are_changes and not table.primary_key:
             raise self.script.error(
                 table.at,
                 f'table "{table.name}" has no primary key, and its records are changes of rows',

@@ -12,6 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.adapters.delta.source import captured_columns
+from joins.kernels.changelog.envelope import (
+    RECORDS_SCHEMA,
+    SOURCE_SCHEMA,
+    BinlogPosition,
+    Envelopes,
+    encode_records,
+    encode_snapshot,
+    encode_watermark,
+)
 from joins.kernels.changelog.row_kinds import DELETE, SIGNS
 from joins.kernels.probe.probe import join_batch, kernel_spec
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
@@ -23,8 +33,10 @@ from joins.plan.plan import (
     KafkaSource,
     KeyPair,
     MetadataField,
+    MysqlCdcSource,
     OutputColumn,
     ProbeSource,
+    TableStream,
 )
 from joins.plan.types import Call, Cast, Constant
 from tests.joins.kernels.probe.test_probe import (
@@ -265,3 +277,34 @@ def test_a_row_of_a_stream_replaces_the_row_of_its_columns(tmp_path):
     answer = answered(tmp_path, the_plan, [(None, value) for value in values])
     assert kinds_and_keys(answer) == [("+U", 1), ("-D", 2), ("+U", 1)]
     assert len(reasons(answer)) == 1
+
+
+def test_records_of_a_captured_table_are_its_rows_and_deletions(tmp_path):
+    """As the copy and the binlog write them: watermark records have no row."""
+    table = MysqlCdcSource("localhost", 3306, "cdc", "", "shop", "s")
+    the_plan = change_plan("rows", JoinType.LEFT)
+    probe = replace(the_plan.probe, source=TableStream(table, ("k",)))
+    spec = kernel_spec(replace(the_plan, probe=probe))
+    assert spec.changes is not None
+    captured = captured_columns(probe.fields)
+    spec = replace(spec, changes=replace(spec.changes, captured=captured))
+    rows = pa.RecordBatch.from_pylist([{"k": k, "u": 1, "n": str(k)} for k in (1, 2, 3)])
+    low, high = BinlogPosition(0, 1, 4), BinlogPosition(0, 1, 9)
+    copied = encode_snapshot(rows, ("k",), low, generation=1, partitions=1)
+    places = [(0, 1, 8, at, 1, 1_700_000_000_000) for at in range(3)]
+    columns = [pa.array(values) for values in zip(*places, strict=True)]
+    source = pa.RecordBatch.from_arrays(columns, names=SOURCE_SCHEMA.names).cast(SOURCE_SCHEMA)
+    changed = encode_records(
+        Envelopes(pa.array(["u", "d", "c"]), source, rows, rows), ("k",), partitions=1
+    )
+    mark = pa.RecordBatch.from_arrays(
+        [pa.array([None], pa.binary()), pa.array([encode_watermark(high, 1)]), pa.array([0])],
+        names=RECORDS_SCHEMA.names,
+    ).cast(RECORDS_SCHEMA)
+    sent = pa.Table.from_batches([copied, mark, changed]).combine_chunks().to_batches()[0]
+    pairs = list(zip(*(sent.column(name).to_pylist() for name in ("key", "value")), strict=True))
+    answer = join_batch(spec, as_records(pairs), attached(tmp_path, the_plan), CONTEXT)
+    kinds = [*[("+U", k) for k in (1, 2, 3)], ("+U", 1), ("-D", 2), ("+U", 3)]
+    assert kinds_and_keys(answer) == kinds
+    assert answer.coordinates.column("offset").to_pylist() == [0, 1, 2, 4, 5, 6]
+    assert answer.rows.column("n").to_pylist() == [1, 2, 3, 1, None, 3]
