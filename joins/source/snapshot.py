@@ -78,8 +78,7 @@ from watermark.errors import SluiceError
 from watermark.transitions import next_state
 
 _SENDER = "snapshot sender"
-_POLL_S = 0.2
-_REPAIR_S = 60.0
+_POLL_S, _REPAIR_S = 0.2, 60.0
 _log = structlog.get_logger(__name__)
 
 
@@ -400,8 +399,7 @@ class SnapshotCoordinator(SourceCoordinator):
             wait([sending])
 
     def _check_reading(self) -> None:
-        """Raise if what must run beside the copy does not."""
-        self._living_process()
+        self._living_process()  # it reads the binlog beside the copy
 
     @property
     def _dead_rows_file(self) -> Path:
@@ -495,40 +493,6 @@ class SnapshotCoordinator(SourceCoordinator):
         self._living_process().send({"high": _place(state.high), "generation": state.generation})
         while not self._stopping.wait(_POLL_S):
             self._living_process()
-
-
-class TableStreamCoordinator(SnapshotCoordinator):
-    """Copies a table once, then follows it: the topic has each row of the copy before its changes.
-
-    The binlog is read from LOW when the copy is complete, so the newest record of a key is its
-    newest change, or the row of the copy. The table is never copied again: rows that were deleted
-    meanwhile would stay in the output.
-    """
-
-    def _run_once(self) -> None:
-        state = self._load_state()
-        if state.chunks_complete:
-            self._producer.close()
-        else:
-            self._read_snapshot(state)
-        if self._stopping.is_set():
-            return
-        if self._require_state().high is None:
-            self._take_high()
-        self._start_process(self._require_state())
-        self._follow(self._require_state())
-
-    def _check_reading(self) -> None:
-        """Nothing runs beside the copy."""
-
-    def _new_state(self, epoch: int, generation: int) -> SourceState:
-        if self.state is not None:
-            raise SourceError(
-                f'table "{self._table.database}.{self._table.table}" cannot be followed any more: '
-                f"{self.copied_because}; a new copy would not delete rows of the output",
-                hint="Submit the job again, into another output or an emptied one.",
-            )
-        return super()._new_state(epoch, generation)
 
 
 def _place(mark: BinlogMark) -> dict[str, int]:

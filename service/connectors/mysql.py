@@ -94,7 +94,7 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
     def captured(
         self, job: "JobContext", dimension: Dimension, source: MysqlCdcSource
     ) -> tuple[CapturedColumn, ...]:
-        return _first_seen(job, dimension, source).captured
+        return captured_columns(job, dimension)
 
     def coordinator(self, parts: SourceParts, source: MysqlCdcSource) -> SourceCoordinator:
         from joins.source.snapshot import SnapshotCoordinator
@@ -144,11 +144,17 @@ def _settings_of(
     )
 
 
+def captured_columns(job: "JobContext", table: Dimension) -> tuple[CapturedColumn, ...]:
+    """The columns of a captured table that is the stream."""
+    assert isinstance(table.source, MysqlCdcSource), "no other table is a stream"
+    return _first_seen(job, table, table.source).captured
+
+
 def stream_coordinator(
     job: "JobContext", spark: "SparkSession", table: Dimension, stalls: "Stalls"
 ) -> SourceCoordinator:
     """Sends a captured `table` to the topic of the stream."""
-    from joins.source.snapshot import TableStreamCoordinator
+    from joins.source.table_stream import TableStreamCoordinator
 
     source = table.source
     assert isinstance(source, MysqlCdcSource), "no other table is a stream"

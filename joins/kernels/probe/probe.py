@@ -54,7 +54,7 @@ from joins.kernels.probe.spec import (
     kernel_spec,
 )
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
-from joins.plan.types import Column, Expression
+from joins.plan.types import Column, Expression, columns_of
 
 ELEMENT = "element"
 
@@ -282,7 +282,7 @@ def _with_deletions(joined: "_Joined", columns: list[pa.Array], matched: Rows) -
     parsed, spec = joined.batch, joined.batch.spec
     gone = parsed.without_row(joined.probe_rows)
     deletions = _Joined(parsed, gone, {}, joined.lacking)
-    of_key = spec.of_deletions
+    of_key = _columns_of_deletions(spec)
     order = np.argsort(np.concatenate([joined.probe_rows, gone]), kind="stable")
     both = []
     for item, column in zip(spec.output, columns, strict=True):
@@ -293,6 +293,17 @@ def _with_deletions(joined: "_Joined", columns: list[pa.Array], matched: Rows) -
     kinds = np.repeat([UPDATE_AFTER, DELETE], [len(joined.probe_rows), len(gone)])[order]
     rows = np.concatenate([joined.probe_rows, gone])[order]
     return parsed.answer(rows, both, matched, pa.array(kinds, TYPE))
+
+
+def _columns_of_deletions(spec: ProbeKernelSpec) -> frozenset[str]:
+    """The output columns that are computed from columns of the key alone."""
+    assert spec.changes is not None, "only a stream of changes has deletions"
+    known = {(spec.alias, name) for name in spec.changes.key}
+    read = {
+        item.name: {(column.relation, column.name) for column in columns_of(item.expression)}
+        for item in spec.output
+    }
+    return frozenset(name for name, columns in read.items() if columns and columns <= known)
 
 
 @dataclass(slots=True)

@@ -194,17 +194,6 @@ class ProbeKernelSpec:
         return (*OF_THE_PROBE, *sorted(more))
 
     @property
-    def of_deletions(self) -> frozenset[str]:
-        """The output columns that a deletion has: those computed from columns of the key alone."""
-        assert self.changes is not None, "only a stream of changes has deletions"
-        known = {(self.alias, name) for name in self.changes.key}
-        read = {
-            each.name: {(column.relation, column.name) for column in columns_of(each.expression)}
-            for each in self.output
-        }
-        return frozenset(name for name, columns in read.items() if columns and columns <= known)
-
-    @property
     def rows_tell_records(self) -> bool:
         return self.row_metadata and self.window_input is None
 
