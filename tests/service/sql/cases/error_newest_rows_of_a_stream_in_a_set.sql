@@ -1,4 +1,6 @@
 -- error: which a statement set of several INSERTs cannot
+-- fixed: EXECUTE STATEMENT SET BEGIN INSERT => INSERT
+-- fixed:  INSERT INTO o SELECT id FROM orders; END; => 
 -- with: orders
 CREATE TABLE k (id BIGINT, currency STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'k', 'properties.bootstrap.servers' = 'b:1', 'key.format' = 'json', 'value.format' = 'json');
 CREATE TABLE o (id BIGINT) WITH ('connector' = 'blackhole');
