@@ -83,7 +83,8 @@ def newest_of_stream(script: Script, query: QueryPlanner, rows: Sequence[Typed])
     elif None in shown or any(
         column.relation == RANK
         for join in query.joins
-        for each in (*(pair.probe for pair in join.keys), *filter(None, [join.condition]))
+        for each in (*(pair.probe for pair in join.keys), join.condition)
+        if each is not None
         for column in columns_of(each)
     ):
         fault = (
