@@ -435,6 +435,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         replayed_dead_letters=settled.replayed,
         discarded_dead_letters=settled.discarded,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
+        rows_per_s=progress.pace.rows_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
         latency_ms=progress.pace.latency_ms,
         batch_stages_ms=dict(committed.stages_ms),

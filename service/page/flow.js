@@ -3,6 +3,7 @@
 
 import { svg } from "./dom.js";
 import { flowParts } from "./flow_parts.js";
+import { newest } from "./numbers.js";
 import { panel } from "./parts.js";
 
 const NARROW = window.matchMedia("(max-width: 56rem)");
@@ -34,13 +35,6 @@ export function flow(watch) {
       parts.map((part) => box(part, place(part), form, job.id)),
     ),
   );
-}
-
-/** The newest numbers by series, as long as they say something of now. */
-export function newest(numbers) {
-  const last = numbers?.at_ms?.length - 1;
-  if (!(last >= 0) || numbers.span.toMs - numbers.at_ms[last] > 60_000 * Math.ceil(numbers.step_s / 60)) return {};
-  return Object.fromEntries(Object.entries(numbers.series).map(([name, values]) => [name, values[last]]));
 }
 
 function at({ lane, step }, { part: [width, height], gap: [right, down] }, isNarrow) {

@@ -178,8 +178,9 @@ function filesRead(history) {
   return `files ${percent(history.rows_read, history.rows)} %${left}`;
 }
 
-function age(job, { name, binlog_delay_ms: delay }) {
-  const ms = job.probe?.freshness_ms?.[name] ?? delay;
+/** How long ago the table was as it is now; the age of its newest change says nothing about that. */
+function age(job, { freshness }) {
+  const ms = freshness?.age_ms;
   return Number.isFinite(ms) && isLive(job) ? `${duration(ms)} old` : null;
 }
 

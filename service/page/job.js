@@ -9,7 +9,7 @@ import { flow } from "./flow.js";
 import { orderButton, ordersView } from "./orders.js";
 import { numbers } from "./numbers.js";
 import { tables } from "./progress.js";
-import { cell, facts, fault, panel, refusal, said, state, table, time } from "./parts.js";
+import { cell, facts, fault, panel, partName, refusal, said, state, table, time } from "./parts.js";
 
 const WELL = ["good", "rest"];
 const SHOWN = 200;
@@ -127,7 +127,7 @@ function next({ job, wait }) {
     !["STALLED", "FAILED"].includes(job.state) && h(
       "p",
       { class: "quiet", "data-key": "unmet", id: "unmet" },
-      "Next condition: ", plain(unmet.name).replaceAll("-", " "), unmet.about && [" · ", said(unmet.about)],
+      "Next condition: ", said(unmet.evidence),
     ),
     h(
       "details",
@@ -144,7 +144,7 @@ function problems({ job, orders }) {
   const warnings = (job.warnings ?? []).filter(({ message }) => !isSaid(job.status, message));
   const hints = new Set([job.status?.remedy]);
   const found = [
-    ...others.map((stall) => fault("warn", "Stalled", once(stall, hints), decision(job, stall, orders))),
+    ...others.map((stall) => fault("warn", "Stalled", once({ ...stall, part: partName(stall.part) }, hints), decision(job, stall, orders))),
     ...byHint(warnings).map((warning) => fault("note", "Warning", once(warning, hints))),
   ];
   return found.length > 0 && panel("problems", "Errors and warnings", found);

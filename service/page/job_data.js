@@ -2,7 +2,7 @@
 // and now and then its newest batches.
 
 import { get, getText } from "./api.js";
-import { RANGES } from "./numbers.js";
+import { RANGES, withLive } from "./numbers.js";
 import { Orders } from "./orders.js";
 import { Pace } from "./pace.js";
 import { Stream } from "./stream.js";
@@ -39,7 +39,6 @@ export class JobWatch {
   batchesAtMs = null;
   batchesError = null;
   isAskingBatches = false;
-  numbers = null;
   numbersError = null;
   range = "hour";
   tab = "overview";
@@ -52,6 +51,7 @@ export class JobWatch {
   error = null;
   statusAtMs = null;
   orders;
+  #past = null; // numbers as the control plane has stored them
   #path;
   #told;
   #stream;
@@ -132,6 +132,11 @@ export class JobWatch {
   /** Until when what is shown is known to be so. */
   get nowMs() {
     return this.#told.nowMs();
+  }
+
+  /** The series of the charts, up to the newest report. */
+  get numbers() {
+    return withLive(this.#past, this.job, this.statusAtMs);
   }
 
   stop() {
@@ -221,7 +226,8 @@ export class JobWatch {
     try {
       const past = await get(`${this.#path}/history?since=${sinceMs}&step=${step}`);
       if (range !== this.range) return; // another one was chosen meanwhile
-      Object.assign(this, { numbers: within(past, sinceMs, toMs), numbersError: null });
+      this.#past = within(past, sinceMs, toMs);
+      this.numbersError = null;
     } catch (error) {
       this.#failed(error, () => (this.numbersError = error));
     }

@@ -22,7 +22,7 @@ from joins.plan.errors import (
     TopicIdentityChangedError,
     TopicMissingError,
 )
-from service.jobs.inspect.event_waiting import Condition, shown_time
+from service.jobs.inspect.event_waiting import Condition, channel_name, shown_time
 from service.jobs.inspect.waiting import (
     WaitExplanation,
     done_word,
@@ -358,8 +358,8 @@ def _event_time(time: Document, leading: Condition) -> StatusWords:
     if leading.name == "records-in-time":
         return StatusWords("Running", Tone.WARN, sentence(leading.evidence), leading.hint)
     if leading.name == "channel-has-watermark":
-        name, _, partition = (leading.about or "").rpartition("/")
-        text = f"Partition {partition} of {_input(name)} has no record with a time yet"
+        name, _, _ = (leading.about or "").rpartition("/")
+        text = f"{channel_name(name, leading.about or '')} has no record with a time yet"
         return StatusWords(f"Waiting for {_input(name)}", Tone.WARN, sentence(text), leading.hint)
     if leading.name == "windows-fired" or cause is None:
         due = time["next_window_ms"]

@@ -648,8 +648,9 @@ def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_withou
         at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, transitions: [],
         series: { records_per_s: [1, 1], lag_records: [2, 2], held_records: [5, 0] },
       };
-      const watch = { job: a[0], numbers, history: [], range: "hour", cursorMs: a[1] };
-      document.querySelector("main").append(m.numbers({ ...watch, statusAtMs: 15_000 }));
+      const known = m.withLive(numbers, a[0], 15_000);
+      const watch = { job: a[0], numbers: known, history: [], range: "hour", cursorMs: a[1] };
+      document.querySelector("main").append(m.numbers(watch));
       return document.querySelector("#numbers").innerText;
     """
     job = {
@@ -668,6 +669,69 @@ def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_withou
     table = {"name": "users", "snapshot": {}, "channels": []}
     text = browser.call("numbers.js", draw, {**job, "dimensions": [table]}, None)
     assert "held until the tables are copied" in text
+
+
+AGES = {
+    "proven": ({"freshness": {"age_ms": 640}}, "640 ms old"),
+    "unknown": ({"freshness": None}, ""),
+}
+
+
+@pytest.mark.parametrize(("of_table", "label"), AGES.values(), ids=AGES)
+def test_a_table_is_as_old_as_its_source_proves_and_not_as_its_newest_change(
+    plane, browser, of_table, label
+):
+    browser.open(plane.url)
+    body = "return m.flowParts(a[0], {}, { tables: 3 }).edges.find((e) => e.to === 'index-0').label"
+    table = {"name": "users", "snapshot": {}, "channels": [], "binlog_delay_ms": 9, **of_table}
+    probe = {"topic": "t", "freshness_ms": {"users": 3_600_000}}
+    job = {"phase": "JOIN", "report": {"is_live": True}, "probe": probe, "dimensions": [table]}
+    assert browser.call("flow_parts.js", body, job) == label
+
+
+LIVE = {"report": {"is_live": True}, "probe": {"records_per_s": 7, "rows_per_s": 6}}
+# job, time of its report → newest numbers (records, rows, changes a second), and their time
+NEWEST = {
+    "the_report": (LIVE, 15_000, [7, 6, 4], 15_000),
+    "what_a_late_report_lacks_is_unknown": (LIVE, 100_000, [7, 6, None], 100_000),
+    "a_report_that_is_not_live": (
+        {**LIVE, "report": {"is_live": False}},
+        15_000,
+        [1, 2, 4],
+        10_000,
+    ),
+    "an_older_report": (LIVE, 10_000, [1, 2, 4], 10_000),
+    "no_report": ({}, None, [1, 2, 4], 10_000),
+}
+
+
+@pytest.mark.parametrize(("job", "at_ms", "numbers", "newest_ms"), NEWEST.values(), ids=NEWEST)
+def test_the_newest_report_is_the_last_point_of_the_charts(
+    plane, browser, job, at_ms, numbers, newest_ms
+):
+    browser.open(plane.url)
+    body = """
+      const series = { records_per_s: [1, 1], rows_per_s: [2, 2], changes_per_s: [4, 4] };
+      const past = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
+      const known = m.withLive(past, a[0], a[1]);
+      const { records_per_s, rows_per_s, changes_per_s } = m.newest(known);
+      return [[records_per_s, rows_per_s, changes_per_s], known.at_ms.at(-1), known.span.toMs];
+    """
+    assert browser.call("numbers.js", body, job, at_ms) == [numbers, newest_ms, newest_ms]
+
+
+def test_figures_picture_and_charts_show_the_same_rates(plane, browser):
+    job_id = plane.submit(script(), "one number")
+    plane.tell(job_id, **joining(1_700_000_000_000, records_per_s=1_250, rows_per_s=1_100))
+    wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    browser.open(job_url(plane, job_id))
+    for rate, figure, edge, line in (
+        ("1,250", "Rate in", "1,250 records/s", "records read"),
+        ("1,100", "Rate out", "1,100 rows/s", "rows written"),
+    ):
+        assert f"{rate}/s" in browser.until(f"{rate}/s", f"[data-figure='{figure}']")
+        assert edge in browser.until(edge, "#flow")
+        assert f"{line} {rate}/s" in browser.until(f"{line} {rate}/s", "#numbers")
 
 
 def test_nothing_passes_while_the_stream_cannot_be_read(plane, browser):

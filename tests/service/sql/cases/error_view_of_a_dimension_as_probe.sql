@@ -1,4 +1,4 @@
--- error: is mysql-cdc, which cannot be a probe
+-- error: is mysql-cdc, which cannot be the stream
 -- fixed: FROM v JOIN d FOR SYSTEM_TIME AS OF v.name ON v.id = d.id => FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id
 -- fixed: SELECT v.id => SELECT s.k
 -- with: d_price s_plain out_bigint_string
