@@ -1,5 +1,5 @@
-// What the view of one job is made of: its stream of transitions and reports, what it waits for,
-// and now and then its newest batches.
+// What the view of one job is made of: its stream of transitions and reports, what it waits for, and
+// what is behind a tab once that is opened.
 
 import { get, getText } from "./api.js";
 import { RANGES, withLive } from "./numbers.js";
@@ -13,7 +13,6 @@ const LEAST_DRAWN_MS = 120_000;
 const BATCHES = 10;
 const LOG_LINES = 200;
 const ROWS = 10;
-const BATCHES_REFRESH_MS = 30_000; // a process of its own looks them up
 
 /** What is known from `sinceMs` on; the span begins with the first point, so that a young job fills it. */
 export function within({ at_ms: atMs, series, transitions, ...more }, sinceMs, toMs) {
@@ -82,12 +81,12 @@ export class JobWatch {
     if (this.sql === null) this.#askScript();
     this.#askWait();
     this.#askNumbers();
-    this.askBatches();
   }
 
   /** Show what is behind a tab. */
   open(tab) {
     this.tab = tab;
+    if (tab === "batches") this.askBatches();
     if (tab === "log") this.askLog();
     if (tab === "output") this.askRows();
     this.#changed();
@@ -155,11 +154,9 @@ export class JobWatch {
     return this.#paces.get(name)?.view() ?? {};
   }
 
-  /** Look the newest batches up again. */
+  /** The newest batches; a process of its own looks them up. */
   async askBatches() {
-    clearTimeout(this.#timers.batches);
     this.isAskingBatches = true;
-    const before = this.job?.probe?.batch;
     try {
       const page = await get(`${this.#path}/batches?limit=${BATCHES}`);
       Object.assign(this, { batches: page.items, batchesAtMs: Date.now(), batchesError: null });
@@ -168,12 +165,6 @@ export class JobWatch {
     }
     this.isAskingBatches = false;
     this.#changed();
-    this.#later("batches", BATCHES_REFRESH_MS, () => this.#askBatchesIfNew(before));
-  }
-
-  #askBatchesIfNew(before) {
-    if (this.job?.probe?.batch !== before) this.askBatches();
-    else this.#later("batches", BATCHES_REFRESH_MS, () => this.#askBatchesIfNew(before));
   }
 
   #event({ event, data }) {
