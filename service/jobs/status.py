@@ -12,6 +12,7 @@ from joins.job.temporal_join import TemporalJoin
 from joins.kernels.changelog.digest import ChangelogState
 from joins.plan.errors import SnapshotUnprovenError
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
+from service.jobs.inspect.event_waiting import part_name
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -215,7 +216,7 @@ def _reason(join: TemporalJoin, opening: OpeningView) -> str:
     faults = _faults(join, opening, stall=True)
     if faults:
         part, error = faults[0]
-        return f"{part}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
+        return f"{part_name(part)}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
     holding = _holding(join)
     if holding is not None:
         return holding.text
@@ -485,5 +486,6 @@ def notes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         {stall["part"]: stall["message"] for stall in report.get("stalls", ())}
         for report in (before, now)
     )
-    yield from (f"{part}: {text}" for part, text in stalls.items() if part not in stalled)
-    yield from (f"{part} goes on" for part in stalled if part not in stalls)
+    begun = ((part_name(part), text) for part, text in stalls.items() if part not in stalled)
+    yield from (f"{name}: {text}" for name, text in begun)
+    yield from (f"{part_name(part)} goes on" for part in stalled if part not in stalls)

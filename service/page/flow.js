@@ -8,7 +8,7 @@ import { panel } from "./parts.js";
 
 const NARROW = window.matchMedia("(max-width: 56rem)");
 const ROOM = 60; // for words between two parts
-const WIDE = { part: [176, 62], gap: [92, 34], tables: 3, letters: 17 };
+const WIDE = { part: [176, 62], gap: [126, 34], tables: 3, letters: 17 };
 const PHONE = { part: [150, 58], gap: [26, 46], tables: 1, letters: 14 };
 
 /** The panel; `watch` is a `JobWatch`. */
@@ -16,7 +16,7 @@ export function flow(watch) {
   const { job } = watch;
   const isNarrow = NARROW.matches;
   const form = isNarrow ? PHONE : WIDE;
-  const { parts, edges, lanes } = flowParts(job, newest(watch.numbers), form);
+  const { parts, edges, lanes } = flowParts(job, newest(watch.numbers), { ...form, nowMs: watch.nowMs });
   const place = (part) => at(part, form, isNarrow);
   const [width, height] = size(lanes, form, isNarrow);
   const named = Object.fromEntries(parts.map((part) => [part.id, place(part)]));

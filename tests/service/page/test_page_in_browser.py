@@ -87,7 +87,8 @@ def test_a_job_that_copies_says_what_it_waits_for(plane, browser, copying_job):
     browser.until("Copying (41 %)", ".title")
     why = browser.until('Table "user_info": 412,000 of about 1,000,000 rows are copied', "#why")
     assert '163,000 records of "clicks" wait' in why
-    browser.until("Next condition: snapshot complete", "#why")
+    browser.until("All conditions:", "#why")
+    assert browser.text("#why .sentence").count("412,000") == browser.text("#why").count("412,000")
     show(browser, "details")
     browser.until("CLOSED", "#valve")
     assert "2 of 4 channels complete" in browser.text("#valve")
@@ -672,7 +673,9 @@ def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_withou
 
 
 AGES = {
-    "proven": ({"freshness": {"age_ms": 640}}, "640 ms old"),
+    "proven": ({"freshness": {"as_of_ms": 9_360}}, "640 ms old"),
+    "by_a_clock_that_is_ahead": ({"freshness": {"as_of_ms": 10_040}}, "0 ms old"),
+    "not_proven_yet": ({"freshness": {"as_of_ms": None}}, ""),
     "unknown": ({"freshness": None}, ""),
 }
 
@@ -682,7 +685,10 @@ def test_a_table_is_as_old_as_its_source_proves_and_not_as_its_newest_change(
     plane, browser, of_table, label
 ):
     browser.open(plane.url)
-    body = "return m.flowParts(a[0], {}, { tables: 3 }).edges.find((e) => e.to === 'index-0').label"
+    body = """
+      const { edges } = m.flowParts(a[0], {}, { tables: 3, nowMs: 10_000 });
+      return edges.find(({ to }) => to === "index-0").label;
+    """
     table = {"name": "users", "snapshot": {}, "channels": [], "binlog_delay_ms": 9, **of_table}
     probe = {"topic": "t", "freshness_ms": {"users": 3_600_000}}
     job = {"phase": "JOIN", "report": {"is_live": True}, "probe": probe, "dimensions": [table]}
