@@ -271,6 +271,13 @@ def test_jobs_that_share_a_topic_or_a_table_are_one_picture(plane, browser):
     places = [(node["column"], node["row"]) for node in nodes]
     assert len(set(places)) == len(places)
     assert browser.call("jobs_graph.js", "return m.graphOf(a[0]).nodes", jobs[4:5]) == []
+    names = {
+        "db/shop.items": "db/shop.items",
+        "db-1.example.com:3306/shop.items": "shop.items",
+        "s3://lake/warehouse/enriched/": "enriched/",
+        "a_topic_with_a_long_name": "a_topic_with_a_long…",
+    }
+    assert browser.call("jobs_graph.js", "return a[0].map(m.short)", [*names]) == [*names.values()]
 
 
 @pytest.mark.parametrize("width", [PHONE, 1280])
