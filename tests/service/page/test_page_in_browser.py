@@ -187,9 +187,9 @@ def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, b
     assert "late records\n7" in panel
     assert "open windows" not in panel
     rows = browser.run(_CELLS, "#event-time tbody tr")
-    assert [row[:3] for row in rows][1] == ["probe/1", "IDLE", "none yet"]
+    assert [row[:3] for row in rows][1] == ["stream/1", "IDLE", "none yet"]
     assert rows[1][3] == DASH
-    assert [row[0] for row in rows] == ["probe/0", "probe/1", "rates/0"]
+    assert [row[0] for row in rows] == ["stream/0", "stream/1", "rates/0"]
     browser.until("11,999 records wait for later records of table rates", "#why")
     of_windows = joining(now_ms) | {"dimensions": [], "versions_at_open": {}}
     plane.tell(job_id, **of_windows, event_time=windows(watermark_ms=2**63 - 1))
