@@ -145,6 +145,9 @@ function latest({ probe, dimensions }, atMs) {
   const isKnown = asOf.length > 0 && asOf.every(Number.isFinite);
   const { records_per_s, rows_per_s, lag_records, held_records, latency_ms } = probe ?? {};
   const values = { records_per_s, rows_per_s, lag_records, held_records, latency_ms, ...Object.fromEntries(stages) };
+  const lags = (dimensions ?? []).map((table) => table.lag_records).filter(Number.isFinite);
+  if (lags.length) values.table_lag_records = lags.reduce((one, other) => one + other, 0);
+  if (dimensions?.length && dimensions.every(({ evidence }) => evidence)) values.copied_rows_per_s = 0;
   if (isKnown) values.as_of_age_ms = Math.max(0, atMs - Math.min(...asOf));
   return Object.fromEntries(Object.entries(values).filter(([, value]) => Number.isFinite(value)));
 }

@@ -726,6 +726,20 @@ def test_the_newest_report_is_the_last_point_of_the_charts(
     assert browser.call("numbers.js", body, job, at_ms) == [numbers, newest_ms, newest_ms]
 
 
+def test_a_copy_that_is_complete_is_not_drawn_as_one_that_goes_on(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const series = { copied_rows_per_s: [9, 9], table_lag_records: [8, 8] };
+      const past = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
+      const { copied_rows_per_s, table_lag_records } = m.newest(m.withLive(past, a[0], 15_000));
+      return [copied_rows_per_s, table_lag_records];
+    """
+    tables = [{"evidence": "in_band_watermark", "lag_records": 3}, {"evidence": None}]
+    whole = {"report": {"is_live": True}, "dimensions": tables[:1]}
+    assert browser.call("numbers.js", body, whole) == [0, 3]
+    assert browser.call("numbers.js", body, {**whole, "dimensions": tables}) == [9, 3]
+
+
 def test_figures_picture_and_charts_show_the_same_rates(plane, browser):
     job_id = plane.submit(script(), "one number")
     plane.tell(job_id, **joining(1_700_000_000_000, records_per_s=1_250, rows_per_s=1_100))
