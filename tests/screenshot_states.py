@@ -93,7 +93,7 @@ class Gallery:
             connection.commit()
         job = self.submit(script)
         self.take("starting", job, "Starting", "runner")
-        self.take("copying", job, "Copying", '"user_info"')
+        self.take("copying", job, "Copying (", '"user_info"')
         self.take("running", job, "Running", "joined as they", shown="took ")
         up.kafka.stop()
         servers = up.kafka.bootstrap_servers
