@@ -30,7 +30,7 @@ const CHARTS = [
   {
     key: "waiting",
     title: "Records that wait",
-    write: (value) => count(Math.round(value)),
+    write: rate,
     lines: [
       ["lag_records", "not joined yet", "not processed yet"],
       ["held_records", "held until the tables are copied", "before the first batch"],

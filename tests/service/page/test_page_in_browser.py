@@ -726,6 +726,18 @@ def test_the_newest_report_is_the_last_point_of_the_charts(
     assert browser.call("numbers.js", body, job, at_ms) == [numbers, newest_ms, newest_ms]
 
 
+def test_the_top_of_a_chart_is_more_than_nothing(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const series = { lag_records: [0.2, 0] };
+      const numbers = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
+      const known = { ...numbers, transitions: [] };
+      const watch = { job: {}, numbers: known, history: [], range: "hour", cursorMs: null };
+      return m.numbers(watch).querySelector(".top-of").textContent;
+    """
+    assert browser.call("numbers.js", body) == "0.2"
+
+
 def test_a_copy_that_is_complete_is_not_drawn_as_one_that_goes_on(plane, browser):
     browser.open(plane.url)
     body = """
