@@ -9,15 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 from joins.adapters.kafka.batch_producer import (
     BatchProducer,
+    ProducerIdentity,
     Sent,
-    send_files,
+    admitted,
     sent_together,
     topic_id_of,
 )
 from joins.adapters.kafka.client import compressed
+from joins.adapters.kafka.fencing_producer import FencingProducer
 from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
 from joins.adapters.registry import shared_registry
 from joins.durable.checkpoint import read_json, write_json_atomically
@@ -30,7 +33,7 @@ from joins.kernels.probe.files import ParquetStage
 from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import Places, encode_bodies
-from joins.kernels.records.layout import BODIES, true_partitions
+from joins.kernels.records.layout import true_partitions
 from joins.plan.errors import (
     OutputTopicChangedError,
     SinkError,
@@ -40,8 +43,8 @@ from joins.plan.errors import (
 from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaOptions, KafkaSink, OutputColumn
 from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
-from joins.worker.row_files import RowEncoding, RowFiles
 from joins.worker.staging import BatchReport, current_origin, telling_cause
+from joins.worker.turns import SendTurns, Turns
 from joins.worker.work import Work
 
 HEADER_NAMES = (
@@ -231,12 +234,45 @@ _ACCEPT = (
 
 _TASK_SILENCE_S = 30.0  # a task that fails runs again
 _SENT = "sent"
+Send = Callable[[list[pa.RecordBatch]], Sent]
+"""Sends the bodies of a task, acknowledged; picklable."""
 
 
 @cache
-def _producer_of(kafka: KafkaOptions) -> BatchProducer:
-    """The producer that this worker keeps for a topic."""
+def _producer_of(kafka: KafkaOptions, _: type) -> BatchProducer:
+    """The producer that this worker keeps for a topic and a kind of send."""
     return BatchProducer(kafka, silence_s=_TASK_SILENCE_S)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSend:
+    """Each task sends at once, by the idempotent producer of its process."""
+
+    kafka: KafkaOptions
+
+    def __call__(self, bodies: list[pa.RecordBatch]) -> Sent:
+        return _producer_of(self.kafka, OwnSend).send_whole(bodies)
+
+
+@dataclass(frozen=True, slots=True)
+class SendInTurn:
+    """Tasks send in their order, as the driver's producer."""
+
+    kafka: KafkaOptions
+    turns: Turns
+
+    def __call__(self, bodies: list[pa.RecordBatch]) -> Sent:
+        records: dict[int, int] = {}
+        for body in bodies:
+            for partition, count in zip(*(body.column(n).to_pylist() for n in (0, 1)), strict=True):
+                records[partition] = records.get(partition, 0) + count
+        context = TaskContext.get()
+        item = 0 if context is None else context.partitionId()
+        with self.turns.turn(item, records) as granted:
+            identity = ProducerIdentity(*granted["producer"])
+            for partition, sequence in granted["sequences"].items():
+                identity.acknowledge(int(partition), sequence)
+            return _producer_of(self.kafka, SendInTurn).send_whole(bodies, identity)
 
 
 def _send(
@@ -244,7 +280,7 @@ def _send(
     *,
     task: BatchTask,
     pin: Pin,
-    kafka: KafkaOptions,
+    send: Send,
     encode: BodyEncoding,
 ) -> Iterator[pa.RecordBatch]:
     """Join all records, then send the rows: what fails before has sent none."""
@@ -256,22 +292,61 @@ def _send(
             dead.write(batch.dead_letters)
         counts.stage(DEAD_LETTERS, dead.finish())
     with telling_cause():
-        sent = _producer_of(kafka).send_whole(bodies)
+        sent = send(bodies)
     counts.detail[_SENT] = [[partition, *offsets] for partition, offsets in sent.items()]
     yield counts.report.to_batch()
 
 
-class _KafkaWriter:
-    """Records each batch as done in the file `progress`, once all of its records are there."""
+class KafkaSinkWriter:
+    """Tasks send their rows, once the pin is durable; `commit` records the batch in `progress`.
 
-    def __init__(self, sink: KafkaSink, progress: Path, producer: BatchProducer) -> None:
+    Rows of a batch that fails may be there before it runs again, in any order, so this is for
+    topics to which rows are only appended. A key keeps its order if one task has all records of a
+    partition.
+    """
+
+    shows_early = True
+    keeps_order = False  # of its tasks
+
+    def __init__(
+        self, sink: KafkaSink, progress: Path, producer: BatchProducer | None = None
+    ) -> None:
         self._sink = sink
-        self._producer = producer
+        self._producer = producer or BatchProducer(sink.kafka)
         self._progress = progress
-        self._topic = OutputTopic(sink.kafka.topic, producer, progress)
+        self._topic = OutputTopic(sink.kafka.topic, self._producer, progress)
+        self._topic_id = ""
+
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
+        """Join and send. After a SinkError some rows may be written.
+
+        Raises OutputTopicChangedError for another topic of that name.
+        """
+        self._topic_id = self._topic.checked_id()
+        encode = _body_encoding(self._sink, self._producer, task.kernel.output, pin.batch)
+        send = self.sending(work)
+        return work.report(partial(_send, task=task, pin=pin, send=send, encode=encode))
+
+    def sending(self, work: Work) -> Send:
+        return OwnSend(self._sink.kafka)
+
+    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
+        """Record the batch; raises OutputTopicChangedError for a topic that has lost rows."""
+        rows = [{p: (first, end)} for each in report.details for p, first, end in each[_SENT]]
+        self._topic.take(sent_together(rows))
+        note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
+        self.end(note)
+        self._topic.write({**note, "topic_id": self._topic_id})
+
+    def end(self, note: Mapping[str, Any]) -> None:
+        """Called when all records of the batch are acknowledged, before the batch is recorded."""
 
     def accept(self) -> None:
         self._topic.accept()
+
+    def newest_batch(self) -> int | None:
+        noted = read_json(self._progress)
+        return None if noted is None else int(noted["batch"])
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Counts of the batch recorded as sent; a crash before that sends again.
@@ -288,109 +363,78 @@ class _KafkaWriter:
     def newest_sent(self) -> Mapping[str, Any] | None:
         return None
 
-    def _encoding(self, task: BatchTask, pin: Pin) -> BodyEncoding:
-        return _body_encoding(self._sink, self._producer, task.kernel.output, pin.batch)
 
+class OrderedSinkWriter(KafkaSinkWriter):
+    """Tasks send in their order, as one producer, whose next identity fences what was given up."""
 
-class KafkaTaskWriter(_KafkaWriter):
-    """Tasks send their rows, once the pin is durable; `commit` records the batch.
+    # reads better deep: what a batch is and when it is recorded are the same.
 
-    Rows of a batch that fails may be there before it runs again, so this is for topics to which
-    rows are only appended. A key keeps its order if one task has all records of a partition.
-    """
+    keeps_order = True
 
-    def __init__(self, sink: KafkaSink, progress: Path) -> None:
-        super().__init__(sink, progress, BatchProducer(sink.kafka))
-        self._topic_id = ""
-
-    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join and send. After a SinkError some rows may be written.
-
-        Raises OutputTopicChangedError for another topic of that name.
-        """
-        self._topic_id = self._topic.checked_id()
-        encode = self._encoding(task, pin)
-        return work.report(
-            partial(_send, task=task, pin=pin, kafka=self._sink.kafka, encode=encode)
-        )
-
-    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Record the batch; raises OutputTopicChangedError for a topic that has lost rows."""
-        rows = [{p: (first, end)} for each in report.details for p, first, end in each[_SENT]]
-        self._topic.take(sent_together(rows))
-        note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
-        self._topic.write({**note, "topic_id": self._topic_id})
-
-
-class KafkaSinkWriter(_KafkaWriter):
-    """Sends each batch and then records it as done in the file `progress`.
-
-    Tasks leave finished bodies of record batches in files, which `commit` sends in task order.
-    """
-
-    def __init__(
-        self,
-        sink: KafkaSink,
-        progress: Path,
-        staged: RowFiles,
-        producer: BatchProducer | None = None,
-    ) -> None:
-        super().__init__(sink, progress, producer or BatchProducer(sink.kafka))
-        self._staged = staged
+    def __init__(self, sink: KafkaSink, progress: Path, producer: BatchProducer) -> None:
+        super().__init__(sink, progress, producer)
+        self._turns = SendTurns(self)
+        self._identity: ProducerIdentity | None = None  # by which a batch sends
+        self._has_begun = False
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join once and keep encoded records; raises SinkError if the topic is unknown."""
-        encoding = RowEncoding(BODIES, self._encoding(task, pin))
-        return self._staged.run(work, task, pin, encoding)
+        try:
+            return super().run(work, task, pin)
+        except BaseException:
+            self._give_up()
+            raise
+
+    def sending(self, work: Work) -> Send:
+        if self._has_begun:
+            self._give_up()  # sent, and not committed
+        self._has_begun = True
+        return SendInTurn(self._sink.kafka, self._turns.begin(work.spark.sparkContext))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Send and await all records; after a SinkError some may be written.
-
-        Raises OutputTopicChangedError for another topic of that name, or one that has lost rows.
-        """
-        topic_id = self._topic.checked_id()
-        self._topic.take(send_files(self._producer, self._staged.paths(report)))
-        note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
-        self.sent(note)
-        self._staged.clear(epoch)
-        self._topic.write({**note, "topic_id": topic_id})
-
-    def sent(self, note: Mapping[str, Any]) -> None:
-        """Called when all records of the batch are acknowledged, before the batch is recorded."""
-
-
-class TransactionalSinkWriter(KafkaSinkWriter):
-    """Sends each batch in a transaction that carries its note; one id an output of a job."""
-
-    # reads better deep: it is the sink whose staged files are sent, inside of a transaction.
-
-    def __init__(
-        self,
-        sink: KafkaSink,
-        progress: Path,
-        staged: RowFiles,
-        transactional_id: str,
-        failpoints: Failpoints,
-    ) -> None:
-        self._transactions = TransactionalProducer(sink.kafka, transactional_id)
-        self._hit = failpoints.hit
-        super().__init__(sink, progress, staged, self._transactions)
-
-    def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Like a plain commit; a failed attempt is aborted, never resumed.
-
-        After a SinkError the outcome is unknown; `newest_sent` finds it out.
-        """
+        """Like a plain commit; a failed attempt is given up, never resumed."""
         try:
             super().commit(report, pin, epoch)
         except BaseException:
-            self._transactions.close()
+            self._give_up()
             raise
+        self._has_begun = False
 
-    def sent(self, note: Mapping[str, Any]) -> None:
-        """Commit the records and the note; raises SinkError if the outcome is unknown."""
+    def _give_up(self) -> None:
+        self._turns.end()
+        self._producer.close()
+        self._identity, self._has_begun = None, False
+
+    def admit(self, records: Mapping[int, int]) -> Mapping[str, Any]:
+        identity = self._identity = admitted(self._producer, records)
+        known = {str(p): n for p, n in identity.sequences.items() if p in records}
+        who = (identity.producer_id, identity.epoch, identity.transactional_id)
+        return {"producer": who, "sequences": known}
+
+    def acknowledge(self, records: Mapping[int, int]) -> None:
+        assert self._identity is not None, "a task was admitted"
+        for partition, count in records.items():
+            self._identity.acknowledge(partition, count)
+
+
+class TransactionalSinkWriter(OrderedSinkWriter):
+    """Sends each batch in a transaction that carries its note; one id an output of a job."""
+
+    # reads better deep: it is the sink whose tasks send in order, inside of a transaction.
+
+    def __init__(
+        self, sink: KafkaSink, progress: Path, transactional_id: str, failpoints: Failpoints
+    ) -> None:
+        self._transactions = TransactionalProducer(sink.kafka, transactional_id)
+        self._hit = failpoints.hit
+        super().__init__(sink, progress, self._transactions)
+
+    def end(self, note: Mapping[str, Any]) -> None:
+        """Commit the records and the note; raises SinkError if the outcome is unknown.
+
+        `newest_sent` finds it out.
+        """
         self._hit("C15", note["batch"])
-        self._transactions.commit(CommitNote(note["batch"], json.dumps(note)))
+        self._transactions.commit(CommitNote(note["batch"], json.dumps(note)), self._identity)
         self._hit("C16", note["batch"])
 
     def newest_sent(self) -> Mapping[str, Any] | None:
@@ -401,19 +445,23 @@ class TransactionalSinkWriter(KafkaSinkWriter):
 def kafka_writer(
     sink: KafkaSink,
     progress: Path,
-    staged: RowFiles,
     output: str,
+    epoch: int,
     failpoints: Failpoints,
     *,
     has_event_batches: bool,
-) -> KafkaTaskWriter | KafkaSinkWriter:
-    """The writer of a job's output, whose name `output` is unique: part of a transactional id."""
+) -> KafkaSinkWriter:
+    """The writer of a job's output, whose name `output` is unique: part of a transactional id.
+
+    `epoch` is the runner's.
+    """
     if sink.transactional_id_prefix is not None:
         own = f"{sink.transactional_id_prefix}-{output}"
-        return TransactionalSinkWriter(sink, progress, staged, own, failpoints)
+        return TransactionalSinkWriter(sink, progress, own, failpoints)
     if sink.upsert or has_event_batches:
-        return KafkaSinkWriter(sink, progress, staged)
-    return KafkaTaskWriter(sink, progress)
+        noted = progress.with_name(f"{progress.stem}_producer.json")
+        return OrderedSinkWriter(sink, progress, FencingProducer(sink.kafka, noted, epoch))
+    return KafkaSinkWriter(sink, progress)
 
 
 class KafkaLetterWriter:

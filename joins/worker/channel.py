@@ -1,4 +1,4 @@
-"""Frames between the driver and a resident task: each side proves the pool's secret first.
+"""Frames between the driver and its tasks: each side proves the driver's secret first.
 
 A frame has its length, an HMAC and a payload. The HMAC covers the direction and the number of the
 frame, so that none can be left out, repeated or sent back. What fails it is never unpickled.
@@ -10,9 +10,20 @@ import secrets
 import select
 import socket
 import struct
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
+import structlog
+from pyspark import SparkContext
+
+from joins.kernels.local_files import OwnDirectory
+
+_log = structlog.get_logger(__name__)
 Address = str | tuple[str, int]
 """The path of a Unix socket, or host and port."""
 
@@ -113,9 +124,73 @@ class ResidentChannel:
         return code.digest()
 
 
+_POLL_S = 1.0
+_END_S = 5.0
+
+
+class Listener:
+    """Where the driver's tasks connect; `serve` has each connection on its own thread.
+
+    With a local master it is a Unix socket in a directory of this user alone, else a TCP port.
+    """
+
+    address: Address
+
+    def __init__(
+        self, context: SparkContext, name: str, serve: Callable[[ResidentChannel], None]
+    ) -> None:
+        """Raises OSError, such as for a temporary directory whose name is too long."""
+        self.secret = secrets.token_bytes(32)
+        self._name = name
+        self._serve = serve
+        self._is_closed = False
+        self._remove: Callable[[], object] = lambda: None
+        if str(context.master).startswith("local[") or context.master == "local":
+            directory = OwnDirectory("run")
+            self._remove = weakref.finalize(self, directory.remove)  # at the process's end, too
+            self.address = str(directory.path / f"{name}.sock")
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.bind(self.address)
+            self._socket.listen()
+        else:
+            conf = context.getConf()
+            host = str(conf.get("spark.driver.host"))
+            bound = conf.get("spark.driver.bindAddress") or host
+            self._socket = socket.create_server((str(bound), 0))
+            self.address = host, self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self._accept, name=f"{name} accept", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._is_closed = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join(_END_S)
+        self._remove()
+
+    def _accept(self) -> None:
+        while not self._is_closed:
+            try:
+                link, _ = self._socket.accept()
+            except OSError:
+                if not self._is_closed:
+                    time.sleep(_POLL_S)  # no descriptors left
+                continue
+            threading.Thread(target=self._greet, args=(link,), name=self._name, daemon=True).start()
+
+    def _greet(self, link: socket.socket) -> None:
+        try:
+            channel = ResidentChannel.accept(link, self.secret)
+        except OSError as exc:
+            _log.warning("a connection of a task was refused", of=self._name, error=str(exc))
+            return
+        self._serve(channel)
+
+
 def _check(mac: bytes, expected: bytes) -> None:
     if not hmac.compare_digest(mac, expected):
-        raise ChannelError("the other side of a resident task's connection lacks the pool's secret")
+        raise ChannelError("the other side of a task's connection lacks the driver's secret")
 
 
 def _undelayed(link: socket.socket) -> None:
@@ -130,6 +205,6 @@ def _received(link: socket.socket, length: int) -> bytes:
     while at < length:
         count = link.recv_into(view[at:])
         if count == 0:
-            raise ChannelError("the connection of a resident task has ended")
+            raise ChannelError("the connection of a task has ended")
         at += count
     return bytes(content)

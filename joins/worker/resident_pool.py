@@ -6,8 +6,6 @@ connections, without a Spark job. What the pool cannot serve runs as a Spark job
 
 import hashlib
 import json
-import secrets
-import socket
 import threading
 import time
 from collections import deque
@@ -18,13 +16,11 @@ from typing import Any
 
 import structlog
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import SparkSession
 
-from joins.kernels.local_files import OwnDirectory
-from joins.worker.channel import Address, ResidentChannel
+from joins.worker.channel import Listener, ResidentChannel
 from joins.worker.resident import CallHead, Newest, Resident, frame_of, pieces_of
 from joins.worker.work import SparkTasks, StageRun, collected, enter_pool, parallelism
 
@@ -150,7 +146,6 @@ class ResidentPool:
         self._session = spark
         self._spark = SparkTasks(spark)
         self._timeout_s = timeout_s
-        self._secret = secrets.token_bytes(32)
         self._changed = threading.Condition()
         self._waiting: deque[_Item] = deque()
         self._calls: set[_Call] = set()
@@ -158,10 +153,9 @@ class ResidentPool:
         self._pickles = _Pickles()
         self._next_call = _FIRST_CALL
         self._is_closed = False
-        self._directory: OwnDirectory | None = None
-        self._listener: socket.socket | None = None
+        self._listener: Listener | None = None
         self._group = f"residents-{id(self)}"
-        self._threads: list[threading.Thread] = []
+        self._holding: threading.Thread | None = None
 
     @property
     def pids(self) -> dict[int, int]:
@@ -172,16 +166,15 @@ class ResidentPool:
     def start(self) -> None:
         """Begin to start the residents; a stage runs as a Spark job until enough are connected."""
         try:
-            address = self._listen(self._session.sparkContext)
-        except OSError as exc:  # such as a temporary directory whose name is too long for a socket
+            self._listener = Listener(self._session.sparkContext, "residents", self._serve)
+        except OSError as exc:
             _log.warning("there are no resident tasks: nothing can connect", error=str(exc))
             return
-        for target, arguments in ((self._accept, ()), (self._hold, (address,))):
-            thread = threading.Thread(
-                target=target, args=arguments, name=f"residents {target.__name__}", daemon=True
-            )
-            thread.start()
-            self._threads.append(thread)
+        resident = Resident(self._listener.address, self._listener.secret)
+        self._holding = threading.Thread(
+            target=self._hold, args=(resident,), name="residents' job", daemon=True
+        )
+        self._holding.start()
 
     def close(self) -> None:
         """End the residents and the pool's Spark job, and remove its socket."""
@@ -190,17 +183,12 @@ class ResidentPool:
             self._changed.notify_all()
         self.cancel()
         if self._listener is not None:
-            with suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)
             self._listener.close()
-        for thread in self._threads:  # idle residents end by themselves, and the job with them
-            thread.join(_IDLE_ENDS_S)
-        if any(thread.is_alive() for thread in self._threads):
-            self._cancel_job()
-        for thread in self._threads:
-            thread.join(_END_S)
-        if self._directory is not None:
-            self._directory.remove()
+        if self._holding is not None:
+            self._holding.join(_IDLE_ENDS_S)  # idle residents end by themselves
+            if self._holding.is_alive():
+                self._cancel_job()
+                self._holding.join(_END_S)
 
     def cancel(self, of: PoolTasks | None = None) -> None:
         """Let the calls that run now fail: all, or those `of` one loop."""
@@ -268,25 +256,11 @@ class ResidentPool:
     # Spark's job
     # ----------------------------------------------------------------------------------------
 
-    def _listen(self, context: SparkContext) -> Address:
-        if str(context.master).startswith("local[") or context.master == "local":
-            self._directory = OwnDirectory("run")
-            path = str(self._directory.path / "residents.sock")
-            self._listener = socket.socket(socket.AF_UNIX)
-            self._listener.bind(path)
-            self._listener.listen()
-            return path
-        conf = context.getConf()
-        bound = conf.get("spark.driver.bindAddress") or conf.get("spark.driver.host")
-        self._listener = socket.create_server((str(bound), 0))
-        return str(conf.get("spark.driver.host")), self._listener.getsockname()[1]
-
-    def _hold(self, address: Address) -> None:
+    def _hold(self, resident: Resident) -> None:
         """Keep the Spark job of the residents running."""
         context, pause_s = self._session.sparkContext, 0.0
         enter_pool(self._session, _POOL)
         context.setJobGroup(self._group, "resident tasks", interruptOnCancel=True)
-        resident = Resident(address, self._secret)
         while not self._is_closed:
             began = time.monotonic()
             try:
@@ -311,24 +285,8 @@ class ResidentPool:
     # Residents
     # ----------------------------------------------------------------------------------------
 
-    def _accept(self) -> None:
-        assert self._listener is not None, "the pool listens"
-        while not self._is_closed:
-            try:
-                link, _ = self._listener.accept()
-            except OSError:
-                if self._is_closed:
-                    return
-                time.sleep(_POLL_S)  # no descriptors left
-                continue
-            threading.Thread(target=self._serve, args=(link,), name="resident", daemon=True).start()
-
-    def _serve(self, link: socket.socket) -> None:
-        try:
-            channel = ResidentChannel.accept(link, self._secret)
-        except OSError as exc:
-            _log.warning("a connection to the resident tasks was refused", error=str(exc))
-            return
+    def _serve(self, channel: ResidentChannel) -> None:
+        link = channel.link
         link.settimeout(self._timeout_s)
         try:
             hello = json.loads(channel.receive())

@@ -132,8 +132,8 @@ class KafkaSinks(SinkConnector[KafkaSink]):
         writer = kafka_writer(
             sink,
             insert.noted,
-            insert.staged,
             f"{job.meta.incarnation}-{insert.number}",
+            job.meta.epoch,
             parts.failpoints,
             has_event_batches=job.plan.needs_event_batches,
         )

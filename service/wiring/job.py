@@ -39,7 +39,7 @@ from joins.plan.plan import (
     SharedSource,
 )
 from joins.sinks.delta import DeltaOutputWriter, MergeSinkWriter
-from joins.sinks.kafka import KafkaTaskWriter
+from joins.sinks.kafka import KafkaSinkWriter
 from joins.sinks.port import BatchWriter
 from joins.source.coordinator import SourceCoordinator
 from joins.worker.index_source import DimensionTables, on_this_node
@@ -275,7 +275,8 @@ class _Assembly:
         for number, sink in enumerate(self.sinks):
             writer, logs = sink.writer(spark, self.log, self.failpoints)
             task = self._probe_task(number)
-            inserts.append(ProbeInsert(task, writer, isinstance(writer, KafkaTaskWriter)))
+            whole = isinstance(writer, KafkaSinkWriter) and not writer.keeps_order
+            inserts.append(ProbeInsert(task, writer, whole))
             outputs += logs
         return inserts, outputs
 

@@ -11,25 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.topic.decoding import NoticeTopic
 from joins.durable.failpoints import Failpoints
-from joins.kernels.records.encode import encode_bodies
 from joins.lookback.explain_row import Coordinates
 from joins.plan.errors import OutputTopicChangedError, RecordsExpiredError, SnapshotNeededError
 from joins.plan.plan import KafkaOptions, KafkaSink
 from joins.sinks.kafka import KafkaLetterWriter, KafkaSinkWriter, TransactionalSinkWriter
-from joins.worker.row_files import RowFiles
-from joins.worker.staging import BatchReport
 from service.jobs.inspect.past import open_explainer, open_replayer
 from tests.joins.batch.test_probe_control import Job
 from tests.support.changelog import record
 from tests.support.foreign_topics import Connector, topic_feed
 from tests.support.lanes import some_of
 from tests.support.past_job import open_gate, past_job
-from tests.support.probe import PIN
+from tests.support.probe import PIN, probe_task
+from tests.support.topic_work import topic_work
 from tests.support.topics import (
     changelog_topic,
     create_topic,
@@ -50,6 +48,7 @@ class Place:
 
     kafka: Any
     directory: Path
+    spark: SparkSession
 
     @property
     def servers(self) -> str:
@@ -156,30 +155,29 @@ def notifications(place: Place) -> Steps:
     yield RECREATED
 
 
-def sent_batch(place: Place, writer: KafkaSinkWriter, producer: BatchProducer, batch: int) -> None:
-    """Send a batch as a runner does, of records that tasks have staged."""
-    import pyarrow as pa
+class Batches:
+    """Batches of three clicks, as a runner sends them."""
 
-    values = pa.array([b"{}"] * RECORDS, pa.binary())
-    keys = pa.nulls(RECORDS, pa.binary())
-    bodies = encode_bodies(keys, values, {}, pa.array([0] * RECORDS).to_numpy(), 1 << 16)
-    producer.send([bodies])
-    writer.commit(BatchReport({}, {"joined": RECORDS}, ()), replace(PIN, batch=batch), 2)
+    def __init__(self, place: Place, sink: KafkaSink) -> None:
+        clicks = create_topic(place.servers)
+        produce(place.servers, clicks, [{"user_id": n} for n in range(RECORDS)], partition=0)
+        self._work = topic_work(place.spark, place.servers, clicks)
+        self._task = probe_task(place.directory, sink)
+
+    def send(self, writer: KafkaSinkWriter, batch: int) -> None:
+        pin = replace(PIN, batch=batch)
+        writer.commit(writer.run(self._work, self._task, pin), pin, 2)
 
 
 def output(*, transactional: bool) -> Callable[[Place], Steps]:
     def steps(place: Place) -> Steps:
-        sink = KafkaSink(place.options(place.filled()))
-        files, name = RowFiles(place.directory / "staged"), unique_name("transactions")
-        progress = place.directory / "sink.json"
+        sink, name = KafkaSink(place.options(place.filled())), unique_name("transactions")
+        progress, send = place.directory / "sink.json", Batches(place, sink).send
 
         def writer() -> KafkaSinkWriter:
             if transactional:
-                return TransactionalSinkWriter(sink, progress, files, name, Failpoints(""))
-            return KafkaSinkWriter(sink, progress, files)
-
-        def send(own: KafkaSinkWriter, batch: int) -> None:
-            sent_batch(place, own, own._producer, batch)
+                return TransactionalSinkWriter(sink, progress, name, Failpoints(""))
+            return KafkaSinkWriter(sink, progress)
 
         living = writer()
         send(living, 7)
@@ -194,7 +192,9 @@ def output(*, transactional: bool) -> Callable[[Place], Steps]:
         living = writer()
         living.accept()
         send(living, 9)
-        assert living.committed_counts(replace(PIN, batch=9)) == {"joined": RECORDS}
+        counts = living.committed_counts(replace(PIN, batch=9))
+        assert counts is not None
+        assert counts["joined"] == RECORDS
         send(writer(), 10)
         (message,) = messages
         yield message
@@ -205,8 +205,7 @@ def output(*, transactional: bool) -> Callable[[Place], Steps]:
 def letters(place: Place) -> Steps:
     """Rows of replayed dead letters go where the batches went."""
     sink, progress = KafkaSink(place.options(place.filled())), place.directory / "sink.json"
-    own = KafkaSinkWriter(sink, progress, RowFiles(place.directory / "staged"))
-    sent_batch(place, own, own._producer, 7)
+    Batches(place, sink).send(KafkaSinkWriter(sink, progress), 7)
     yield sink.kafka.topic
     with pytest.raises(OutputTopicChangedError) as caught:
         KafkaLetterWriter(sink, (), progress).write((), 1, 2, dict)
@@ -228,8 +227,8 @@ KINDS: dict[str, Callable[[Place], Steps]] = {
 
 @pytest.mark.parametrize("records", some_of(AFTER, "more"))
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_a_topic_that_was_created_again_is_noticed(kind, records, kafka, tmp_path):
-    place = Place(kafka, tmp_path)
+def test_a_topic_that_was_created_again_is_noticed(kind, records, kafka, tmp_path, spark):
+    place = Place(kafka, tmp_path, spark)
     steps = kind(place)
     topic = next(steps)
     place.recreate(topic, records)

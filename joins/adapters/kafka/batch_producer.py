@@ -114,8 +114,14 @@ class BatchProducer:
         """
         return sent_together(self.send_whole([part]) for part in parts)
 
-    def send_whole(self, parts: Iterable[pa.RecordBatch]) -> Sent:
-        """Like `send`, with all parts in memory."""
+    def send_whole(
+        self, parts: Iterable[pa.RecordBatch], identity: ProducerIdentity | None = None
+    ) -> Sent:
+        """Like `send`, with all parts in memory.
+
+        With `identity` as that producer, which sends nothing at the same time.
+        """
+        self._producer = self._producer if identity is None else identity
         queues: _Queues = {}
         for part in parts:
             columns = (column.to_pylist() for column in part.columns)
@@ -249,6 +255,14 @@ class BatchProducer:
             topic_data=[topic_type(name=self._kafka.topic, partition_data=data)],
             max_version=_PRODUCE_VERSION,
         )
+
+
+def admitted(producer: BatchProducer, partitions: Iterable[int]) -> ProducerIdentity:
+    """The identity by which others may send to these partitions; SinkError without an answer."""
+    with producer.connected() as client:
+        identity = client.run(producer.identified, client)
+        client.run(producer.enlist, client, identity, partitions)
+    return identity
 
 
 def topic_id_of(producer: BatchProducer, topic: str) -> str:

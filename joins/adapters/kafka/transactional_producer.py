@@ -27,6 +27,7 @@ from joins.adapters.kafka.batch_producer import (
     initialized,
 )
 from joins.adapters.kafka.client import KafkaClient, passing, require_success
+from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaOptions
 
 _TIMEOUT_MS = 300_000  # a broker allows 15 minutes (transaction.max.timeout.ms)
@@ -66,8 +67,16 @@ class TransactionalProducer(BatchProducer):
             client.run(self.identified, client)
         return self._newest
 
-    def commit(self, note: CommitNote) -> None:
-        """Make what was sent visible, with `note`; after a SinkError `newest` has the outcome."""
+    def commit(self, note: CommitNote, identity: ProducerIdentity | None = None) -> None:
+        """Make what was sent visible, with `note`; after a SinkError `newest` has the outcome.
+
+        `identity` is the one by which others have sent: a later one has nothing of theirs.
+        """
+        if identity is not None and identity is not self._producer:
+            raise SinkError(
+                f'transaction of batch {note.number} in topic "{self._topic}" was aborted',
+                hint="The batch is run again.",
+            )
         with self.connected() as client:
             client.run(self._commit, client, note)
         self._enlisted.clear()

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 
+from joins.adapters.kafka.fencing_producer import FencingProducer
 from joins.batch.batches import worker_errors
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin
@@ -18,14 +20,14 @@ from joins.plan.stream_topics import StreamTopics
 from joins.sinks.kafka import (
     HEADER_NAMES,
     KafkaSinkWriter,
-    KafkaTaskWriter,
+    OrderedSinkWriter,
     TransactionalSinkWriter,
     kafka_writer,
 )
 from joins.worker.probe_task import DEAD_LETTERS
-from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import BatchReport
 from joins.worker.work import Work
+from tests.joins.worker.test_resident_pool import running
 from tests.support.probe import PIN, probe_task
 from tests.support.topic_work import topic_work
 from tests.support.topics import (
@@ -36,6 +38,7 @@ from tests.support.topics import (
     produce,
     unique_name,
 )
+from tests.support.wait import wait_until
 
 CLICKS = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
 
@@ -62,19 +65,20 @@ def sink_to(kafka, topic, key_fields=()):
 
 
 def writer_to(sink, directory):
-    return KafkaSinkWriter(sink, directory / "sink.json", RowFiles(directory / "staged"))
+    return KafkaSinkWriter(sink, directory / "sink.json")
 
 
-def by_tasks(sink, directory):
-    return KafkaTaskWriter(sink, directory / "sink.json")
+def in_order(sink, directory, epoch=2):
+    producer = FencingProducer(sink.kafka, directory / "producer.json", epoch)
+    return OrderedSinkWriter(sink, directory / "sink.json", producer)
 
 
-def nothing_is_kept(directory):
-    return not list((directory / "staged").glob("*"))
+WRITERS = pytest.mark.parametrize("writer_to", [writer_to, in_order], ids=["at_once", "in_order"])
 
 
+@WRITERS
 def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
-    tmp_path, kafka, topics, work
+    writer_to, tmp_path, kafka, topics, work
 ):
     sink = sink_to(kafka, topics[1], ("user_id",))
     task = probe_task(tmp_path, sink)
@@ -83,8 +87,8 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     report = writer.run(work, task, PIN)
     joined = {"joined": 3, "matched": 2, "unmatched": 1, "dead_letters": 1}
     assert report.counts == {**joined, "records": 4, "bytes": 40}
-    assert [len(report.files[name]) for name in (ROWS, DEAD_LETTERS)] == [1, 1]
-    assert consume(kafka.bootstrap_servers, topics[1]) == []
+    assert {name: len(files) for name, files in report.files.items()} == {DEAD_LETTERS: 1}
+    assert writer_to(sink, tmp_path).committed_counts(PIN) is None, "a crash here sends again"
     writer.commit(report, PIN, 2)
     assert writer.committed_counts(PIN) == report.counts
     again = writer_to(sink, tmp_path)
@@ -103,32 +107,16 @@ def test_records_are_sent_once_a_batch_and_a_replay_gives_the_same_bytes(
     assert [(r.key, r.value, r.headers) for r in again] == [
         (r.key, r.value, r.headers) for r in sent
     ]
-    assert nothing_is_kept(tmp_path)
-
-
-def test_tasks_send_the_same_records_as_the_driver(tmp_path, kafka, topics, work):
-    sink = sink_to(kafka, topics[1], ("user_id",))
-    task = probe_task(tmp_path, sink)
-    staged = writer_to(sink, tmp_path / "driver")
-    staged.commit(staged.run(work, task, PIN), PIN, 2)
-    expected = consume(kafka.bootstrap_servers, topics[1])
-    writer = by_tasks(sink, tmp_path)
-    report = writer.run(work, task, PIN)
-    sent = consume(kafka.bootstrap_servers, topics[1])[len(expected) :]
-    assert [(r.key, r.value, r.headers) for r in sent] == [
-        (r.key, r.value, r.headers) for r in expected
-    ]
-    assert (len(sent), len(report.files[DEAD_LETTERS])) == (3, 1)
-    assert by_tasks(sink, tmp_path).committed_counts(PIN) is None, "a crash here sends again"
-    writer.commit(report, PIN, 2)
-    assert by_tasks(sink, tmp_path).committed_counts(PIN) == report.counts
     noted = json.loads((tmp_path / "sink.json").read_text())
     assert noted["ends"] == end_offsets_as_text(kafka, topics[1])
 
 
-def test_tasks_send_nothing_to_a_topic_that_was_created_again(tmp_path, kafka, topics, work):
+@WRITERS
+def test_tasks_send_nothing_to_a_topic_that_was_created_again(
+    writer_to, tmp_path, kafka, topics, work
+):
     sink = sink_to(kafka, topics[1])
-    task, writer = probe_task(tmp_path, sink), by_tasks(sink, tmp_path)
+    task, writer = probe_task(tmp_path, sink), writer_to(sink, tmp_path)
     writer.commit(writer.run(work, task, PIN), PIN, 2)
     delete_topics(kafka.bootstrap_servers, topics[1])
     create_topic(kafka.bootstrap_servers, topics[1])
@@ -141,11 +129,12 @@ def test_tasks_send_nothing_to_a_topic_that_was_created_again(tmp_path, kafka, t
     assert len(consume(kafka.bootstrap_servers, topics[1])) == 3
 
 
-def test_a_task_that_cannot_send_tells_the_driver_why(tmp_path, kafka, work):
+@WRITERS
+def test_a_task_that_cannot_send_tells_the_driver_why(writer_to, tmp_path, kafka, work):
     """It is no reason to look for damage in the indexes."""
     topic = create_topic(kafka.bootstrap_servers, config={"max.message.bytes": "100"})
     sink, restored = sink_to(kafka, topic), []
-    writer, task = by_tasks(sink, tmp_path), probe_task(tmp_path, sink)
+    writer, task = writer_to(sink, tmp_path), probe_task(tmp_path, sink)
     with (
         pytest.raises(SinkError, match=f'cannot be sent to topic "{topic}"') as caught,
         worker_errors(StreamTopics.one("clicks"), PIN, restored.append),
@@ -156,7 +145,8 @@ def test_a_task_that_cannot_send_tells_the_driver_why(tmp_path, kafka, work):
     delete_topics(kafka.bootstrap_servers, topic)
 
 
-def test_a_task_whose_join_fails_sends_nothing(tmp_path, kafka, topics, work):
+@WRITERS
+def test_a_task_whose_join_fails_sends_nothing(writer_to, tmp_path, kafka, topics, work):
     sink = sink_to(kafka, topics[1])
     task = probe_task(tmp_path, sink)
 
@@ -166,7 +156,7 @@ def test_a_task_whose_join_fails_sends_nothing(tmp_path, kafka, topics, work):
             raise SourceError("the records behind are gone", hint="Planted.")
 
     failing = Failing(**{item.name: getattr(task, item.name) for item in fields(task)})
-    writer = by_tasks(sink, tmp_path)
+    writer = writer_to(sink, tmp_path)
     with pytest.raises(Exception, match="the records behind are gone"):
         writer.run(work, failing, PIN)
     assert consume(kafka.bootstrap_servers, topics[1]) == []
@@ -175,16 +165,18 @@ def test_a_task_whose_join_fails_sends_nothing(tmp_path, kafka, topics, work):
 @pytest.mark.parametrize(
     ("changes", "has_event_batches", "expected"),
     [
-        ({}, False, KafkaTaskWriter),
-        ({"upsert": True}, False, KafkaSinkWriter),
+        ({}, False, KafkaSinkWriter),
+        ({"upsert": True}, False, OrderedSinkWriter),
         ({"transactional_id_prefix": "id"}, False, TransactionalSinkWriter),
-        ({}, True, KafkaSinkWriter),
+        ({}, True, OrderedSinkWriter),
     ],
     ids=["appended", "upsert", "exactly_once", "event_batches"],
 )
-def test_tasks_send_only_what_may_be_repeated_late(tmp_path, changes, has_event_batches, expected):
+def test_tasks_send_at_once_what_may_be_repeated_late(
+    tmp_path, changes, has_event_batches, expected
+):
     sink = replace(KafkaSink(KafkaOptions("127.0.0.1:1", "rows")), **changes)
-    places = tmp_path / "sink.json", RowFiles(tmp_path), "job-0", Failpoints("")
+    places = tmp_path / "sink.json", "job-0", 2, Failpoints("")
     writer = kafka_writer(sink, *places, has_event_batches=has_event_batches)
     assert type(writer) is expected
 
@@ -195,19 +187,6 @@ def test_a_batch_that_cannot_be_sent_is_not_noted(tmp_path, kafka, topics, work)
     with pytest.raises(SinkError, match=r'topic "bad topic name'):
         writer.run(work, probe_task(tmp_path, missing), PIN)
     assert writer.committed_counts(PIN) is None
-
-
-def test_rows_of_a_batch_that_is_given_up_are_not_sent(tmp_path, spark, kafka, topics, work):
-    sink = sink_to(kafka, topics[1])
-    task = probe_task(tmp_path, sink)
-    writer_to(sink, tmp_path).run(work, task, PIN)
-    writer = writer_to(sink, tmp_path)
-    following = replace(PIN, batch=PIN.batch + 1)
-    first = topic_work(spark, kafka.bootstrap_servers, topics[0], {0: 1})
-    writer.commit(writer.run(first, task, following), following, 2)
-    sent = consume(kafka.bootstrap_servers, topics[1])
-    assert [dict(r.headers)["sluice-batch"] for r in sent] == [b"8"]
-    assert nothing_is_kept(tmp_path)
 
 
 def test_a_topic_that_ends_before_rows_that_were_sent_is_not_written_on(
@@ -222,7 +201,7 @@ def test_a_topic_that_ends_before_rows_that_were_sent_is_not_written_on(
     assert noted["ends"] == end_offsets_as_text(kafka, topics[1])
     file.write_text(json.dumps({**noted, "ends": {"0": 100}}))
     writer, pin = writer_to(sink, tmp_path), replace(PIN, batch=PIN.batch + 1)
-    for each in (by_tasks(sink, tmp_path), writer):
+    for each in (in_order(sink, tmp_path), writer):
         with pytest.raises(OutputTopicChangedError, match=r"ended at offset \d, expected 100"):
             each.commit(each.run(work, task, pin), pin, 2)
     assert writer.committed_counts(pin) is None
@@ -276,7 +255,7 @@ def test_updates_are_sent_as_the_topic_wants_them(tmp_path, kafka, topics, work)
     for options, expected in CHANGES:
         sink = replace(sink_to(kafka, topics[1], ("user_id",)), **options)
         task = of_windows(probe_task(tmp_path / str(seen), sink))
-        writer = writer_to(sink, tmp_path)
+        writer = in_order(sink, tmp_path, 2 + seen)
         writer.commit(writer.run(work, task, PIN), PIN, 2)
         sent = consume(kafka.bootstrap_servers, topics[1])[seen:]
         found = [(json.loads(r.key), r.value and json.loads(r.value), r.headers) for r in sent]
@@ -309,8 +288,8 @@ class Transactions:
     work: Work
 
     def writer(self, points: str = "", *, place: str = "here") -> TransactionalSinkWriter:
-        own = RowFiles(self.directory / place / "staged"), self.name, Failpoints(points)
-        return TransactionalSinkWriter(self.sink, self.directory / place / "sink.json", *own)
+        progress = self.directory / place / "sink.json"
+        return TransactionalSinkWriter(self.sink, progress, self.name, Failpoints(points))
 
     def run(self, writer: TransactionalSinkWriter, pin: Pin = PIN) -> BatchReport:
         return writer.run(self.work, probe_task(self.directory, self.sink), pin)
@@ -363,5 +342,81 @@ def test_a_runner_that_was_replaced_commits_nothing(transactions):
     assert newer.committed_counts(PIN) == report.counts
     with pytest.raises(SinkError):
         older.commit(late, FOLLOWING, 1)
+    assert transactions.there() == {b"7": 3}
     newer.commit(transactions.run(newer, FOLLOWING), FOLLOWING, 2)
     assert transactions.there() == {b"7": 3, b"8": 3}
+
+
+def test_a_batch_that_was_sent_and_not_committed_is_not_in_the_next_transaction(transactions):
+    writer = transactions.writer()
+    transactions.run(writer)
+    report = transactions.run(writer)
+    writer.commit(report, PIN, 2)
+    assert transactions.there() == {b"7": 3}
+
+
+def test_a_transaction_that_has_lost_its_rows_is_not_committed(transactions):
+    writer = transactions.writer()
+    report = transactions.run(writer)
+    assert transactions.writer(place="another").committed_counts(PIN) is None
+    writer._producer.close()  # as after an error of its connection
+    writer.newest_sent()
+    with pytest.raises(SinkError, match="was aborted"):
+        writer.commit(report, PIN, 2)
+    assert writer.committed_counts(PIN) is None
+
+
+def test_a_newer_identity_fences_what_was_given_up(tmp_path, kafka, topics, work):
+    """A task of an older runner, or of an attempt that was given up, sends late."""
+    sink = sink_to(kafka, topics[1], ("user_id",))
+    task = probe_task(tmp_path, sink)
+    older, newer = (in_order(sink, tmp_path, epoch) for epoch in (2, 5))
+    older.commit(older.run(work, task, PIN), PIN, 2)
+    newer.commit(newer.run(work, task, FOLLOWING), FOLLOWING, 5)
+    with pytest.raises(Exception, match="cannot be sent to topic"):
+        older.run(work, task, FOLLOWING)
+    again = in_order(sink, tmp_path, 5)
+    again._producer._identities = 1
+    again.run(work, task, FOLLOWING)  # the newer runner, after a failure
+    with pytest.raises(Exception, match="cannot be sent to topic"):
+        newer.run(work, task, FOLLOWING)
+    sent = consume(kafka.bootstrap_servers, topics[1])
+    assert [dict(r.headers)["sluice-batch"] for r in sent] == [b"7"] * 3 + [b"8"] * 6
+
+
+class LastFirst:
+    """A task that joins its part once the tasks behind it have joined theirs."""
+
+    def __init__(self, directory, tasks):
+        self.directory, self.tasks = directory, tasks
+
+    def wait(self, item):
+        (self.directory / str(item)).touch()
+        behind = [self.directory / str(n) for n in range(item + 1, self.tasks)]
+        wait_until(lambda: all(path.exists() for path in behind))
+
+
+@pytest.mark.parametrize("is_resident", [True, False], ids=["residents", "spark"])
+def test_rows_keep_the_order_of_their_tasks(tmp_path, spark, kafka, is_resident):
+    servers = kafka.bootstrap_servers
+    clicks, output = create_topic(servers, partitions=2), create_topic(servers)
+    for partition in (0, 1):
+        records = [{"user_id": 10 * partition + n} for n in range(3)]
+        produce(servers, clicks, records, partition=partition)
+    sink = sink_to(kafka, output)
+    task, order = probe_task(tmp_path, sink), LastFirst(tmp_path, 2)
+
+    class Waiting(type(task)):
+        def answers(self, batches, pin, counts):
+            answers = list(super().answers(batches, pin, counts))
+            order.wait(TaskContext.get().partitionId())
+            yield from answers
+
+    waiting = Waiting(**{item.name: getattr(task, item.name) for item in fields(task)})
+    with running(spark) as pool:
+        work = topic_work(spark, servers, clicks)
+        writer = in_order(sink, tmp_path)
+        writer.run(replace(work, tasks=pool) if is_resident else work, waiting, PIN)
+    rows = [json.loads(record.value)["user_id"] for record in consume(servers, output)]
+    assert rows == [0, 1, 2, 10, 11, 12]
+    delete_topics(servers, clicks, output)

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 from joins.plan.causes import fault_in
 from joins.plan.errors import DiskFullError, JoinError, SourceError
-from joins.worker.channel import ChannelError, ResidentChannel
+from joins.worker.channel import ChannelError, Listener, ResidentChannel
 from joins.worker.resident import Newest, Resident
 from joins.worker.resident_pool import PoolTasks, ResidentPool, TaskError
 from joins.worker.staging import current_origin
@@ -224,7 +224,7 @@ def test_cancelling_ends_the_batch_and_not_the_pool(spark, tmp_path):
 def test_the_end_of_the_pool_ends_its_job_and_removes_its_socket(spark):
     tracker = spark.sparkContext.statusTracker()
     with running(spark) as pool:
-        group, path = pool._group, pool._listener.getsockname()
+        group, path = pool._group, pool._listener.address
         assert os.path.exists(path)
         assert tracker.getJobIdsForGroup(group)
     assert not os.path.exists(path)
@@ -236,7 +236,8 @@ class Impostor:
     """A resident in this process, which can answer as it likes."""
 
     def __init__(self, pool):
-        self.channel = ResidentChannel.connect(pool._listener.getsockname(), pool._secret)
+        listener = pool._listener
+        self.channel = ResidentChannel.connect(listener.address, listener.secret)
         self.channel.send(json.dumps({"slot": 0, "pid": os.getpid()}).encode())
         wait_until(lambda: pool.pids)
 
@@ -251,12 +252,9 @@ class Impostor:
 def lonely(spark):
     """A pool without a Spark job, for residents of this process."""
     pool = ResidentPool(spark, 1, timeout_s=60.0)
-    pool._listen(spark.sparkContext)
-    accepting = threading.Thread(target=pool._accept, daemon=True)
-    accepting.start()
+    pool._listener = Listener(spark.sparkContext, "residents", pool._serve)
     yield pool
     pool.close()
-    accepting.join()
 
 
 def serving(impostor, *rounds):
@@ -341,12 +339,12 @@ def test_a_connection_that_closes_costs_an_attempt(lonely):
 
 def test_a_wrong_secret_is_refused_on_both_sides(lonely):
     with pytest.raises(ChannelError):
-        ResidentChannel.connect(lonely._listener.getsockname(), b"another")
+        ResidentChannel.connect(lonely._listener.address, b"another")
     assert lonely.pids == {}
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(bytes(32) + hmac.digest(b"another", bytes(64), "sha256"))
-        with pytest.raises(ChannelError, match="lacks the pool's secret"):
+        with pytest.raises(ChannelError, match="lacks the driver's secret"):
             ResidentChannel.accept(ours, b"secret")
 
 
