@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,9 +15,9 @@ from joins.batch.batches import BatchRunner, FinishedBatch, ProbeHooks, ProbeSet
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import Steps
 from joins.batch.event_state import Advance, EventSpec, EventState, EventView, advance, batch_input
-from joins.durable.pins import EventPin, Pin
+from joins.durable.pins import EventPin, Pin, as_read
 from joins.loop import Loop, LoopSettings
-from joins.plan.errors import FencedError
+from joins.plan.errors import FencedError, SinkError
 from joins.plan.stream_topics import of_kafka
 from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
 from joins.stream.guards import first_offsets, wrong_topic
@@ -208,34 +209,51 @@ class BatchPlanner:
         steps: Steps | None = {} if self._parts.spec.on_event else None
         return advance(self._parts.spec, state, batch_input(plan.event, plan.start, steps))
 
-    def pinned(self, plan: BatchPlan, number: int) -> Pin:
-        """Durable when this returns; FencedError if a newer runner has taken over."""
-        # the pin binds newer runners too
-        check_fence(self._hooks.pins, self._hooks.dead_letters, self._hooks.epoch)
-        pin = self._hooks.pins.create(
-            Pin(
-                batch=number,
-                topic=self._settings.topics.first.name,
-                start_offsets=plan.start,
-                end_offsets=plan.end,
-                versions=plan.versions,
-                batch_timestamp_ms=plan.now_ms,
-                epoch=self._hooks.epoch,
-                source_ts_ms=dict(self._hooks.source_times(plan.versions)),
-                event=plan.event,
-                as_of=plan.proofs,
-                stale_released=plan.stale_released,
-                looked_up=plan.looked_up,
-                plan=self._hooks.plan,
-            )
+    def pin_of(self, plan: BatchPlan, number: int) -> Pin:
+        """The pin of `plan`, which `write_pin` makes durable."""
+        pin = Pin(
+            batch=number,
+            topic=self._settings.topics.first.name,
+            start_offsets=plan.start,
+            end_offsets=plan.end,
+            versions=plan.versions,
+            batch_timestamp_ms=plan.now_ms,
+            epoch=self._hooks.epoch,
+            source_ts_ms=dict(self._hooks.source_times(plan.versions)),
+            event=plan.event,
+            as_of=plan.proofs,
+            stale_released=plan.stale_released,
+            looked_up=plan.looked_up,
+            plan=self._hooks.plan,
+            before=self._hooks.counted(),
         )
-        if pin.epoch > self._hooks.epoch:
-            raise FencedError(
-                f"batch {number} is pinned by a runner of epoch {pin.epoch}, this one is "
-                f"{self._hooks.epoch}",
-                hint="A newer runner of the job has taken over; this one ends.",
-            )
-        return pin
+        return as_read(pin)
+
+
+def write_pin(hooks: ProbeHooks, pin: Pin) -> None:
+    """Make `pin` durable.
+
+    Raises FencedError if a newer runner has taken over, SinkError if the batch has another pin.
+    """
+    # the pin binds newer runners too
+    check_fence(hooks.pins, hooks.dead_letters, hooks.epoch)
+    stored = hooks.pins.create(pin)
+    if stored.epoch > hooks.epoch:
+        raise FencedError(
+            f"batch {pin.batch} is pinned by a runner of epoch {stored.epoch}, this one is "
+            f"{hooks.epoch}",
+            hint="A newer runner of the job has taken over; this one ends.",
+        )
+    if stored != pin:
+        raise SinkError(
+            f"batch {pin.batch} has a pin of epoch {stored.epoch} already",
+            hint="The batch is run again under that pin.",
+        )
+    hooks.guards.failpoints.hit("C3", pin.batch)
+
+
+def _is_durable() -> None:
+    """Of a pin that was written before."""
 
 
 _SHOW_EVERY_S = 0.5  # at most, between batches: due times are read from files
@@ -262,12 +280,14 @@ class ProbeSteps:
         self._retry: Pin | None = None
         self._looked_s = 0.0
         self._time = None if event is None else _EventTime(settings, self._planner, event)
+        self._writes = ThreadPoolExecutor(1, "pins")
 
     def loop(self, spark: SparkSession) -> Loop:
         settings = LoopSettings("probe", "probe", self._settings.trigger_ms)
         return Loop(spark, self, settings, self._hooks.guards, self._hooks.tasks.cancel)
 
     def close(self) -> None:
+        self._writes.shutdown()
         self._planner.close()
 
     def recover(self) -> None:
@@ -290,7 +310,8 @@ class ProbeSteps:
         """True if there was a reason for a batch."""
         self._looked_s = time.monotonic()
         if self._retry is not None:
-            self._run(self._retry)
+            check_fence(self._hooks.pins, self._hooks.dead_letters, self._hooks.epoch)
+            self._run(self._retry, _is_durable)
             return True
         if not self._hooks.may_pin():
             return False
@@ -298,9 +319,7 @@ class ProbeSteps:
         if not (plan.has_records() or self._is_due(plan)):
             return False
         self._hooks.guards.failpoints.hit("C2", self._next)
-        self._retry = self._planner.pinned(plan, self._next)
-        self._hooks.guards.failpoints.hit("C3", self._next)
-        self._run(self._retry)
+        self._run_new(self._planner.pin_of(plan, self._next))
         return True
 
     def wait(self) -> None:
@@ -313,9 +332,21 @@ class ProbeSteps:
     def _is_due(self, plan: BatchPlan) -> bool:
         return self._time is not None and self._time.is_due(plan, self._state)
 
-    def _run(self, pin: Pin) -> None:
+    def _run_new(self, pin: Pin) -> None:
+        """Write the pin beside the tasks, which show nothing, or else before them."""
+        if self._batches.shows_early:
+            write_pin(self._hooks, pin)
+            self._run(pin, _is_durable)
+            return
+        written = self._writes.submit(write_pin, self._hooks, pin)
+        try:
+            self._run(pin, written.result)
+        finally:
+            wait([written])  # nothing of a batch is written behind its step
+
+    def _run(self, pin: Pin, settle: Callable[[], None]) -> None:
         self._hooks.on_pin(pin)
-        done = self._batches.run(pin)
+        done = self._batches.run(pin, settle)
         self._hooks.on_finish(done)
         self._hooks.guards.failpoints.hit("C9", pin.batch)
         self._follow(done)

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from joins.adapters.delta.log import DeltaLog
 from joins.batch.event_state import EventState
 from joins.batch.staleness import StalenessGate
-from joins.durable.pins import Pin, PinStore
+from joins.durable.pins import Pin, PinStore, pin_json
 from joins.durable.probe_lives import Life
+from joins.kernels.probe.files import StagedFile
 from joins.loop import LoopGuards
 from joins.plan.causes import fault_in
 from joins.plan.errors import (
@@ -108,6 +109,7 @@ class ProbeHooks:
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]  # a batch begins under this pin
     check: Callable[[], None]  # raises if a topic was created again while a batch read it
+    counted: Callable[[], Mapping[str, int]]  # sums over the batches so far, for the pins
     on_finish: Callable[[FinishedBatch], None]  # the output of a batch is committed
     guards: LoopGuards
     tasks: Tasks
@@ -128,13 +130,31 @@ class BatchRunner(Protocol):
         """The batch of `pin`, if its output is complete."""
         ...
 
-    def run(self, pin: Pin) -> FinishedBatch:
+    @property
+    def shows_early(self) -> bool:
+        """True if rows may be visible before the commits: then the pin is durable before `run`."""
+        ...
+
+    def run(self, pin: Pin, settle: Callable[[], None]) -> FinishedBatch:
         """Run the batch of `pin` and commit what is not committed yet.
+
+        Calls `settle`, which returns once the pin is durable, before the first commit.
 
         Raises:
             SluiceError: a part failed; outputs committed before stay, `run` commits the others.
         """
         ...
+
+
+def commit_letters(hooks: ProbeHooks, pin: Pin, letters: Sequence[StagedFile]) -> None:
+    """Commit the batch's dead letters; without any, only look at the fence.
+
+    Raises FencedError if a newer runner has taken over.
+    """
+    if letters:
+        hooks.dead_letters.commit(pin.batch, hooks.epoch, letters, pin_json(pin))
+    else:
+        check_fence(hooks.pins, hooks.dead_letters, hooks.epoch)
 
 
 def records_work(

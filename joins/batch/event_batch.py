@@ -5,7 +5,7 @@ follow: dead letters, late records, state, output. A batch that runs again under
 same and repeats no commit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,14 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.state_log import StateChange, StateFile, StateLog
-from joins.batch.batches import FinishedBatch, ProbeHooks, StageClock, records_work, worker_errors
+from joins.batch.batches import (
+    FinishedBatch,
+    ProbeHooks,
+    StageClock,
+    commit_letters,
+    records_work,
+    worker_errors,
+)
 from joins.batch.event_stages import (
     NOTHING,
     MergedSteps,
@@ -25,7 +32,7 @@ from joins.batch.event_stages import (
     run_stages,
 )
 from joins.batch.event_state import EventSpec, EventState
-from joins.durable.pins import Pin, pin_json
+from joins.durable.pins import Pin
 from joins.kernels.table_path import remove_below
 from joins.sinks.port import BatchWriter
 from joins.worker.event_task import EventTask, act, scan, steps
@@ -145,7 +152,11 @@ class EventBatches:
         stored = self._tables.states[-1].newest_after()
         return EventState() if stored is None else EventState.of(stored)
 
-    def run(self, pin: Pin) -> FinishedBatch:
+    @property
+    def shows_early(self) -> bool:
+        return self._parts.writer.shows_early
+
+    def run(self, pin: Pin, settle: Callable[[], None]) -> FinishedBatch:
         hit, clock = self._parts.hooks.guards.failpoints.hit, StageClock()
         self._parts.task.probe.attach(pin.versions)
         clock.ends("index")
@@ -158,6 +169,7 @@ class EventBatches:
         self._parts.hooks.check()
         clock.ends("join")
         hit("C6", pin.batch)
+        settle()
         after = done.move.after.counted(done.report.counts)
         self._commit(pin, done.report, changes, after)
         clock.ends("commit")
@@ -201,8 +213,7 @@ class EventBatches:
         """Commit the output last: it ends the batch."""
         tables, epoch = self._tables, self._parts.task.epoch
         hit = self._parts.hooks.guards.failpoints.hit
-        letters = report.files.get(DEAD_LETTERS, ())
-        tables.dead_letters.commit(pin.batch, epoch, letters, pin_json(pin))
+        commit_letters(self._parts.hooks, pin, report.files.get(DEAD_LETTERS, ()))
         hit("C7", pin.batch)
         late = report.files.get(LATE, ())
         if late:

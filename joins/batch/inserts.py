@@ -10,9 +10,16 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from joins.batch.batches import FinishedBatch, ProbeHooks, StageClock, records_work, worker_errors
+from joins.batch.batches import (
+    FinishedBatch,
+    ProbeHooks,
+    StageClock,
+    commit_letters,
+    records_work,
+    worker_errors,
+)
 from joins.batch.event_state import EventState
-from joins.durable.pins import Pin, pin_json
+from joins.durable.pins import Pin
 from joins.kernels.probe.files import StagedFile
 from joins.plan.stream_topics import StreamTopics
 from joins.sinks.port import BatchWriter
@@ -77,6 +84,15 @@ class Inserts:
 
     def committed_counts(self, pin: Pin) -> Counts | None:
         return counts_of_all(self.committed(pin))
+
+    @property
+    def show_early(self) -> bool:
+        return any(insert.writer.shows_early for insert in self._all)
+
+    def newest_batch(self) -> int | None:
+        """The newest batch that an output has, None without any or if none keeps it."""
+        batches = (insert.writer.newest_batch() for insert in self._all)
+        return max((batch for batch in batches if batch is not None), default=None)
 
     def accept(self) -> None:
         """Write to the outputs as they are now."""
@@ -148,7 +164,11 @@ class JoinBatches:
         counts = self._inserts.committed_counts(pin)
         return None if counts is None else FinishedBatch(pin, counts)
 
-    def run(self, pin: Pin) -> FinishedBatch:
+    @property
+    def shows_early(self) -> bool:
+        return self._inserts.show_early
+
+    def run(self, pin: Pin, settle: Callable[[], None]) -> FinishedBatch:
         hit, number, epoch = self._hooks.guards.failpoints.hit, pin.batch, self._hooks.epoch
         clock, committed = StageClock(), self._inserts.committed(pin)
         self._inserts.attach(pin.versions)
@@ -159,7 +179,8 @@ class JoinBatches:
         self._hooks.check()
         clock.ends("join")
         hit("C6", number)
-        self._hooks.dead_letters.commit(number, epoch, staged.dead_letters, pin_json(pin))
+        settle()
+        commit_letters(self._hooks, pin, staged.dead_letters)
         hit("C7", number)
         self._inserts.commit(staged, pin, epoch, lambda: hit("C14", number))
         clock.ends("commit")

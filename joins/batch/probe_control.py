@@ -67,6 +67,7 @@ class ProbeControl:
         self._guard = TopicGuard(parts.checkpoint.directory / "guards.json", self.lives.current)
 
     def open(self) -> None:
+        self.progress.follow(self.pins.newest())
         self._abandon(self.lives.current)
         with suppress(SinkError):  # each later look asks the output again
             self._catch_up()
@@ -153,7 +154,8 @@ class ProbeControl:
                 )
 
     def _newest_committed(self) -> int:
-        batches = (self.progress.counts.batch, self._parts.dead_letters.batches.last_batch())
+        letters, output = self._parts.dead_letters.batches, self._parts.writer
+        batches = (self.progress.counts.batch, letters.last_batch(), output.newest_batch())
         return max((batch for batch in batches if batch is not None), default=-1)
 
     def _is_committed(self, pin: Pin) -> bool:

@@ -115,7 +115,7 @@ _COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes"
 
 @dataclass(frozen=True, slots=True)
 class ProbeCounts:
-    """What the probe has committed; stored in `progress.json`."""
+    """What the probe has committed; in the next pin, and later in `progress.json`."""
 
     batch: int | None = None
     joined: int = 0
@@ -127,18 +127,25 @@ class ProbeCounts:
     late: int = 0  # records behind the watermark
     fired: int = 0  # rows of windows
     next_offsets: Mapping[int, int] = field(default_factory=dict)
+    at_ms: int = 0  # when the batch was counted; 0 if an earlier release has counted it
 
     def after(self, batch: FinishedBatch) -> "ProbeCounts":
-        offsets = dict(batch.pin.end_offsets)
+        offsets, now_ms = dict(batch.pin.end_offsets), time.time_ns() // 1_000_000
         if self.batch is not None and batch.pin.batch <= self.batch:
             return replace(self, next_offsets=offsets)
         counts = {name: getattr(self, name) + batch.counts.get(name, 0) for name in _COUNTED}
-        return ProbeCounts(batch.pin.batch, **counts, next_offsets=offsets)
+        return ProbeCounts(batch.pin.batch, **counts, next_offsets=offsets, at_ms=now_ms)
+
+    def sums(self) -> dict[str, int]:
+        """For the next pin, by which `follow` finds them again; empty before the first batch."""
+        if self.batch is None:
+            return {}
+        counted = {name: getattr(self, name) for name in _COUNTED}
+        return {"batch": self.batch, **counted, "at_ms": self.at_ms}
 
     def as_json(self) -> dict[str, Any]:
-        counted = {name: getattr(self, name) for name in _COUNTED}
         offsets = {str(partition): offset for partition, offset in self.next_offsets.items()}
-        return {"batch": self.batch, **counted, "next_offsets": offsets}
+        return {**self.sums(), "next_offsets": offsets}
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +189,8 @@ class ProbeProgress:
         self.retention = RetentionWatch(self._cluster)
         self.transactions = TransactionWatch(self._cluster)
         self._group = None if kafka.reported_group is None else GroupOffsets(kafka, topics)
-        self.committed = CommittedProbe(self._read_counts())
+        self._stored = self._read_counts()
+        self.committed = CommittedProbe(self._stored)
         self.ends = TopicEnds()
 
     @property
@@ -197,7 +205,7 @@ class ProbeProgress:
             del value["format_version"]
             offsets = {int(p): int(o) for p, o in value.pop("next_offsets").items()}
             batch = value.pop("batch")
-            counts = {name: int(value.pop(name, 0)) for name in _COUNTED}
+            counts = {name: int(value.pop(name, 0)) for name in (*_COUNTED, "at_ms")}
             if value:
                 raise ValueError(f"unknown {', '.join(sorted(value))}")
             return ProbeCounts(
@@ -214,13 +222,31 @@ class ProbeProgress:
         self.pace.begin(time.monotonic())
 
     def record(self, batch: FinishedBatch) -> None:
-        """Durable when this returns."""
         counts = self.counts.after(batch)
         self.committed = CommittedProbe(counts, batch.pin, batch.stages_ms)
         records, rows = (batch.counts.get(name, 0) for name in ("records", "joined"))
         self.pace.end(time.monotonic(), records, rows)
-        write_json_atomically(self._checkpoint.progress_file, counts.as_json(), lazily=True)
         self._report()
+
+    def follow(self, pin: Pin | None) -> None:
+        """Take the counts before `pin`, the newest one, unless those of the file are newer."""
+        if pin is None or not pin.before:
+            return
+        done, batch = self.counts.batch, pin.before["batch"]
+        if done is None or done < batch:
+            sums = {name: pin.before.get(name, 0) for name in (*_COUNTED, "at_ms")}
+            counts = ProbeCounts(batch, **sums, next_offsets=dict(pin.start_offsets))
+            self.committed = CommittedProbe(counts)
+
+    @property
+    def is_stored(self) -> bool:
+        return self.counts is self._stored
+
+    def store(self) -> None:
+        """Write what was counted; the newest pin has what came before it, too."""
+        counts = self.counts
+        write_json_atomically(self._checkpoint.progress_file, counts.as_json(), lazily=True)
+        self._stored = counts
 
     def _report(self) -> None:
         if self._group is not None:

@@ -3,6 +3,7 @@
 They are the only log of the stream's batches: the next batch begins where the newest pin ends.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +80,9 @@ class Pin:
     # without `join.max-staleness`
     looked_up: LookUp | None = None
     plan: int = 1  # number of the plan that the batch is joined by
+    # number of the batch before and the sums up to it; empty before the first batch, and in pins of
+    # earlier releases
+    before: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def of_event(self) -> EventPin:
@@ -134,22 +138,7 @@ class PinStore:
         value = read_json(self._path(batch))
         if value is None:
             return None
-        event = value.get("event")
-        return Pin(
-            batch=value["batch"],
-            topic=value["topic"],
-            start_offsets=offsets_value(value["start_offsets"]),
-            end_offsets=offsets_value(value["end_offsets"]),
-            versions=value["versions"],
-            batch_timestamp_ms=value["batch_timestamp_ms"],
-            epoch=value["epoch"],
-            source_ts_ms=value.get("source_ts_ms") or {},
-            event=None if event is None else EventPin.of(event),
-            as_of={name: _proof(each) for name, each in value.get("as_of", {}).items()},
-            stale_released=value.get("stale_released", False),
-            looked_up=_look_up(value.get("looked_up")),
-            plan=value.get("plan", 1),
-        )
+        return pin_of_json(value)
 
     def create(self, pin: Pin) -> Pin:
         """Create `pin`, durably, unless its batch has one; returns the stored pin."""
@@ -185,6 +174,27 @@ class PinStore:
         return self.read(int(max(names).removesuffix(".json"))) if names else None
 
 
+def pin_of_json(value: Mapping[str, Any]) -> Pin:
+    """What `pin_json` has written; KeyError, TypeError, ValueError or AttributeError if damaged."""
+    event = value.get("event")
+    return Pin(
+        batch=value["batch"],
+        topic=value["topic"],
+        start_offsets=offsets_value(value["start_offsets"]),
+        end_offsets=offsets_value(value["end_offsets"]),
+        versions=value["versions"],
+        batch_timestamp_ms=value["batch_timestamp_ms"],
+        epoch=value["epoch"],
+        source_ts_ms=value.get("source_ts_ms") or {},
+        event=None if event is None else EventPin.of(event),
+        as_of={name: _proof(each) for name, each in value.get("as_of", {}).items()},
+        stale_released=value.get("stale_released", False),
+        looked_up=_look_up(value.get("looked_up")),
+        plan=value.get("plan", 1),
+        before=value.get("before", {}),
+    )
+
+
 def pin_json(pin: Pin) -> dict[str, Any]:
     event = {} if pin.event is None else {"event": pin.event.as_json()}
     as_of = {name: _proof_json(proof) for name, proof in sorted(pin.as_of.items())}
@@ -203,8 +213,14 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         **released,
         **looked_up,
         **({"plan": pin.plan} if pin.plan != 1 else {}),
+        **({"before": dict(pin.before)} if pin.before else {}),
         **event,
     }
+
+
+def as_read(pin: Pin) -> Pin:
+    """`pin` as a retry reads it."""
+    return pin_of_json(json.loads(json.dumps(pin_json(pin))))
 
 
 def _proof_json(proof: Proof) -> dict[str, Any]:
@@ -231,4 +247,6 @@ def _look_up(value: Mapping[str, Any] | None) -> LookUp | None:
 
 def shown_pin(pin: Pin, topics: StreamTopics) -> dict[str, Any]:
     offsets = (topics.places(pin.start_offsets), topics.places(pin.end_offsets))
-    return {**pin_json(pin), "start_offsets": offsets[0], "end_offsets": offsets[1]}
+    shown = {**pin_json(pin), "start_offsets": offsets[0], "end_offsets": offsets[1]}
+    shown.pop("before", None)
+    return shown

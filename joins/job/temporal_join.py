@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -190,6 +190,7 @@ class TemporalJoin:
             return
         if self.parts.generator is not None:
             self.parts.generator()
+        self._store_progress()
         self._look_at_offsets()
         self._look_for_topics()
         if not self.control.may_run():
@@ -199,6 +200,21 @@ class TemporalJoin:
             self._advance()
         self._requests.serve()
         self.reporter.beat()
+
+    def _store_progress(self) -> None:
+        """FencedError if a newer runner has taken over, which has counted more.
+
+        After another error the next tick tries again; pins have the counts, too.
+        """
+        if self.progress.is_stored:
+            return
+        try:
+            check_fence(self.control.pins, self.parts.dead_letters, self.parts.meta.epoch)
+            self.progress.store()
+        except FencedError:
+            raise
+        except (OSError, SluiceError) as exc:
+            _log.warning("the progress is stored later", error=str(exc))
 
     def _advance(self) -> None:
         """Open when the valve has, and start the probe; a failure is retried at the next tick."""
@@ -319,6 +335,7 @@ class TemporalJoin:
             restore=self._restore_indexes,
             on_pin=self._pinned,
             check=self.control.check,
+            counted=lambda: self.progress.counts.sums(),
             on_finish=self._finished,
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
             tasks=self._tasks(),
@@ -474,6 +491,8 @@ class TemporalJoin:
             self.parts.residents.close()
         self._requests.finish(timeout_s=_STOP_BATCH_S)
         self.upkeep.join()
+        with suppress(FencedError):
+            self._store_progress()
         self.control.close()
         self._changelog_cluster.close()
         if self._discovery is not None:

@@ -299,7 +299,7 @@ class RowExplainer:
             "reason": outcome.reason,
             "batch": pin.batch,
             "pin": shown_pin(pin, self._records.topics),
-            "committed_at_ms": self._committed_at_ms(pin),
+            "committed_at_ms": self._history.committed_at_ms(pin.batch),
             "output_rows": list(outcome.rows)[:MAX_ROWS],
             "rows_from": outcome.rows_from,
             "dead_letter": None if letter is None else letter.as_json(shown_bytes=0),
@@ -336,11 +336,6 @@ class RowExplainer:
         self, record: pa.RecordBatch, indexes: Mapping[str, DimensionIndex], pin: Pin
     ) -> JoinedBatch:
         return join_batch(self.places.kernel, record, indexes, pinned_context(pin))
-
-    def _committed_at_ms(self, pin: Pin) -> int | None:
-        output = self._history.output or self._history.dead_letters
-        commit = output.of(pin.batch)
-        return None if commit is None else commit.committed_at_ms
 
     def _outcome(
         self, place: Coordinates, pin: Pin, joined: JoinedBatch | None, letter: DeadLetter | None

@@ -19,7 +19,7 @@ from joins.durable.checkpoint import (
     read_json,
     replay_app_id,
 )
-from joins.durable.pins import EventPin, Pin, PinStore, offsets_value
+from joins.durable.pins import Pin, PinStore, pin_of_json
 from joins.durable.probe_lives import Life, first_life, life_of, read_lives
 from joins.kernels.probe.probe import ProbeKernelSpec
 from joins.kernels.table_path import TablePath
@@ -120,8 +120,10 @@ class BatchCommits:
             self._active = (version, frozenset(self._log.files.files_at(version)))
         return self._active[1]
 
-    def is_complete(self) -> bool:
-        return self._log.versions.oldest_entry() == 0
+    def covers(self, batch: int) -> bool:
+        """True if the log would have the commit of `batch`: without one the batch made none."""
+        is_complete = self._log.versions.oldest_entry() == 0
+        return is_complete or self._log.batches.newest_batch(batch) is not None
 
     def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
         yield from self._log.files.table_rows().of_files(commit.added)
@@ -206,6 +208,16 @@ class History:
                 return int(noted["batch"]) >= batch
         return False
 
+    def committed_at_ms(self, batch: int) -> int | None:
+        """By the output's commit, or the dead letters', or the pin behind; None if unknown."""
+        for table in (self.output, self.dead_letters):
+            commit = None if table is None else table.of(batch)
+            if commit is not None:
+                return commit.committed_at_ms
+        after = self.pins.read(batch + 1)
+        before = {} if after is None else after.before
+        return before.get("at_ms") if before.get("batch") == batch else None
+
     def lives(self) -> tuple[Life, ...]:
         return read_lives(self.places.checkpoint)
 
@@ -287,19 +299,7 @@ class History:
 
 def _pin_of(value: Mapping[str, Any]) -> Pin:
     try:
-        event = value.get("event")
-        return Pin(
-            batch=int(value["batch"]),
-            topic=str(value["topic"]),
-            start_offsets=offsets_value(value["start_offsets"]),
-            end_offsets=offsets_value(value["end_offsets"]),
-            versions={str(name): int(v) for name, v in value["versions"].items()},
-            batch_timestamp_ms=int(value["batch_timestamp_ms"]),
-            epoch=int(value["epoch"]),
-            source_ts_ms=dict(value.get("source_ts_ms") or {}),
-            event=None if event is None else EventPin.of(event),
-            plan=int(value.get("plan", 1)),
-        )
+        return pin_of_json(value)
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CheckpointError(
             f"commit of a batch does not name its pin: {exc!r}",

@@ -372,12 +372,16 @@ class Replayer:
             (batch.select(["value"]), self._numbered(batch.select(_PLACES))) for batch in batches
         )
 
-    def _letters_of(
+    def _letters_in(
         self,
         table: BatchCommits,
-        commit: BatchCommit,
+        batch: int,
         keep: Callable[[pa.Table], pa.Table] = lambda added: added,
     ) -> CanonicalRows | None:
+        """None if they cannot be read any more; a batch without any has no commit."""
+        commit = table.of(batch)
+        if commit is None:
+            return CanonicalRows.merged([]) if table.covers(batch) else None
         try:
             tables = [keep(added) for added in table.rows_added(commit)]
         except OSError:
@@ -387,20 +391,13 @@ class Replayer:
         )
 
     def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
-        commit = self._history.dead_letters.of(pin.batch)
-        if commit is None:
-            return None
-        return self._letters_of(self._history.dead_letters, commit, self._of_this_insert)
+        return self._letters_in(self._history.dead_letters, pin.batch, self._of_this_insert)
 
     def _committed_event(self, pin: Pin) -> EventTimeResult:
         assert self._event is not None, "the job has event time or windows"
         late = self._history.late
         assert late is not None, "such a job has a table of late records"
-        commit = late.of(pin.batch)
-        if commit is not None:
-            records = self._letters_of(late, commit)
-        else:  # a batch without late records commits nothing there
-            records = CanonicalRows.merged([]) if late.is_complete() else None
+        records = self._letters_in(late, pin.batch)
         return EventTimeResult(pin.start_offsets, records, self._event.state.after(pin.batch))
 
     def _of_this_insert(self, letters: pa.Table) -> pa.Table:

@@ -61,6 +61,8 @@ class ConsoleSinkWriter:
     A preview prints only the first `row_limit` rows, each as a JSON object after its kind.
     """
 
+    shows_early = False
+
     def __init__(self, stream: Lines, identifier: str | None, row_limit: int | None = None) -> None:
         self._stream = stream
         self._left = row_limit
@@ -90,6 +92,9 @@ class ConsoleSinkWriter:
 
     def accept(self) -> None:
         """Does nothing: a stream of text is never another one."""
+
+    def newest_batch(self) -> None:
+        """None: nothing is durable."""
 
     def committed_counts(self, pin: Pin) -> None:
         """None: nothing is durable; the batch runs again."""

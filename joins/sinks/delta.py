@@ -31,6 +31,8 @@ _FIRST_REPLAY = 9_000_000_000
 class DeltaSinkWriter:
     """Writes exactly once to one Delta table."""
 
+    shows_early = False
+
     def __init__(self, log: DeltaLog) -> None:
         self._log = log
 
@@ -46,8 +48,11 @@ class DeltaSinkWriter:
     def accept(self) -> None:
         """Does nothing: the log of the table counts its batches."""
 
+    def newest_batch(self) -> int | None:
+        return self._log.batches.last_batch()
+
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        last = self._log.batches.last_batch()
+        last = self.newest_batch()
         if last is None or last < pin.batch:
             return None
         metadata = self._log.batches.batch_metadata(pin.batch) or {}
@@ -129,6 +134,8 @@ class SparkDeltaSinkWriter:
 class DeltaOutputWriter:
     """Chooses the writer that the output needs at the start and before each batch."""
 
+    shows_early = False
+
     def __init__(self, log: OutputLog) -> None:
         self._log = log
         self._columnar = DeltaSinkWriter(log)
@@ -154,6 +161,9 @@ class DeltaOutputWriter:
 
     def accept(self) -> None:
         """Does nothing: the log of the table counts its batches."""
+
+    def newest_batch(self) -> int | None:
+        return self._columnar.newest_batch()
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         return self._columnar.committed_counts(pin)
@@ -203,6 +213,8 @@ def _changes_of(batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
 class MergeSinkWriter:
     """Writes exactly once to one Delta table; of rows with equal keys it keeps the newest."""
 
+    shows_early = False
+
     def __init__(self, output: MergedOutput, staged: RowFiles) -> None:
         self._output = output
         self._staged = staged
@@ -222,6 +234,9 @@ class MergeSinkWriter:
 
     def accept(self) -> None:
         """Does nothing: the log of the table counts its batches."""
+
+    def newest_batch(self) -> int | None:
+        return self._output.log.batches.last_batch()
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         return DeltaSinkWriter(self._output.log).committed_counts(pin)

@@ -12,19 +12,25 @@ from joins.worker.work import Work
 class CommittedBatches(Protocol):
     """Knows which batches are complete."""
 
+    def newest_batch(self) -> int | None:
+        """The newest batch that the output has, None without any or if it does not keep it."""
+        ...
+
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Counts of the batch of `pin` if its output is already complete, else None."""
         ...
 
 
-class BatchWriter(Protocol):
+class BatchWriter(CommittedBatches, Protocol):
     """One kind of sink: stages on the workers, commits on the driver."""
 
-    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join `work` under the durable `pin` on the workers and stage the outcome.
+    @property
+    def shows_early(self) -> bool:
+        """True if readers may see rows of a batch before its commit."""
+        ...
 
-        Nothing is visible yet, but for rows that may be there twice.
-        """
+    def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
+        """Join `work` under `pin` on the workers and stage the outcome."""
         ...
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
@@ -33,8 +39,4 @@ class BatchWriter(Protocol):
 
     def accept(self) -> None:
         """Write to the output as it is now, after an operator has acknowledged its change."""
-        ...
-
-    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """Counts of the batch of `pin` if its output is already complete, else None."""
         ...

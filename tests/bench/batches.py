@@ -79,8 +79,9 @@ def _seconds(checkpoint: Path, batch: int) -> float:
 
 def _ended_at(checkpoint: Path, batch: int) -> float:
     following = _pin_file(checkpoint, batch + 1)
-    path = following if following.exists() else checkpoint / "progress.json"
-    return path.stat().st_mtime_ns / 1e9
+    if following.exists():
+        return following.stat().st_mtime_ns / 1e9
+    return float(json.loads((checkpoint / "progress.json").read_bytes())["at_ms"]) / 1e3
 
 
 def pinned_span(checkpoint: Path, times: Sequence[BatchTime]) -> tuple[float, float]:

@@ -146,13 +146,11 @@ def _writer(patient: Patient, output: DeltaOutput, title: str) -> Iterator[Check
 
 
 def _transactions(patient: Patient) -> Check:
-    """Progress, outputs, dead letters and pins are committed in this order, newest last."""
+    """Progress and outputs in the order of what they have, the newest last."""
     note = patient.checkpoint.read_progress() or {}
     newest = [("progress", note.get("batch"))]
     for output in reversed(patient.outputs):
         newest.append((output.name, DeltaLog(output.path, output.app_id).batches.last_batch()))
-    letters = DeltaLog(patient.layout.dead_letters, patient.app_id).batches.last_batch()
-    newest.append(("dead letters", letters))
     text = ", ".join(f"{name} {'none' if batch is None else batch}" for name, batch in newest)
     order = [-1 if batch is None else batch for _, batch in newest]
     if order != sorted(order):

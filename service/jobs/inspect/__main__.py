@@ -73,15 +73,12 @@ def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
     history = inserts[0]
     outputs = [_output_json(each, pin) for each in inserts]
     output, letters = outputs[0], history.dead_letters.of(pin.batch)
-    committed_at_ms = None if letters is None else letters.committed_at_ms
-    if output["output_version"] is not None:
-        committed_at_ms = output["committed_at_ms"]
     return {
         "batch": pin.batch,
         "pin": shown_pin(pin, history.topics),
         "records": pin.records(),
         "committed": all(each["committed"] for each in outputs),
-        "committed_at_ms": committed_at_ms,
+        "committed_at_ms": history.committed_at_ms(pin.batch),
         "counts": output["counts"],
         "freshness_ms": pin.freshness_ms(),
         "output_version": output["output_version"],

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.batch.batch_plan import BatchPlanner, EventParts
+from joins.batch.batch_plan import BatchPlanner, EventParts, write_pin
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import EventInput
@@ -62,6 +62,7 @@ class Topic:
             restore=lambda _: None,
             on_pin=lambda _: None,
             check=lambda: None,
+            counted=lambda: {"batch": 0, "joined": 90},
             on_finish=lambda _: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), lambda _: None),
             tasks=SparkTasks(None),  # a planner runs no task
@@ -137,7 +138,8 @@ def test_a_batch_is_cut_at_the_first_record_that_is_too_new_for_a_table(topic, t
     proofs["rates"] = Proof(begun_ms + 3_600_000, {"pos": 2})
     released = planner.next(1, plan.end, EventState())
     assert released.end == {0: 65, 1: 35}
-    pin = planner.pinned(released, 1)
+    pin = planner.pin_of(released, 1)
+    assert pin.before == {"batch": 0, "joined": 90}
     assert (pin.as_of, pin.looked_up.ends) == (proofs, {0: 65, 1: 35})
     assert begun_ms <= pin.looked_up.time_ms <= time.time_ns() // 1_000_000
     assert gate.holding is None
@@ -206,21 +208,23 @@ def test_the_first_batch_of_a_life_has_its_versions_and_no_later_one(topic):
 def test_a_pin_is_not_written_by_a_runner_that_was_taken_over(topic):
     planner = topic.planner()
     plan = planner.next(0, {}, EventState())
-    pin = planner.pinned(plan, 0)
+    pin = planner.pin_of(plan, 0)
     assert (pin.end_offsets, pin.event) == ({0: 60, 1: 30}, plan.event)
+    write_pin(topic.hooks, pin)
+    assert topic.hooks.pins.read(0) == pin
     topic.dead.commit_epoch(2)
     with pytest.raises(FencedError):
-        planner.pinned(plan, 1)
+        write_pin(topic.hooks, planner.pin_of(plan, 1))
     assert topic.hooks.pins.read(1) is None
 
 
 def test_the_pin_of_a_newer_runner_ends_an_older_one(topic):
     planner = topic.planner()
     plan = planner.next(0, {}, EventState())
-    newer = replace(planner.pinned(plan, 0), batch=1, epoch=2)
+    newer = replace(planner.pin_of(plan, 0), batch=1, epoch=2)
     topic.hooks.pins.create(newer)
     with pytest.raises(FencedError, match="pinned by a runner of epoch 2, this one is 1"):
-        planner.pinned(plan, 1)
+        write_pin(topic.hooks, planner.pin_of(plan, 1))
     assert topic.hooks.pins.read(1) == newer
 
 

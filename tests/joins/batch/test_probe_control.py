@@ -94,9 +94,12 @@ class Job:
         self.controls.append(control)
         return control
 
-    def pin(self, batch: int, control: ProbeControl) -> Pin:
+    def pin_of(self, batch: int) -> Pin:
         bounds = {0: 10 * batch}, {0: 10 * (batch + 1)}
-        return control.pins.create(Pin(batch, self.topic, *bounds, {"users": 3}, batch, 1))
+        return Pin(batch, self.topic, *bounds, {"users": 3}, batch, 1)
+
+    def pin(self, batch: int, control: ProbeControl) -> Pin:
+        return control.pins.create(self.pin_of(batch))
 
     def commit(self, pin: Pin) -> None:
         self.output.commit(pin.batch, 1, (), {**pin_json(pin), "counts": {"joined": 10}})
@@ -235,6 +238,7 @@ DAMAGED = {
 def test_damaged_counters_are_removed_and_the_job_goes_on_where_its_output_ends(job, content):
     control = job.control()
     control.progress.record(FinishedBatch(job.pin(0, control), {"joined": 10}))
+    control.progress.store()
     job.commit(job.pin(1, control))
     job.checkpoint.progress_file.write_bytes(content)
     with pytest.raises(CheckpointError) as caught:
@@ -248,6 +252,23 @@ def test_damaged_counters_are_removed_and_the_job_goes_on_where_its_output_ends(
     assert (later.progress.counts.batch, later.progress.counts.joined) == (1, 10)
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_the_newest_pin_has_the_counts_of_the_batches_before(job, is_stored):
+    control = job.control()
+    for batch in range(3):
+        pin = replace(job.pin_of(batch), before=control.progress.counts.sums())
+        job.commit(control.pins.create(pin))
+        control.progress.record(FinishedBatch(pin, {"joined": 10}))
+    if is_stored:
+        control.progress.store()
+    assert job.checkpoint.progress_file.exists() == is_stored
+    later = job.control()
+    later.open()
+    found = [replace(each.progress.counts, at_ms=0) for each in (control, later)]
+    assert found[0] == found[1]
+    assert (later.progress.counts.batch, later.progress.counts.joined) == (2, 30)
+
+
 def test_an_uncommitted_batch_is_left_to_the_loop(job):
     control = job.control()
     for batch in (0, 1):
@@ -258,16 +279,16 @@ def test_an_uncommitted_batch_is_left_to_the_loop(job):
     assert len(control.lives.all) == 1
 
 
-@pytest.mark.parametrize("told_by", ["progress", "letters"])
+@pytest.mark.parametrize("told_by", ["progress", "letters", "output"])
 def test_pins_that_are_gone_of_committed_batches_wait_for_an_operator(job, told_by):
     control = job.control()
     for batch in (0, 1):
         pin = job.pin(batch, control)
-        job.commit(pin)
         if told_by == "progress":
             control.progress.record(FinishedBatch(pin, {"joined": 10}))
-        else:
+        elif told_by == "letters":
             job.letter(batch)
+        job.commit(pin)
     control.prepare_start()
     control.pins.abandon(1)
     with pytest.raises(LogsDisagreeError, match="batch 1 is committed, but has no pin") as raised:

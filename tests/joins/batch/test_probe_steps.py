@@ -1,23 +1,26 @@
 """What a step of the probe pins and runs on a real topic, and what it leaves to the next loop."""
 
 import os
+import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import OF_THE_PROBE
 from joins.batch.batch_plan import ProbeSteps
-from joins.batch.batches import ProbeHooks, ProbeSettings
+from joins.batch.batches import ProbeHooks, ProbeSettings, commit_letters
 from joins.batch.inserts import Inserts, JoinBatches, ProbeInsert
 from joins.batch.staleness import StalenessGate
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
+from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.probe.probe import DEAD_LETTERS, kernel_spec
 from joins.loop import BatchTurns, LoopGuards
-from joins.plan.errors import FencedError, RecordsLostError
+from joins.plan.errors import FencedError, RecordsLostError, SinkError
 from joins.plan.plan import KafkaOptions
 from joins.worker.probe_task import ProbeTask
 from joins.worker.staging import BatchReport, TaskReport
@@ -42,17 +45,22 @@ def rows_seen(batches):
 class Writer:
     """A sink that notes which records reached it, and knows what it has if it is `durable`."""
 
-    def __init__(self, durable=False):
+    def __init__(self, durable=False, shows_early=False):
         self.pins, self.places, self.batches, self.durable = [], [], [], durable
+        self.shows_early, self.seen = shows_early, lambda pin: None
 
     def run(self, work, task, pin):
         self.pins.append(pin)
+        self.seen(pin)
         report = work.report(rows_seen)
         self.places.append(sorted(tuple(p) for each in report.details for p in each["places"]))
         return BatchReport({}, {"joined": pin.records(), **report.counts}, ())
 
     def commit(self, report, pin, epoch):
         self.batches.append(pin.batch)
+
+    def newest_batch(self):
+        return max(self.batches, default=None) if self.durable else None
 
     def committed_counts(self, pin):
         return {"joined": 1, "records": 10} if self.durable and pin.batch in self.batches else None
@@ -79,7 +87,7 @@ class Side:
         """Of a new loop, which has found where it is."""
         life = Life("probe", 0, self.topics, **{"start_offsets": {0: 0, 1: 0}, **life})
         faults = Failpoints(failpoints, self.root / "failpoints")
-        hooks = ProbeHooks(
+        hooks = self.hooks = ProbeHooks(
             epoch=1,
             plan=self.plan,
             may_pin=lambda: self.may_pin,
@@ -93,6 +101,7 @@ class Side:
             restore=lambda versions: None,
             on_pin=lambda pin: None,
             check=lambda: None,
+            counted=dict,
             on_finish=self.finished.append,
             guards=LoopGuards(faults, BatchTurns(), lambda error: None),
             tasks=SparkTasks(self.spark),
@@ -122,15 +131,15 @@ def side(tmp_path, spark, kafka):
 def test_a_pinned_batch_ends_under_its_plan_and_no_other_one_begins_when_there_is_a_newer(side):
     side.limit, side.writers = 45, [Writer(durable=True)]
     with pytest.raises(FailpointError):
-        side.steps(failpoints="C3=raise").step()  # pinned, not run
+        side.steps(failpoints="C3=raise").step()  # pinned, not committed
     side.may_pin = False
     steps = side.steps()
     assert [steps.step() for _ in range(3)] == [True, False, False]
-    assert [pin.plan for pin in side.writers[0].pins] == [1]
+    assert [pin.plan for pin in side.writers[0].pins] == [1, 1]
     side.may_pin, side.plan = True, 2
     side.steps().step()
-    assert [pin.plan for pin in side.writers[0].pins] == [1, 2]
-    assert side.ranges() == [{0: (0, 30), 1: (0, 15)}, {0: (30, 60), 1: (15, 30)}]
+    assert [pin.plan for pin in side.writers[0].pins] == [1, 1, 2]
+    assert side.ranges()[1:] == [{0: (0, 30), 1: (0, 15)}, {0: (30, 60), 1: (15, 30)}]
 
 
 def test_each_record_is_in_one_batch_and_without_new_ones_there_is_none(side):
@@ -156,7 +165,8 @@ def test_each_batch_is_one_job_of_spark(side, spark):
     assert (len(side.finished), len(jobs)) == (2, 2)
 
 
-def test_a_batch_syncs_its_pin_and_its_commit_and_no_more(side, monkeypatch):
+def test_a_batch_syncs_its_pin_and_no_more_without_dead_letters(side, monkeypatch):
+    version = side.dead.version()
     steps = side.steps()
     steps.step()
     produce(side.servers, side.topic, [{"n": 60}], partition=0)
@@ -169,9 +179,71 @@ def test_a_batch_syncs_its_pin_and_its_commit_and_no_more(side, monkeypatch):
     monkeypatch.setattr(os, "fsync", noted)
     steps.step()
     assert [done.pin.batch for done in side.finished] == [0, 1]
-    log = side.root / "dead" / "_delta_log"
     places = [path if path.is_dir() else path.parent for path in synced]
-    assert places == [side.root / "pins"] * 2 + [log] * 2
+    assert places == [side.root / "pins"] * 2
+    assert side.dead.version() == version
+
+
+def test_dead_letters_are_committed_with_their_batch(side):
+    side.steps().step()
+    pin = side.finished[0].pin
+    with ParquetStage(side.dead.path, DEAD_LETTERS, FileOrigin(1, 0, 0, 0)) as stage:
+        stage.write(pa.RecordBatch.from_pylist([{}], schema=DEAD_LETTERS))
+        staged = stage.finish()
+    commit_letters(side.hooks, pin, [staged])
+    assert side.dead.batches.last_batch() == 0
+
+
+def test_rows_that_are_seen_early_wait_for_the_pin_and_others_do_not(side):
+    """The pin is written while the tasks join, and waited for before the first commit."""
+    side.limit, early, held = 45, Writer(shows_early=True), threading.Event()
+    early.seen = lambda pin: early.places.append(side.pins.read(pin.batch) == pin)
+    side.writers = [early]
+    side.steps().step()
+    assert early.places[0] is True
+
+    class Slow(PinStore):
+        def create(self, pin):
+            assert held.wait(60), "the tasks run"
+            return super().create(pin)
+
+    side.pins, late = Slow(side.root / "pins"), Writer(durable=True)
+    late.batches = [0]
+    late.seen = lambda pin: held.set()
+    late.commit = lambda report, pin, epoch: late.places.append(side.pins.read(pin.batch) == pin)
+    side.writers = [late]
+    side.steps().step()
+    assert late.places[-1] is True
+
+
+def test_a_retried_batch_of_a_runner_that_was_taken_over_commits_nothing(side):
+    with pytest.raises(FailpointError):
+        side.steps("C6=raise").step()
+    steps = side.steps()
+    side.dead.commit_epoch(2)
+    with pytest.raises(FencedError):
+        steps.step()
+    assert side.writers[0].batches == []
+
+
+def test_a_batch_whose_pin_cannot_be_written_commits_nothing(side):
+    (side.root / "pins").write_text("no directory")
+    steps = side.steps()
+    with pytest.raises(OSError, match="pins"):
+        steps.step()
+    assert (len(side.writers[0].pins), side.writers[0].batches, side.finished) == (1, [], [])
+
+
+def test_a_batch_that_another_runner_has_pinned_runs_under_that_pin(side):
+    steps = side.steps()
+    other = Pin(0, side.topic, {0: 0, 1: 0}, {0: 7, 1: 0}, {"users": 7}, 5, 1)
+    side.pins.create(other)
+    with pytest.raises(SinkError, match="has a pin of epoch 1 already"):
+        steps.step()
+    assert side.writers[0].batches == []
+    side.steps().step()
+    assert side.writers[0].pins[-1] == other
+    assert side.finished[0].pin == other
 
 
 def test_the_pin_says_what_the_batch_depends_on(side):
@@ -256,7 +328,6 @@ def test_outputs_are_committed_in_their_order_and_a_retry_leaves_out_those_that_
             side.steps("C14=raise#0;C14=raise@1").step()
         assert [writer.batches for writer in writers] == [[0]] * attempt + [[]] * (3 - attempt)
         assert side.finished == []
-        assert side.dead.batches.last_batch() == 0
     side.steps().step()
     assert [writer.batches for writer in writers] == [[0]] * 3
     assert [len(writer.pins) for writer in writers] == [1, 2, 3]
