@@ -7,13 +7,15 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 
 class ObjectStatus(Protocol):
@@ -158,8 +160,10 @@ def remove_below(place: TablePath) -> None:
         place.clear()
 
 
-def dataset_of(files: Sequence[TablePath], schema: pa.Schema) -> ds.Dataset:
+def dataset_of(files: Sequence[TablePath], schema: pa.Schema) -> "ds.Dataset":
     """The rows of Parquet files, all of them in one place."""
+    import pyarrow.dataset as ds  # 3 MB that a control plane does not use
+
     first = next(iter(files), None)
     if first is None or isinstance(first, Path):
         return ds.dataset([str(file) for file in files], schema, format="parquet")
