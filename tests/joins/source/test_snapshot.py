@@ -23,7 +23,8 @@ from joins.plan.types import SqlType, TypeName
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from joins.worker.row_files import RowFiles
 from service.embedded.broker import KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.joins.adapters.mysql.test_binlog import purged_to
 from tests.support.copies import Copy, copy_of
 from tests.support.lanes import some_of
