@@ -24,17 +24,14 @@ class ObjectStatus(Protocol):
     @property
     def st_size(self) -> int:
         """Size in bytes."""
-        ...
 
     @property
     def st_mtime(self) -> float:
         """Time of the upload, in seconds since the epoch."""
-        ...
 
     @property
     def st_mtime_ns(self) -> int:
         """Time of the upload, in nanoseconds."""
-        ...
 
 
 class ObjectPath(Protocol):
@@ -45,64 +42,49 @@ class ObjectPath(Protocol):
     @property
     def name(self) -> str:
         """The last part."""
-        ...
 
     @property
     def parent(self) -> Self:
         """The path without the last part."""
-        ...
 
     def __truediv__(self, other: str) -> Self:
         """The path of a child."""
-        ...
 
     def exists(self) -> bool:
         """True if there is an object at this path."""
-        ...
 
     def stat(self) -> ObjectStatus:
         """Status of the object."""
-        ...
 
     def read_bytes(self) -> bytes:
         """The object's content."""
-        ...
 
     def iterdir(self) -> Iterator[Self]:
         """The objects directly below; none if there are none."""
-        ...
 
     def below(self) -> Iterator[Self]:
         """All objects below, at any depth."""
-        ...
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove the object."""
-        ...
 
     def unlink_all(self, others: Sequence[Self]) -> None:
         """Remove objects of the same store in few requests; missing ones are skipped."""
-        ...
 
     def clear(self) -> None:
         """Remove all objects below."""
-        ...
 
     def put(self, content: pa.Buffer | bytes) -> None:
         """Write the object, atomically and durably."""
-        ...
 
     def create(self, content: bytes) -> bool:
         """Write the object unless it exists; returns True if this call's content is there."""
-        ...
 
     def open_input(self) -> pa.NativeFile:
         """Open the object for random reads."""
-        ...
 
     def in_arrow(self) -> tuple[pa_fs.FileSystem, str]:
         """Arrow's view of the store, and the object's name in it."""
-        ...
 
 
 TablePath = Path | ObjectPath
