@@ -15,7 +15,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 (a type)
 
 
 def as_json(value: Any) -> dict[str, Any]:  # noqa: ANN401 (a dataclass)
-    document: dict[str, Any] = _adapter(type(value)).dump_python(value, mode="json")
+    document: dict[str, Any] = _adapter(cast(Any, type(value))).dump_python(value, mode="json")
     return document
 
 
