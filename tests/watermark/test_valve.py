@@ -314,9 +314,9 @@ def test_combined_state_survives_being_stored():
     assert restored.last_output == combined.last_output == Watermark(5)
     assert restored.inputs == ("a", "b", "c")
     assert restored.watermark_of("b") == PROCESSING_TIME
-    assert restored.update_status("c", ACTIVE) == ()
-    assert restored.update_watermark("a", Watermark(7), now_ms=NOW) == ()
-    assert restored.update_watermark("c", Watermark(6), now_ms=NOW) == (Watermark(6),)
+    assert restored.input_status("c", ACTIVE) == ()
+    assert restored.input_watermark("a", Watermark(7), now_ms=NOW) == ()
+    assert restored.input_watermark("c", Watermark(6), now_ms=NOW) == (Watermark(6),)
     with pytest.raises(StateFormatError):
         restored.restore({"last": 1})
 
