@@ -68,8 +68,13 @@ def _dimension(dimension: DimensionView) -> Table:
     )
     for channel in dimension.channels:
         grid.add_row(channel.channel, _watermark(channel), channel.status.lower())
-    grid.add_row("version", str(dimension.changelog_version), "")
+    grid.add_row("version", str(dimension.changelog_version), _as_of(dimension))
     return grid
+
+
+def _as_of(dimension: DimensionView) -> str:
+    age_ms = None if dimension.freshness is None else dimension.freshness.age_ms
+    return "" if age_ms is None else f"as of {age_ms / 1000:.1f} s ago"
 
 
 def _rows(rows: list[dict[str, object]]) -> Table:

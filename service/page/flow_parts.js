@@ -171,9 +171,10 @@ function lag(job, isAlone) {
   return `${count(value)} to ${isAlone ? "process" : "join"}`;
 }
 
-/** How much of the files before the topic is read; nothing once the topic follows. */
+/** How much of the files before the topic is read, and how many rows it follows. */
 function filesRead(history) {
-  if (!history || history.rows_read >= history.rows) return null;
+  if (!history) return null;
+  if (history.rows_read >= history.rows) return `behind ${many(history.rows, "row")} of files`;
   const left = Number.isFinite(history.seconds_left) ? `, ${duration(history.seconds_left * 1000)} left` : "";
   return `files ${percent(history.rows_read, history.rows)} %${left}`;
 }

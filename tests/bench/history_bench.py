@@ -101,14 +101,15 @@ def _stream_rates(place: Place, records: int, runs: int) -> dict[str, list[float
         users = _by_files(place, rig, _USERS)
         directory = unique_name("clicks")
         _write_clicks(rig.output(directory), records)
-        for _ in range(runs):
+        for run in range(runs):
             empty = Stream(place.kafka)
             options = (
                 "'history.connector'='filesystem'",
                 f"'history.path'='{directory}'",
                 "'history.format'='parquet'",
             )
-            for name, topic, own in (("files", empty.topic, options), ("topic", full.topic, ())):
+            sides = (("files", empty.topic, options), ("topic", full.topic, ()))
+            for name, topic, own in sides if run % 2 == 0 else reversed(sides):
                 output = delta_output(unique_name("joined"))
                 with rig.job(join_sql(rig, users, topic, output, own)) as job:
                     subject = Subject(place, rig, job, full, users)

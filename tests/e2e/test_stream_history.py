@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.plan.plan import KafkaOptions
@@ -22,14 +23,18 @@ BAD = 77  # of a file: it divides by zero
 START_MS = 1_700_000_000_000
 
 
-def write_file(path: Path, items: range) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def rows_of(items: range) -> pa.Table:
     columns = {
         "item_id": pa.array(items, pa.int64()),
         "at": pa.array([START_MS + 10 * item for item in items], pa.timestamp("ms", "UTC")),
         "user_id": pa.array([item % 7 for item in items], pa.int32()),
     }
-    pq.write_table(pa.table(columns), path, row_group_size=90)
+    return pa.table(columns)
+
+
+def write_file(path: Path, items: range) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows_of(items), path, row_group_size=90)
 
 
 def write_files(directory: Path) -> int:
@@ -142,6 +147,50 @@ def check_looking_back(rig: Rig, job: RunningJob, topic: str) -> None:
     url = f"/v1/jobs/{job.id}/dead-letters:replay"
     told = rig.client.post(url, json={"records": fixed}).json()
     assert "zero" in told["still_bad"][0]["reason"].lower()
+
+
+@pytest.mark.experiment
+def test_a_stream_reads_a_version_of_a_delta_table_and_then_the_topic(rig: Rig) -> None:
+    """Rows of later versions are not read, nor those that this one has deleted."""
+    servers = rig.kafka.bootstrap_servers
+    topic, table, path = create_topic(servers), unique_name("clicks"), unique_name("named")
+    write_users(rig, table)
+    place = str(rig.output(table))
+    for items in (range(300, 600), range(300), range(600, 1_000)):  # as no reader may take them
+        write_deltalake(place, rows_of(items), mode="append")
+    DeltaTable(place).delete("item_id >= 900")
+    version = DeltaTable(place).version()
+    write_deltalake(place, rows_of(range(5_000, 5_100)), mode="append")
+    produce(servers, topic, [record(10_000 + item) for item in range(OLD)])
+    produce(servers, topic, [record(900 + item) for item in range(NEW)])
+    declared = statement(
+        rig,
+        topic,
+        table,
+        path,
+        *from_offset(OLD),
+        f"'history.version'='{version}'",
+        "'history.order-column'='item_id'",
+        "'scan.max-records-per-batch'='270'",
+    )
+    declared = declared.replace("'history.connector'='filesystem'", "'history.connector'='delta'")
+    declared = declared.replace(", 'history.format'='parquet'", "")
+    with rig.job(declared) as job:
+        job.wait_output(path, 900 + NEW - 1)
+        job.wait_all_joined()
+        by_item = {each["item_id"]: each for each in rig.rows(path)}
+        assert sorted(by_item) == [item for item in range(900 + NEW) if item != BAD]
+        for item in (0, 299, 300, 899, 900, 900 + NEW - 1):
+            found = by_item[item]
+            where = (found["_topic"], found["_offset"])
+            of_table, of_topic = (f"history:{topic}", item), (topic, OLD + item - 900)
+            assert where == (of_table if item < 900 else of_topic)
+        assert len(rig.rows(path)) == len(by_item)
+        newest = job.pins.newest()
+        assert newest is not None
+        for batch in range(newest.batch + 1):
+            again = rig.client.post(f"/v1/jobs/{job.id}/batches/{batch}:replay?diff=true").json()
+            assert again["verdict"] == "identical", again
 
 
 def from_offset(offset: int) -> tuple[str, str]:

@@ -17,6 +17,12 @@ def differs(status):
     return [each for each in status["warnings"] if each["type"] == "copy-differs"]
 
 
+def verified(rig, job):
+    answer = rig.client.post(f"/v1/jobs/{job.id}:verify", json={}, timeout=300.0)
+    answer.raise_for_status()
+    return {table["table"]: table for table in answer.json()["tables"]}
+
+
 def test_a_difference_is_found_shown_and_repaired_while_the_job_joins(rig):
     path, topic = unique_name("enriched"), create_topic(rig.kafka.bootstrap_servers, partitions=1)
     with new_schema(rig.mariadb, USERS, fill_users(50)) as schema:
@@ -43,6 +49,13 @@ def test_a_difference_is_found_shown_and_repaired_while_the_job_joins(rig):
             assert wrong["state"] == "JOINING"
             assert f"sluice verify {job.id} --table user_info --repair" in warning["hint"]
 
+            found = verified(rig, job)["user_info"]
+            since = {item["key"]["user_id"]: item["since_version"] for item in found["items"]}
+            copied = first["dimensions"][0]["changelog_version"]
+            assert since.keys() == {7, 8, 77}
+            assert since[77] is None
+            assert max(since[7], since[8]) <= copied < found["version"]
+
             answer = rig.client.post(f"/v1/jobs/{job.id}:verify", json={"repair": True})
             answer.raise_for_status()
             (table,) = answer.json()["tables"]
@@ -60,12 +73,6 @@ def test_a_difference_is_found_shown_and_repaired_while_the_job_joins(rig):
             told = [each["cause"] for each in job.events()]
             assert any('table "user_info" was repaired: 2 rows' in each for each in told), told
             assert job.wait_for(lambda s: not differs(s), "it is equal")["phase"] == "JOIN"
-
-
-def verified(rig, job):
-    answer = rig.client.post(f"/v1/jobs/{job.id}:verify", json={}, timeout=300.0)
-    answer.raise_for_status()
-    return {table["table"]: table for table in answer.json()["tables"]}
 
 
 @pytest.mark.matrix

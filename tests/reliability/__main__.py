@@ -45,7 +45,7 @@ NAMES = (
     "transactions",
     "verify",
 )
-CAPTURED = ("kill-storm", "slow-snapshot", "snapshot-kills")  # also with a real Debezium
+CAPTURED = ("kill-storm", "slow-snapshot", "snapshot-kills", "stale")  # also with a real Debezium
 _Item, _Result = TypeVar("_Item"), TypeVar("_Result")
 _SMALL_WITHIN_S = 2_400  # one that hangs must not take the time of all others
 
@@ -183,7 +183,8 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="crash-points, event-time: one run, such as kill-3; event-time: one job of it, such "
-        "as 'kill-3 windows'; transactions: the isolation level that the tables ask for",
+        "as 'kill-3 windows'; transactions: the isolation level that the tables ask for; history: "
+        "table or stream",
     )
     parser.add_argument(
         "--writer",

@@ -8,7 +8,8 @@ read, and when the topic is read up to its ends. Records of the stream wait for 
 beginning: each must have one row, with the name that its user had at the topic's ends. In the end
 the newest record of each key and the folded `current` must both be what files and topic say.
 
-A second part does the same with a stream of files and then a topic (`history_stream`).
+A second part does the same with a stream of files and then a topic (`history_stream`), which is one
+stream at full scale: a million rows of files and a tenth of it in the topic for each kill.
 """
 
 import json
@@ -36,6 +37,7 @@ from tests.support.topics import create_topic, end_offsets, produce, unique_name
 from tests.support.wait import wait_until
 
 RUNNER, PROCESS = "runner", "process"
+TABLE, STREAM = "table", "stream"  # what `--only` names
 MODULE = "joins.adapters.topic.history"
 _POINTS = (0.02, 0.25, 0.45, SEAM, 0.51, 0.6, 0.8, 0.95)
 _SMALL = (0.2, SEAM, 0.75)
@@ -196,9 +198,10 @@ def run(lab: Lab) -> dict[str, Any]:
     cases = lab.cases(3, 100)
     size = Size(*lab.size((20_000, 40, 10_000), (5_000_000, 500, 500_000)))
     points = _POINTS if lab.full else _SMALL
-    of_stream = lab.size((20_000, 20, 4_000), (5_000_000, 100, 500_000))
+    of_stream = lab.size((20_000, 20, 4_000), (1_000_000 * cases, cases, 100_000 * cases))
     rounds: list[Round] = []
-    left = cases
+    only = lab.options.get("only")
+    left = 0 if only == STREAM else cases
     with running_rig(
         lab.place("rig"),
         lab.kafka,
@@ -214,13 +217,10 @@ def run(lab: Lab) -> dict[str, Any]:
             _run_round(lab, rig, size, points[-left:] if left < len(points) else points, found)
             left -= max(1, len(found.kills))
             lab.say(f"round {len(rounds)}: {len(found.kills)} kills, clean {found.is_clean}")
-        left = cases
-        while left > 0:
+        if only != TABLE:
             found = Round()
             rounds.append(found)
-            own = points[-left:] if left < len(points) else points
-            run_stream_round(rig, of_stream, own, found)
-            left -= max(1, len(found.kills))
+            run_stream_round(rig, of_stream, _spread(cases) if lab.full else points, found)
             lab.say(f"stream: {len(found.kills)} kills, clean {found.is_clean}")
     kills = [kill for one in rounds for kill in one.kills]
     counts = {
@@ -235,12 +235,21 @@ def run(lab: Lab) -> dict[str, Any]:
         [],
         rounds=len(rounds),
         rows_of_files=size.rows,
+        rows_of_stream=of_stream[0],
         victims=Counter(victim for _, victim, _ in kills),
         reached=[[point, victim, round(at, 4)] for point, victim, at in kills],
         told=[text for one in rounds for text in one.told][:20],
         ok=all(one.is_clean for one in rounds),
     )
     return {**found_all, **counts}
+
+
+def _spread(kills: int) -> tuple[float, ...]:
+    """A fifth of the kills within two hundredths of the seam, the others over all of the way."""
+    near = kills // 5
+    around = [SEAM + 0.02 * (number - near // 2) / max(1, near) for number in range(near)]
+    others = [(number + 0.5) / (kills - near) for number in range(kills - near)]
+    return tuple(sorted([*around, *others]))
 
 
 def _run_round(lab: Lab, rig: Rig, size: Size, points: tuple[float, ...], found: Round) -> None:

@@ -7,12 +7,15 @@ older record any. No batch may have rows of the files and records of the topic.
 """
 
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from joins.plan.stream_topics import FILES
 from tests.reliability.processes import kill_hard, runner_of
@@ -28,7 +31,9 @@ _PARTITIONS = 2
 _OLDER = 50
 _USERS = 7  # the last one has no row
 _AT_ONCE = 2_000
+_ROW_GROUPS = 4  # of a file at the least
 _EACH_S = 600.0
+_MOST_AT_ONCE = 500_000  # rows of a batch
 
 
 class ClickStream:
@@ -52,12 +57,11 @@ class ClickStream:
         directory.mkdir(parents=True)
         each = -(-self.rows // files)
         for first in range(0, self.rows, each):
-            items = range(first, min(first + each, self.rows))
-            users = [item % _USERS for item in items]
-            columns = {"item_id": pa.array(items, pa.int64()), "user_id": pa.array(users)}
+            items = np.arange(first, min(first + each, self.rows))
+            columns = {"item_id": pa.array(items), "user_id": pa.array(items % _USERS)}
             # paths are in another order than the items
             path = directory / f"{self.rows - first:012}.parquet"
-            pq.write_table(pa.table(columns), path, row_group_size=700)
+            pq.write_table(pa.table(columns), path, row_group_size=max(1, each // _ROW_GROUPS))
 
     def send(self, items: range) -> None:
         with BulkProducer(self.servers, self.topic) as producer:
@@ -104,7 +108,7 @@ def run_stream_round(
     rig: Rig, size: tuple[int, int, int], points: tuple[float, ...], found: Round
 ) -> None:
     stream, path = ClickStream(rig, *size), unique_name("stream")
-    batch = max(1, stream.rows // 20)
+    batch = max(1, min(stream.rows // 20, _MOST_AT_ONCE))
     with rig.job(stream.statement(rig, path, batch)) as job:
         for number, point in enumerate(points):
             at = _wait(stream, job, point)
@@ -112,7 +116,12 @@ def run_stream_round(
             found.kills.append((point, RUNNER, at))
             if number == 0:
                 stream.send_rest()
-        job.wait_output(path, stream.rows + stream.records, deadline_s=_EACH_S)
+        job.wait_all_joined()
+        wait_until(
+            lambda: _rows(rig, path) >= stream.rows + stream.records,
+            deadline_s=_EACH_S,
+            what="all rows",
+        )
         job.wait_all_joined()
         _check_rows(rig, stream, path, found)
         newest = job.pins.newest()
@@ -132,22 +141,41 @@ def _wait(stream: ClickStream, job: RunningJob, share: float) -> float:
     return done
 
 
+def _rows(rig: Rig, path: str) -> int:
+    """Rows of the output, by its log."""
+    if not (rig.output(path) / "_delta_log").is_dir():
+        return 0
+    actions = pa.table(DeltaTable(str(rig.output(path))).get_add_actions(flatten=True))
+    return int(pc.sum(actions["num_records"]).as_py() or 0)
+
+
 def _check_rows(rig: Rig, stream: ClickStream, path: str, found: Round) -> None:
-    rows = rig.rows(path)
-    counted = Counter(row["item_id"] for row in rows)
-    expected = range(stream.rows + stream.records)
-    found.lost += len(set(expected) - counted.keys())
-    found.duplicate += sum(count - 1 for count in counted.values())
-    found.early += sum(item not in expected for item in counted)
-    found.wrong += sum(not _is_right(stream, row) for row in rows)
+    """Count each item, and judge each row, a part of the output after the other."""
+    expected = stream.rows + stream.records
+    seen = np.zeros(expected, np.uint8)
+    dataset = DeltaTable(str(rig.output(path))).to_pyarrow_dataset()
+    for batch in dataset.to_batches(columns=["item_id", "name", "_topic", "_offset"]):
+        items = batch.column("item_id").to_numpy()
+        is_expected = (items >= 0) & (items < expected)
+        found.early += int((~is_expected).sum())
+        own, counts = np.unique(items[is_expected], return_counts=True)
+        seen[own] += counts.astype(np.uint8)
+        found.wrong += int((~_are_right(stream, batch, items)).sum())
+    found.lost += int((seen == 0).sum())
+    found.duplicate += int(np.maximum(seen.astype(np.int64) - 1, 0).sum())
 
 
-def _is_right(stream: ClickStream, row: dict[str, object]) -> bool:
-    item = row["item_id"]
-    assert isinstance(item, int)
-    user = item % _USERS
-    name = None if user == _USERS - 1 else f"user {user}"
-    of_files = item < stream.rows
-    topic = f"history:{stream.topic}" if of_files else stream.topic
-    at_item = not of_files or row["_offset"] == item
-    return row["name"] == name and row["_topic"] == topic and at_item
+def _are_right(
+    stream: ClickStream, batch: pa.RecordBatch, items: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    names = pa.array([*(f"user {n}" for n in range(_USERS - 1)), ""])
+    topics = pa.array([stream.topic, f"history:{stream.topic}"])
+    of_files = items < stream.rows
+    expected = pc.take(topics, pa.array(of_files.astype(np.int64)))
+    checks = (
+        pc.equal(pc.fill_null(batch.column("name"), ""), pc.take(names, pa.array(items % _USERS))),
+        pc.equal(batch.column("_topic"), expected),
+        pa.array(~of_files | (batch.column("_offset").to_numpy() == items)),
+    )
+    right = [each.to_numpy(zero_copy_only=False) for each in checks]
+    return np.array(np.logical_and.reduce(right), np.bool_)

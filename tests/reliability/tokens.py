@@ -1,39 +1,57 @@
 """Experiment `tokens`: is my write in the result, and in which batch first?
 
-Each write changes one row and takes the position of the binlog behind it, or its GTID, or `now`.
-`POST …/freshness/wait` names a batch. The oracle reads the output: rows of that batch and of later
-ones have met the write; for a binlog position, no row of an earlier batch has.
+Writers change a row each, one write after the other, and take the position of the binlog behind it,
+or its GTID, or `now`. `POST …/freshness/wait` names a batch. The oracle reads the output: rows of
+that batch and of later ones have met the write; for a binlog position, no row of an earlier batch
+has.
 """
 
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from tests.reliability.experiment import Lab, result
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tests.reliability.experiment import Lab, in_lanes, result
+from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, running_rig
-from tests.support.shop import USERS, click, enrich_sql, fill_users
+from tests.support.shop import USERS, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
 
-_KEY = 1
 _OPENS_S = 400.0
 _KINDS = ("binlog", "gtid", "now")
 _WITHIN_S = 60.0
+_CLICKS_EVERY_S = 0.05
+
+
+@dataclass(frozen=True)
+class Write:
+    """The `number`-th write of a row, its token, and the batch that was named."""
+
+    key: int
+    number: int
+    token: str
+    batch: int | None
 
 
 @contextmanager
-def clicking(servers: str, topic: str) -> Iterator[None]:
-    """Clicks of the row, so that every batch shows what it has met."""
+def clicking(servers: str, topic: str, keys: range) -> Iterator[None]:
+    """Clicks of each row, so that every batch shows what it has met."""
     ends = threading.Event()
+    values = [b'{"user_id":%d,"item_id":0}' % key for key in keys]
+    halves = {partition: values[partition::2] for partition in range(2)}
 
     def send() -> None:
-        item = 0
-        while not ends.wait(0.05):
-            produce(servers, topic, [click(_KEY, item)])
-            item += 1
+        with BulkProducer(servers, topic) as producer:
+            while not ends.wait(_CLICKS_EVERY_S):
+                producer.send(halves)
 
     thread = threading.Thread(target=send, daemon=True)
     thread.start()
@@ -44,17 +62,22 @@ def clicking(servers: str, topic: str) -> Iterator[None]:
         thread.join(60)
 
 
-def write(rig: Rig, schema: str, number: int) -> str:
-    """Change the row; the token of the change."""
-    statement = f"UPDATE user_info SET name = '{number}' WHERE user_id = {_KEY}"
-    run_sql(rig.mariadb, statement, schema=schema)
+_writing = threading.Lock()
+
+
+def write(rig: Rig, schema: str, key: int, number: int) -> str:
+    """Change the row; the token of the change, without another one before it."""
+    statement = f"UPDATE user_info SET name = '{number}' WHERE user_id = {key}"
     kind = _KINDS[number % len(_KINDS)]
-    if kind == "now":
-        return kind
-    if kind == "gtid":
-        return str(run_sql(rig.mariadb, "SELECT @@GLOBAL.gtid_binlog_pos")[0][0])
-    file, pos = run_sql(rig.mariadb, "SHOW MASTER STATUS")[0][:2]
-    return f"{file}:{pos}"
+    with _writing:
+        if kind == "now":
+            run_sql(rig.mariadb, statement, schema=schema)
+            return kind
+        if kind == "gtid":
+            asked = "SELECT @@GLOBAL.gtid_binlog_pos"
+            return str(run_sql(rig.mariadb, statement, asked, schema=schema)[0][0])
+        file, pos = run_sql(rig.mariadb, statement, "SHOW MASTER STATUS", schema=schema)[0][:2]
+        return f"{file}:{pos}"
 
 
 def waited(rig: Rig, job: RunningJob, token: str) -> int | None:
@@ -71,49 +94,72 @@ def waited(rig: Rig, job: RunningJob, token: str) -> int | None:
     return None
 
 
-def faults(rows: list[dict[str, Any]], number: int, token: str, batch: int | None) -> list[str]:
-    """What the output says against the answer for one write."""
-    if batch is None:
-        return [f"write {number} ({token}): no batch within {_WITHIN_S} s"]
-    seen = [(int(row["_batch"]), int(row["name"]) if row["name"].isdigit() else 0) for row in rows]
-    late = [at for at, met in seen if at >= batch and met < number]
-    early = [at for at, met in seen if at < batch and met >= number]
-    found = [f"write {number} ({token}) is not in batch {at}, named {batch}" for at in late[:1]]
-    if ":" in token:
-        found += [f"write {number} ({token}) is in batch {at}, named {batch}" for at in early[:1]]
-    return found
+class Seen:
+    """By batch: the newest write of one row that it or an earlier one has met, and the oldest."""
+
+    def __init__(self, rows: pa.Table, key: int) -> None:
+        own = rows.filter(pc.equal(rows["user_id"], key)).sort_by("_batch")
+        names = pc.if_else(pc.utf8_is_digit(own["name"]), own["name"], "0")
+        met = names.cast(pa.int64()).to_numpy()
+        self._batches = own["_batch"].to_numpy()
+        self._newest = np.maximum.accumulate(met)
+        self._oldest = np.minimum.accumulate(met[::-1])[::-1]
+
+    def faults(self, write: Write) -> list[str]:
+        """What the output says against the answer."""
+        said = f"write {write.number} of {write.key} ({write.token})"
+        if write.batch is None:
+            return [f"{said}: no batch within {_WITHIN_S} s"]
+        at = int(np.searchsorted(self._batches, write.batch))
+        found = []
+        if at < len(self._oldest) and self._oldest[at] < write.number:
+            found.append(f"{said} is not in a batch from {write.batch} on, which was named")
+        if ":" in write.token and at and self._newest[at - 1] >= write.number:
+            found.append(f"{said} is in a batch before {write.batch}, which was named")
+        return found
 
 
 def run(lab: Lab) -> dict[str, Any]:
-    """Writes, each waited for, one after the other."""
-    count = lab.cases(30, 10_000)
+    """Writes, each waited for; the writers wait beside each other."""
+    count, lanes = lab.cases(30, 10_000), lab.size(2, 8)
+    keys = range(1, lanes + 1)
+    each = -(-count // lanes)
     servers, path = lab.kafka.bootstrap_servers, unique_name("enriched")
     topic = create_topic(servers, partitions=2)
-    named: list[tuple[int, str, int | None]] = []
     with (
         running_rig(lab.place("rig"), lab.kafka, lab.mariadb, freshness_interval_s=0.2) as rig,
-        new_schema(rig.mariadb, USERS, fill_users(1)) as schema,
+        new_schema(rig.mariadb, USERS, fill_users(lanes)) as schema,
         rig.job(enrich_sql(rig, schema, topic, path)) as job,
-        clicking(servers, topic),
+        clicking(servers, topic, keys),
     ):
         job.wait_state("JOINING", deadline_s=_OPENS_S)
         job.wait_output(path, 1, deadline_s=_OPENS_S)
-        for number in range(1, count + 1):
-            token = write(rig, schema, number)
-            named.append((number, token, waited(rig, job, token)))
-        last = max((batch for _, _, batch in named if batch is not None), default=0)
-        wait_until(
-            lambda: max((row["_batch"] for row in rig.rows(path)), default=-1) > last,
-            deadline_s=60,
-            what="a batch behind the last one",
-        )
-        rows = rig.rows(path)
-    found = [faults(rows, *each) for each in named]
+
+        def work(key: int) -> list[Write]:
+            found = []
+            for number in range(1, each + 1):
+                token = write(rig, schema, key, number)
+                found.append(Write(key, number, token, waited(rig, job, token)))
+                if key == 1 and number % 100 == 0:
+                    lab.say(f"{number * lanes:,} writes")
+            return found
+
+        writes = [one for lane in in_lanes(lanes, work, keys) for one in lane]
+        last = max((one.batch for one in writes if one.batch is not None), default=0)
+
+        def newest() -> int:
+            pin = job.pins.newest()
+            return -1 if pin is None else pin.batch
+
+        wait_until(lambda: newest() > last + 1, deadline_s=60, what="batches behind the last one")
+        rows = rig.table(path)
+    seen = {key: Seen(rows, key) for key in keys}
+    found = [seen[one.key].faults(one) for one in writes]
     passed = sum(not each for each in found)
     verdict = {
         "records": len(rows),
         "rows": len(rows),
-        "ok": passed == count,
+        "ok": passed == len(writes),
         "examples": [text for each in found for text in each][:20],
     }
-    return result(lab, "tokens", count, passed, [verdict], wrong=count - passed)
+    return result(lab, "tokens", len(writes), passed, [verdict], wrong=len(writes) - passed)

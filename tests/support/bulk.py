@@ -75,14 +75,16 @@ class BulkProducer:
         self,
         values: Mapping[int, Sequence[bytes | None]],
         keys: Mapping[int, Sequence[bytes]] | None = None,
+        at_ms: int | None = None,
     ) -> dict[int, int]:
         """Append `values` by partition, at most about 1 MB each; returns each first offset.
 
         Args:
             values: of each record, None for one without.
             keys: as many; None leaves them all out.
+            at_ms: the records' time, None for now.
         """
-        now_ms = int(time.time() * 1000)
+        now_ms = int(time.time() * 1000) if at_ms is None else at_ms
         own = keys or {}
         batches = {p: record_batch(v, now_ms, own.get(p)) for p, v in values.items() if v}
         offsets = self._sent(batches)

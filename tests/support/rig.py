@@ -87,7 +87,8 @@ class RunningJob:
             found = wait_until(look, deadline_s=deadline_s, what=what)
         except TimeoutError as exc:
             log = (self.directory / "runner.log").read_text(errors="replace")
-            raise TimeoutError(f"{exc}\n{self.status()}\n{log[-6000:]}") from None
+            changes = "\n".join(f"{e['at_ms']} {e['to']}: {e['cause']}" for e in self.events())
+            raise TimeoutError(f"{exc}\n{self.status()}\n{log[-6000:]}\n{changes}") from None
         assert found is not None
         return found
 

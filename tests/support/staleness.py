@@ -5,22 +5,25 @@ come all the time. The oracle reads the output and the records' times in Kafka, 
 written at t must have met every change that was acknowledged before t - bound.
 """
 
+import json
 import signal
 import threading
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import psutil
 
+from tests.support.bulk import BulkProducer
 from tests.support.shop import click
-from tests.support.topics import consume, produce
 
 KEY = 1
 EVERY_S = 0.2
+_PARTITIONS = 2
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @contextmanager
@@ -37,16 +40,22 @@ def halted(processes: Sequence[psutil.Process]) -> Iterator[None]:
 
 @dataclass
 class Load:
-    """Changes of the row and clicks of it, each on a thread, and when changes were acknowledged."""
+    """Changes of the row and clicks of it, each on a thread, and when changes were acknowledged.
+
+    `topic` has two partitions; `each` records are sent at once.
+    """
 
     change: Callable[[int], None]
     servers: str
     topic: str
     bound_ms: int
     record: Callable[[int], dict[str, Any]] = lambda number: click(KEY, number)
+    each: int = 1
     acknowledged_ms: list[int] = field(default_factory=list)
     sent: int = 0
     errors: list[str] = field(default_factory=list)
+    _written: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """Partition → first offset and time of the records that were sent at once."""
     _ends: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
@@ -73,21 +82,35 @@ class Load:
             self.acknowledged_ms.append(time.time_ns() // 1_000_000)
 
     def _click(self) -> None:
-        while not self._ends.wait(EVERY_S / 4):
-            produce(self.servers, self.topic, [self.record(self.sent)])
-            self.sent += 1
+        with BulkProducer(self.servers, self.topic) as producer:
+            while not self._ends.wait(EVERY_S / 4):
+                numbers = range(self.sent, self.sent + self.each)
+                now_ms = time.time_ns() // 1_000_000
+                values: dict[int, list[bytes | None]] = {p: [] for p in range(_PARTITIONS)}
+                for number in numbers:
+                    values[number % _PARTITIONS].append(json.dumps(self.record(number)).encode())
+                for partition, first in producer.send(values, at_ms=now_ms).items():
+                    self._written.setdefault(partition, []).append((first, now_ms))
+                self.sent = numbers.stop
 
     def stale_rows(self, rows: list[dict[str, Any]]) -> list[str]:
         """Rows that had not met a change which was acknowledged before their time - bound."""
-        written_ms = {
-            (each.partition, each.offset): each.timestamp
-            for each in consume(self.servers, self.topic)
-        }
+        partition, offset = ([row[name] for row in rows] for name in ("_partition", "_offset"))
+        seen = [int(row["name"]) if row["name"].isdigit() else 0 for row in rows]
+        return self.stale(*(np.array(each, np.int64) for each in (partition, offset, seen)))
+
+    def stale(self, partition: Numbers, offset: Numbers, seen: Numbers) -> list[str]:
+        """As `stale_rows`, of the places of rows and the numbers of the changes that they met."""
+        acknowledged = np.array(self.acknowledged_ms, np.int64)
         found = []
-        for row in rows:
-            at_ms = written_ms[row["_partition"], row["_offset"]]
-            owed = bisect_right(self.acknowledged_ms, at_ms - self.bound_ms)
-            seen = int(row["name"]) if row["name"].isdigit() else 0
-            if seen < owed:
-                found.append(f"record {row['_offset']} of {at_ms} saw {seen}, owed {owed}")
+        for number, sent in sorted(self._written.items()):
+            here = partition == number
+            first, at_ms = np.array(sent, np.int64).T
+            written = at_ms[np.searchsorted(first, offset[here], "right") - 1]
+            owed = np.searchsorted(acknowledged, written - self.bound_ms, "right")
+            for at in np.flatnonzero(seen[here] < owed):
+                found.append(
+                    f"record {offset[here][at]} of {written[at]} saw {seen[here][at]}, "
+                    f"owed {owed[at]}"
+                )
         return found

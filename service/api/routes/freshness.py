@@ -37,18 +37,24 @@ def wait_for_position(job_id: JobId, body: PositionWait, services: Injected) -> 
     layout = services.layout(job_id)
     pins = layout.checkpoint / "pins"
 
-    def look() -> Found:
+    def newest() -> int | None:
         status = read_status(layout.job_dir)
         probe = None if status is None else status.content.get("probe")
-        return first_batch(pins, body.table, token, None if probe is None else probe["batch"])
+        return None if probe is None else probe["batch"]
+
+    def look(batch: int | None) -> Found:
+        return first_batch(pins, body.table, token, batch)
 
     seated = _seats.acquire(blocking=False)
     try:
         deadline = time.monotonic() + (body.timeout_s if seated else 0.0)
-        answer = look()
+        known = newest()
+        answer = look(known)
         while answer.batch is None and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-            answer = look()
+            reported = newest()
+            if reported != known:  # without a newer batch there is no other answer
+                known, answer = reported, look(reported)
     finally:
         if seated:
             _seats.release()

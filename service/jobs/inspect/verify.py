@@ -100,11 +100,13 @@ def _compared_in_time(
 def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> dict[str, Any]:
     """The comparison; it counts only if the copy is still the one that was read at its begin."""
     layout, settings = job.layout, job.settings
-    log = DeltaLog(layout.table(dimension) / "changelog", "")
-    states = DimensionStates(log, dimension, changelog_partitions(dimension, settings))
     source, state_file = dimension.source, Checkpoint(layout.checkpoint).source_file(dimension.name)
     connector = source_connector(source)
     state, (epoch, generation) = _complete(connector.copied(dimension, state_file), job, dimension)
+    # commits say under this id how far the topic is read
+    app_id = f"{job.table_app_id(dimension)}:{dimension.name}"
+    log = DeltaLog(layout.table(dimension) / "changelog", app_id)
+    states = DimensionStates(log, dimension, changelog_partitions(dimension, settings))
     first = states.newest()  # before the source is read: it has nothing behind the position
 
     def proven() -> Place | None:

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.dimension import build_side
 from joins.dimension.build_side import (
     BuildHooks,
     BuildSettings,
@@ -64,7 +65,7 @@ class Runner:
         self.dimension.open()
         self.topic.ensure(self.needed.append)
 
-    def side(self, **settings):
+    def side(self, tasks=None, **settings):
         hooks = BuildHooks(
             state=lambda: self.dimension.state,
             on_start=lambda: None,
@@ -72,7 +73,7 @@ class Runner:
             rest=lambda: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), self.errors.append),
             freshness=self.dimension.freshness,
-            tasks=SparkTasks(self._spark),
+            tasks=tasks or SparkTasks(self._spark),
         )
         settings = BuildSettings(self._kafka, **settings)
         return BuildSide(
@@ -153,6 +154,26 @@ def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spa
         for row in table["_op"]
     ]
     assert sorted(map(str, rows)) == ["r", "r", "u", "u", "w", "w"]
+
+
+def test_few_changes_are_appended_by_the_tasks_that_stay(
+    tmp_path, spark, kafka, topic, monkeypatch
+):
+    class Staying(SparkTasks):
+        stages = 0
+
+        def collected(self, *stage, **options):
+            self.stages += 1
+            return super().collected(*stage, **options)
+
+    monkeypatch.setattr(build_side, "_MOST_BESIDE_THE_STREAM", 2)
+    tasks = Staying(spark)
+    side = Runner(tmp_path, spark, kafka, topic).side(tasks)
+    for changes, stages in ((2, 1), (3, 1), (1, 2)):
+        send(kafka, topic, 0, *(("c", n, tasks.stages * 10 + n) for n in range(1, changes + 1)))
+        assert side.step()
+        assert tasks.stages == stages, f"after {changes} changes"
+    side.close()
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1], ids=["fewer", "as_many", "more"])

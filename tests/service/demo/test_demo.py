@@ -10,11 +10,14 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.kernels.probe.files import StagedFile
-from service.demo.run import NewestRows, remove_stale_directories
+from service.demo.run import NewestRows, remove_stale_directories, render
 from service.jobs.store.layout import write_runner_pid
+from service.schemas.jobs import DimensionView, JobDetail, StatusView
+from tests.support.page_jobs import dimension
 
 SCHEMA = pa.schema(
     [
@@ -58,6 +61,22 @@ def test_the_newest_rows_are_of_the_newest_commit_that_has_any(log):
     commit(log, 2, [9])
     assert [row["name"] for row in newest.last(3)] == ["batch 2"]
     assert [row["user_id"] for row in newest.first_of({9})] == [9]
+
+
+@pytest.mark.parametrize(
+    ("freshness", "shown"), [(None, "version 7"), ({"age_ms": 430}, "version 7 as of 0.4 s ago")]
+)
+def test_the_screen_shows_how_old_the_table_is(freshness, shown):
+    table = {**dimension("user_info", 10, 10), "changelog_version": 7, "freshness": freshness}
+    words = {"word": "Running", "tone": "good", "sentence": "", "remedy": None, "action": None}
+    status = StatusView(**words, since_ms=1)
+    job = JobDetail.model_construct(
+        probe=None, status=status, dimensions=[DimensionView.model_validate(table)]
+    )
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(render(job, [], "http://127.0.0.1"))
+    assert shown in [" ".join(line.strip("│ ").split()) for line in capture.get().splitlines()]
 
 
 @pytest.fixture

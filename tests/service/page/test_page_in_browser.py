@@ -639,6 +639,22 @@ def test_before_the_first_report_the_picture_is_that_of_the_script(plane, browse
     assert (parts["source"], "table-0" in parts, "valve" in parts) == ("numbers", False, False)
 
 
+FILES = {
+    "some": ({"rows_read": 3, "seconds_left": 120}, "files 25 %, 2 min 0 s left"),
+    "no_pace_yet": ({"rows_read": 0, "seconds_left": None}, "files 0 %"),
+    "all": ({"rows_read": 12, "seconds_left": None}, "behind 12 rows of files"),
+}
+
+
+@pytest.mark.parametrize(("read", "says"), FILES.values(), ids=FILES)
+def test_a_stream_of_files_and_a_topic_shows_how_far_it_is_and_the_seam(plane, browser, read, says):
+    browser.open(plane.url)
+    body = "return m.flowParts(a[0], {}, { tables: 3 }).parts.find((p) => p.id == 'source').lines"
+    history = {"place": "history:t/0", "rows": 12, **read}
+    job = {"phase": "JOIN", "probe": {"topic": "t", "lag_records": 9, "history": history}}
+    assert browser.call("flow_parts.js", body, job) == ["9 to process", says]
+
+
 def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_without_one(
     plane, browser
 ):

@@ -89,7 +89,8 @@ STATEMENTS = {
         "",
         "CREATE TABLE t (a INT COMMENT 'x', b BIGINT METADATA FROM 'offset' VIRTUAL, "
         "ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, "
-        "CONSTRAINT pk PRIMARY KEY (a) NOT ENFORCED) COMMENT 'y' WITH ('connector' = 'kafka', 'topic' = 't', "
+        "CONSTRAINT pk PRIMARY KEY (a) NOT ENFORCED) COMMENT 'y' WITH ('connector' = 'kafka', "
+        "'topic' = 't', "
         "'properties.bootstrap.servers' = 'b:1', 'format' = 'json');",
         "",
     ),
