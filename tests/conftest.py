@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
@@ -31,27 +30,12 @@ from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
 from tests.support.apicurio import ApicurioRegistry
 from tests.support.durations import Durations, Recorder, TimeLeft, function_of, lane_of, unit
+from tests.support.scheduling import ByFile
 from tests.support.services import home_that_installs_once
 from tests.support.shared_services import SHARED, Place, SharedServices, ask, shared
 from tests.support.used_time import used_cpu_s
 
 PROCESSES = "processes"
-# Tests that share a Spark go to one worker: another one would start and warm a JVM for them, too.
-_RUNNERS = "runners"
-_JVMS = {
-    "tests/e2e/": _RUNNERS,
-    "tests/joins/sinks/": "sinks",
-    "tests/joins/batch/": "sinks",
-    "tests/joins/test_loop.py": "sinks",
-    "tests/joins/dimension/": "dimension",
-    "tests/joins/job/": "dimension",
-    "tests/joins/lookback/": "dimension",
-    "tests/joins/source/": "source",
-    "tests/joins/worker/": "source",
-    "tests/joins/test_examples.py": "source",
-    "tests/joins/adapters/delta/test_feed_spark.py": "source",
-    "tests/joins/kernels/probe/test_files.py": "source",
-}
 _STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"})
 _quick: list[str] = []  # the test that runs and may start no process
 _older_threads: set[int] = set()  # of fixtures that several tests share: they may go on
@@ -87,17 +71,17 @@ def pytest_collection_modifyitems(
         elif function_of(item.nodeid) in durations.slow:
             item.add_marker("slow")
     yield  # the lane is selected by its marks
-    parts = defaultdict[tuple[str, str, str], list[pytest.Item]](list)
+    parts = defaultdict[tuple[str, str], list[pytest.Item]](list)
     for item in items:
-        parts[_scope(config, item.nodeid), unit(item.nodeid), _lane(item)].append(item)
+        parts[unit(item.nodeid), _lane(item)].append(item)
     seconds = defaultdict[str, float](float)
-    for (scope, name, lane), tests in parts.items():
+    for (name, lane), tests in parts.items():
         recorded_s = durations.seconds(name, lane)
         took_s = max(map(_guess_s, tests)) if recorded_s is None else recorded_s
-        seconds[scope] += took_s
+        seconds[name] += took_s
         for test in tests:
             test.stash[_expected_s] = took_s / len(tests)
-    items.sort(key=lambda item: -seconds[_scope(config, item.nodeid)])
+    items.sort(key=lambda item: -seconds[unit(item.nodeid)])
 
 
 def _lane(item: pytest.Item) -> str:
@@ -109,14 +93,6 @@ def _guess_s(item: pytest.Item) -> float:
     if item.get_closest_marker("experiment"):
         return 120.0
     return 20.0 if item.get_closest_marker("servers") else 0.0
-
-
-def _scope(config: pytest.Config, nodeid: str) -> str:
-    """What goes to one worker: the tests of a file, and those that share its JVM."""
-    own = unit(nodeid)
-    jvm = next((jvm for part, jvm in _JVMS.items() if own.startswith(part)), own)
-    has_journeys = "not experiment" not in config.option.markexpr
-    return own if jvm == _RUNNERS and has_journeys else jvm
 
 
 @pytest.hookimpl(wrapper=True)
@@ -153,14 +129,9 @@ def _say(config: pytest.Config, line: str) -> None:
         reporter.write_line(line)
 
 
-class _ByScope(LoadFileScheduling):
-    def _split_scope(self, nodeid: str) -> str:
-        return _scope(self.config, nodeid)
-
-
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByScope | None:
-    return _ByScope(config, log) if config.getoption("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)

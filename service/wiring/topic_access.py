@@ -1,7 +1,7 @@
 """Topic access for the command line: create, list, delete, write, read or inspect a sample."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -117,22 +117,25 @@ class ListedTopic:
 def listed_topics(kafka: KafkaOptions, *, every: bool) -> list[ListedTopic]:
     """All topics by name, internal ones only if `every`; raises SourceError."""
     with _reached():
-        cluster = KafkaCluster(kafka)
-        names = sorted(cluster.topics() if every else without_internal(cluster.topics()))
-        topics = cluster.describe_all(names).values() if names else ()
-        return [listed for topic in topics if (listed := _listed(cluster, topic)) is not None]
+        cluster = KafkaCluster(kafka, keep_open=True)
+        try:
+            names = sorted(cluster.topics() if every else without_internal(cluster.topics()))
+            return _listed(cluster, [*cluster.describe_all(names).values()]) if names else []
+        finally:
+            cluster.close()
 
 
-def _listed(cluster: KafkaCluster, topic: TopicDescription) -> ListedTopic | None:
-    """None if it has been deleted meanwhile."""
+def _listed(cluster: KafkaCluster, topics: Sequence[TopicDescription]) -> list[ListedTopic]:
+    """Those that have not been deleted meanwhile."""
     try:
-        ends, begins = cluster.end_offsets(topic), cluster.beginning_offsets(topic)
+        begins, ends = cluster.ranges_of(topics)
     except SourceUnavailableError:
         raise
-    except SourceError:
-        return None
-    records = sum(ends.values()) - sum(begins.values())
-    return ListedTopic(topic.name, len(topic.partitions), records)
+    except SourceError:  # of all, as one is gone
+        half = len(topics) // 2
+        return _listed(cluster, topics[:half]) + _listed(cluster, topics[half:]) if half else []
+    records = {name: sum(ends[name].values()) - sum(begins[name].values()) for name in ends}
+    return [ListedTopic(each.name, len(each.partitions), records[each.name]) for each in topics]
 
 
 def delete_topic(kafka: KafkaOptions) -> None:

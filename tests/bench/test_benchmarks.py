@@ -18,10 +18,7 @@ from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from tests.bench import (
     api_bench,
-    history_bench,
     join_bench,
-    maintenance_bench,
-    memory_bench,
     poison_bench,
 )
 from tests.bench.__main__ import names, read_arguments
@@ -37,7 +34,7 @@ from tests.bench.batches import (
 )
 from tests.bench.event_shop import clicks_counted, timed_clicks, wrong_rows
 from tests.bench.event_subject import Memory, Used, used_by
-from tests.bench.measure import Bar, Measure, Sense, Sizes, as_json, quantile, spread
+from tests.bench.measure import Bar, Measure, Sense, as_json, quantile, spread
 from tests.bench.place import Place
 from tests.bench.report import line, lines, save
 from tests.support.control_plane import control_plane
@@ -350,40 +347,6 @@ def test_requests_are_sent_when_they_are_due_and_counted_by_kind(tmp_path: Path)
         }
         with pytest.raises(RuntimeError, match=r"/v1/nothing: 404"):
             api_bench.Load(port, lambda _: api_bench.Ask("read", "/v1/nothing")).run(1)
-
-
-@pytest.mark.experiment
-@pytest.mark.usefixtures("processes")
-def test_memory_is_measured_on_a_real_index_and_real_workers(tmp_path: Path) -> None:
-    files, workers = memory_bench.measure(Place(tmp_path), Sizes(dim=20_000, runs=1))
-    assert files.value > files.reference / 10, "an index is about as large as its rows"
-    assert workers.value > 0
-    assert not files.full
-
-
-def test_maintenance_is_measured_on_real_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(maintenance_bench, "EARLY", 10)
-    monkeypatch.setattr(maintenance_bench, "LONG", 300)
-    sizes = Sizes(records=2_000, dim=1_000, runs=1)
-    found = maintenance_bench.measure(Place(tmp_path), sizes)
-    assert [measure.unit for measure in found] == ["files", "bytes", "s", "ms", "ms"]
-    assert not any(measure.full for measure in found)
-    assert all(measure.value > 0 and measure.reference > 0 for measure in found)
-
-
-@pytest.mark.experiment
-def test_a_table_opens_by_files_and_by_a_topic(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb
-) -> None:
-    place = Place(tmp_path, driver_memory="1g", services=(kafka, mariadb))
-    measures = history_bench.measure(place, Sizes(records=8_000, dim=1_000, runs=1))
-    assert len(measures) == 2
-    for found in measures:
-        assert found.value > 0
-        assert found.reference > 0
-        assert not found.full
 
 
 @pytest.mark.experiment

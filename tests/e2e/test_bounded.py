@@ -9,8 +9,8 @@ import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
-from tests.support.shop import USERS, USERS_DDL, click, enrich_sql, fill_users
+from tests.support.rig import Rig, RunningJob, running_rig
+from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import add_partitions, create_topic, produce, unique_name
 
@@ -96,37 +96,3 @@ def assert_beyond_the_end_is_told(rig: Rig, job: RunningJob, topic: str) -> None
         assert told["state"] == "after-end", told
     replayed = sluice(rig, "replay", job.id, "--batch", "0", "--diff")
     assert replayed.returncode == 0, replayed
-
-
-def test_an_empty_range_finishes_when_the_gate_opens_without_a_batch(rig: Rig) -> None:
-    servers, path = rig.kafka.bootstrap_servers, unique_name("empty")
-    topic = create_topic(servers)
-    produce(servers, topic, [click(1, 1)])
-    with new_schema(rig.mariadb, USERS, fill_users(10)) as schema:
-        sql = enrich_sql(rig, schema, topic, path).replace(
-            "'scan.startup.mode'='earliest-offset'",
-            "'scan.startup.mode'='latest-offset', 'scan.bounded.mode'='latest-offset'",
-        )
-        with rig.job(sql) as job:
-            finished = job.wait_state("FINISHED", deadline_s=400)
-            assert finished["phase"] == "JOIN"
-            assert finished["probe"]["batch"] is None
-            assert rig.rows(path) == []
-
-
-def test_a_generator_with_an_end_is_bounded_too(rig: Rig) -> None:
-    path = unique_name("generated")
-    with new_schema(rig.mariadb, USERS, fill_users(10)) as schema:
-        sql = (
-            cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
-            + "CREATE TABLE click_event (user_id BIGINT, proctime AS PROCTIME()) WITH ("
-            "'connector'='datagen', 'rows-per-second'='200', "
-            "'fields.user_id.start'='1', 'fields.user_id.end'='400');"
-            f"CREATE TABLE o (k BIGINT, name STRING) WITH ('connector'='delta', 'path'='{path}');"
-            "INSERT INTO o SELECT c.user_id, u.name FROM click_event AS c "
-            "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;"
-        )
-        with rig.job(sql) as job:
-            finished = job.wait_state("FINISHED", deadline_s=400)
-            assert finished["probe"]["joined_records"] == 400
-            assert sorted(row["k"] for row in rig.rows(path)) == list(range(1, 401))

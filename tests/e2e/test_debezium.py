@@ -137,8 +137,6 @@ class Clicks:
     ("kind", "threads"),
     [
         pytest.param(MARIADB, {}, marks=pytest.mark.experiment, id=MARIADB),
-        pytest.param(MARIADB, CHUNKED, marks=pytest.mark.experiment, id=f"{MARIADB}-in-chunks"),
-        pytest.param(POSTGRES, {}, marks=pytest.mark.experiment, id=POSTGRES),
         pytest.param(POSTGRES, CHUNKED, marks=pytest.mark.experiment, id=f"{POSTGRES}-in-chunks"),
     ],
 )

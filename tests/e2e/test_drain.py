@@ -8,13 +8,14 @@ from contextlib import contextmanager
 import pytest
 
 from joins.durable.pins import Pin
+from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import create_topic, unique_name
 
 pytestmark = pytest.mark.experiment
-BACKLOG = 400_000
+BACKLOG, A_REQUEST = 400_000, 400
 BATCH_BYTES = 120 << 10
 HUGE = {**click(1, BACKLOG), "padding": "x" * (4 * BATCH_BYTES)}
 
@@ -52,9 +53,12 @@ def pins_of(job: RunningJob) -> list[Pin]:
 def test_a_backlog_is_drained_in_small_batches_while_the_build_side_commits(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("drain")
     topic = create_topic(servers)
-    produce(servers, topic, [click(1 + n % 100, n) for n in range(BACKLOG * 3 // 4)])
-    produce(servers, topic, [json.dumps(HUGE).encode()])
-    produce(servers, topic, [click(1 + n % 100, n) for n in range(BACKLOG * 3 // 4, BACKLOG)])
+    with BulkProducer(servers, topic) as producer:
+        for first in range(0, BACKLOG, A_REQUEST):
+            if first == BACKLOG * 3 // 4:
+                producer.send({0: [json.dumps(HUGE).encode()]})
+            numbers = range(first, first + A_REQUEST)
+            producer.send({0: [json.dumps(click(1 + n % 100, n)).encode() for n in numbers]})
     with new_schema(rig.mariadb, USERS, fill_users(100)) as schema, changing(rig, schema):
         sql = enrich_sql(rig, schema, topic, path).replace(
             "'scan.startup.mode'='earliest-offset'",

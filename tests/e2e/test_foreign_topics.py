@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.foreign_avro import KEY, KEY_NUMBER, VALUE, VALUE_NUMBER, register, writer
 from tests.support.foreign_topics import Connector, row
-from tests.support.registry import registry
 from tests.support.rig import Rig, RunningJob, kafka_table
 from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, produce, unique_name
@@ -139,42 +137,3 @@ def test_an_operator_says_that_a_topic_is_whole(rig: Rig, connector: Connector) 
         assert [r["name"] for r in job.wait_output(path, 1)] == ["user 7"]
         shown = rig.get(f"/v1/jobs/{job.id}/acknowledgements")["items"]
         assert [each["reason"] for each in shown] == ["the table is archived"]
-
-
-def test_a_topic_in_avro_waits_while_its_registry_is_away(rig: Rig) -> None:
-    clicks, path = create_topic(rig.kafka.bootstrap_servers), unique_name("foreign")
-    titles = create_topic(rig.kafka.bootstrap_servers)
-    produce(rig.kafka.bootstrap_servers, clicks, [click(7, 1), click(9, 2)])
-    connector = Connector(
-        rig.kafka.bootstrap_servers,
-        key_bytes=writer(KEY_NUMBER, KEY),
-        value_bytes=writer(VALUE_NUMBER, VALUE),
-    )
-    avro = "debezium-avro-confluent"
-    connector.notify("STARTED")
-    connector.snapshot({7: "user 7", 8: "user 8"})
-    connector.scanned(2)
-    connector.change(9, "nine")
-    with registry() as own:
-        register(own)
-        own.user = ("me", "c4n4ry")
-        sql = statement(rig, connector, titles, clicks, path).replace(
-            "'format'='debezium-json'",
-            f"'format'='{avro}', '{avro}.url'='{own.url}', "
-            f"'{avro}.basic-auth.credentials-source'='USER_INFO', "
-            f"'{avro}.basic-auth.user-info'='me:c4n4ry'",
-            1,
-        )
-        with rig.job(sql) as job:
-            job.wait_joining()
-            rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 2)}
-            assert rows == {1: "user 7", 2: "nine"}
-            own.refusals = [503] * 10_000
-            for feed in job.children("joins.adapters.topic.feed"):
-                feed.kill()
-            connector.change(9, "again")
-            job.wait_for(lambda s: "source-unavailable" in str(s), "the registry is away")
-            own.refusals = []
-            job.wait_for(lambda s: "source-unavailable" not in str(s), "the registry is back")
-            assert "c4n4ry" not in str(job.status())
-    connector.close()

@@ -7,12 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.experiment
 USERS = 5
 COLUMNS = "id BIGINT, user_id BIGINT, note STRING, p AS PROCTIME()"
 

@@ -1,22 +1,16 @@
 """kill -9 of every process of ours, in LOAD and in JOIN: nothing is lost or repeated."""
 
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
-import psutil
 import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig, RunningJob, is_alive, rig_settings, running_rig
+from tests.support.rig import Rig, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
-from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.experiment
 CDC = "joins.adapters.mysql.binlog"
@@ -102,68 +96,3 @@ def assert_versions_never_go_back(rows: list[dict[str, object]]) -> None:
     by_batch = {row["_batch"]: row["_dimension_versions"] for row in rows}
     versions = [int(str(by_batch[b]).rpartition("=")[2]) for b in sorted(by_batch, key=int)]
     assert versions == sorted(versions)
-
-
-def test_the_job_goes_on_while_the_control_plane_is_dead_and_is_adopted_again(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
-) -> None:
-    settings = rig_settings(tmp_path, kafka)
-    topic, path = create_topic(kafka.bootstrap_servers), unique_name("plane")
-    with new_schema(mariadb, USERS, fill_users(100)) as schema:
-        plane, client = start_plane(tmp_path, kafka)
-        rig = Rig(settings, client, kafka, mariadb)
-        job = rig.submit(enrich_sql(rig, schema, topic, path))
-        job.wait_joining()
-        runner = job.runner()
-        assert runner is not None
-        plane.send_signal(signal.SIGKILL)
-        plane.wait()
-        client.close()
-        produce(kafka.bootstrap_servers, topic, [click(5, 1), click(6, 2)])
-        wait_until(lambda: items(rig, path) == [1, 2], what="records are joined without it")
-        plane, client = start_plane(tmp_path, kafka)
-        rig = Rig(settings, client, kafka, mariadb)
-        job = RunningJob(rig, job.id)
-        status = job.wait_joining()
-        assert status["runner"]["pid"] == runner.pid
-        assert status["runner"]["adopted"]
-        job.stop()
-        assert not is_alive(runner.pid)
-        assert job.status()["state"] == "STOPPED"
-        plane.terminate()
-        assert plane.wait(timeout=30) == 0
-        client.close()
-
-
-def start_plane(
-    directory: Path, kafka: KafkaBroker
-) -> tuple["subprocess.Popen[bytes]", httpx.Client]:
-    """`sluice serve` as a process; its client when it is ready."""
-    environment = {
-        **psutil.Process().environ(),
-        "SLUICE_DATA_DIR": str(directory),
-        "SLUICE_WAREHOUSE_DIR": str(directory / "warehouse"),
-        "SLUICE_KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-        "SLUICE_PORT": "0",
-        "SLUICE_SPARK_DRIVER_MEMORY": "1g",
-        "SLUICE_SPARK_MASTER": "local[2,4]",
-    }
-    with (directory / "serve.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "service.cli", "serve"],
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    port = wait_until(lambda: listening_port(process.pid), what="the control plane listens")
-    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30.0)
-    wait_until(lambda: client.get("/readyz").status_code == 200, what="the control plane is ready")
-    return process, client
-
-
-def listening_port(pid: int) -> int | None:
-    for connection in psutil.Process(pid).net_connections(kind="tcp4"):
-        if connection.status == psutil.CONN_LISTEN:
-            return int(connection.laddr.port)
-    return None

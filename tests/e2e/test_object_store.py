@@ -18,6 +18,7 @@ from tests.support.rig import Rig, kafka_table, running_rig
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.experiment
 ITEMS = pa.schema([("id", pa.int64()), ("title", pa.string())])
 
 
@@ -142,7 +143,6 @@ GROUP BY window_start, window_end, item;
 """
 
 
-@pytest.mark.experiment
 def test_a_jobs_own_tables_are_in_the_warehouse_and_go_with_it(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore, warehouse: str
 ) -> None:
@@ -178,7 +178,6 @@ def test_a_jobs_own_tables_are_in_the_warehouse_and_go_with_it(
         assert store.keys(own) == []
 
 
-@pytest.mark.experiment
 def test_windows_are_kept_and_replaced_in_the_warehouse(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore, warehouse: str
 ) -> None:

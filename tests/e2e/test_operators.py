@@ -1,22 +1,18 @@
-"""What an operator does with a real job: look back, decide about a topic, meet a hung runner."""
+"""What an operator does with a real job: look back, decide about a topic."""
 
 import json
 import os
-import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka.errors import TopicAlreadyExistsError
 
-from service.embedded.broker import KafkaBroker
-from service.embedded.database import MariaDb
 from service.jobs.store.layout import JobLayout
 from tests.support.canary import files_with, processes_with
 from tests.support.control_plane import ROOT
-from tests.support.rig import Rig, RunningJob, cdc_table, is_alive, kafka_table, running_rig
+from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.wait import wait_until
@@ -143,31 +139,3 @@ def test_an_operator_looks_back_and_decides_about_a_topic_that_was_made_anew(rig
         look_back(rig, job, topic, path)
         nothing_shows_the_password(rig, job)
         lose_the_topic(rig, job, topic, path)
-
-
-def test_a_runner_that_hangs_is_replaced_and_repeats_nothing(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
-) -> None:
-    del spark_jars  # they must be there
-    limits = {"runner_hang_report_s": 5.0, "runner_hang_kill_s": 8.0}
-    topic, path = create_topic(kafka.bootstrap_servers), unique_name("hung")
-    with (
-        running_rig(tmp_path, kafka, mariadb, **limits) as rig,
-        new_schema(mariadb, USERS, FILL) as schema,
-        rig.job(statement(rig, schema, topic, path)) as job,
-    ):
-        clicks(rig, topic, 1, 2, 3)
-        job.wait_joining()
-        job.wait_output(path, 3)
-        runner = job.runner()
-        assert runner is not None
-        children = [child.pid for child in runner.children(recursive=True)]
-        os.killpg(runner.pid, signal.SIGSTOP)  # the JVM and all
-        stalled = job.wait_state("STALLED")
-        assert stalled["error"]["type"] == "runner-unresponsive"
-        clicks(rig, topic, 1, 2)
-        job.wait_restarted(runner.pid)
-        assert not is_alive(runner.pid)
-        job.wait_joining()
-        assert len(job.wait_output(path, 5)) == 5
-        assert not any(is_alive(pid) for pid in children)

@@ -12,12 +12,12 @@ from tests.support.topics import create_topic, produce, unique_name
 pytestmark = pytest.mark.experiment
 
 
-def statement(rig: Rig, postgres, clicks: str, schema: str, path: str, options: str = "") -> str:
+def statement(rig: Rig, postgres, clicks: str, schema: str, path: str) -> str:
     return (
         "CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ("
         f"'connector'='jdbc', 'url'='jdbc:postgresql://127.0.0.1:{postgres.port}/postgres', "
         f"'username'='cdc', 'password'='{postgres.cdc_password}', 'table-name'='{schema}.users', "
-        f"'scan.refresh-interval'='2 s'{options});"
+        f"'scan.refresh-interval'='2 s');"
         + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
         + "CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, name STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"
@@ -58,22 +58,3 @@ def test_records_meet_the_rows_of_the_last_read(rig: Rig, postgres) -> None:
         later = {(r["item_id"], r["name"]) for r in job.wait_output(path, 4)}
         assert later >= {(3, None), (4, "new")}
         assert job.status()["dimensions"][0]["generation"] == 1, "the same copy goes on"
-
-
-def test_a_table_that_does_not_fit_is_refused_at_submission(rig: Rig, postgres) -> None:
-    clicks, schema = create_topic(rig.kafka.bootstrap_servers), unique_name("crm")
-    sql = statement(rig, postgres, clicks, schema, unique_name("polled"))
-    missing = rig.post_job(sql)
-    assert missing.status_code >= 400
-    assert f'table "{schema}.users" of database "postgres" is not there' in missing.json()["detail"]
-    run_postgres(
-        postgres,
-        f"CREATE SCHEMA {schema}",
-        f"CREATE TABLE {schema}.users (id bigint PRIMARY KEY, name text)",
-    )
-    bound = statement(
-        rig, postgres, clicks, schema, unique_name("polled"), ", 'join.max-staleness'='1 s'"
-    )
-    refused = rig.post_job(bound).json()
-    assert "below the best freshness" in refused["detail"]
-    assert "scan.refresh-interval" in refused["hint"]

@@ -197,49 +197,42 @@ def test_a_topic_that_appears_while_a_job_runs_is_read_from_its_beginning(rig: R
         assert rig.get(f"/v1/jobs/{job.id}/rows/{prefix}-b/0/1")["state"] == "joined"
 
 
-def test_windows_count_the_records_of_all_topics_until_each_has_ended(rig: Rig) -> None:
-    """A partition holds back the watermark of all, whichever topic it is of; one is empty."""
-    servers, path = rig.kafka.bootstrap_servers, unique_name("counted")
-    a, b = (create_topic(servers, partitions=n) for n in (1, 3))
-    for topic, partition, seconds in ((a, 0, range(60)), (b, 0, range(0, 60, 2)), (b, 2, (5, 59))):
-        clicks = [{"user_id": 1, "ts": f"2026-01-01 00:00:{s:02}"} for s in seconds]
-        produce(servers, topic, clicks, partition=partition)
-    produce(servers, b, [{"user_id": 1, "ts": "2027-01-01 00:00:00"}, b"none"], partition=2)
-    sql = (
-        "CREATE TABLE clicks (user_id BIGINT, ts TIMESTAMP(3), of STRING METADATA FROM 'topic' "
-        "VIRTUAL, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector'='kafka', "
-        f"'properties.bootstrap.servers'='{servers}', 'format'='json', 'topic'='{a};{b}', "
-        "'scan.startup.mode'='earliest-offset', 'scan.bounded.mode'='latest-offset', "
-        "'scan.max-records-per-batch'='25');"
-        "CREATE TABLE counts (at TIMESTAMP(3), of STRING, n BIGINT) "
-        f"WITH ('connector'='delta', 'path'='{path}');"
-        "INSERT INTO counts SELECT window_start, of, COUNT(*) FROM TABLE(TUMBLE(TABLE clicks, "
-        "DESCRIPTOR(ts), INTERVAL '20' SECOND)) GROUP BY window_start, window_end, of;"
-    )
-    with rig.job(sql) as job:
-        status = job.wait_state("FINISHED")
-        counts = Counter({(r["at"].second, r["of"]): r["n"] for r in rig.rows(path)})
-        assert counts == {
-            (0, a): 20, (20, a): 20, (40, a): 20, (0, b): 11, (20, b): 10, (40, b): 11
-        }  # fmt: skip
-        assert status["probe"]["next_offsets"] == {
-            f"{a}/0": 60, f"{b}/0": 30, f"{b}/1": 0, f"{b}/2": 4
-        }  # fmt: skip
-        letters = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
-        assert {letter["place"] for letter in letters} == {f"{b}/2/2", f"{b}/2/3"}
-        batches = rig.get(f"/v1/jobs/{job.id}/batches")["items"]
-        assert len(batches) >= 3
-        for batch in batches:
-            url = f"/v1/jobs/{job.id}/batches/{batch['batch']}:replay?diff=true"
-            again = rig.client.post(url).json()
-            assert again["verdict"] in ("identical", "nothing-to-compare"), again
-        told = rig.get(f"/v1/jobs/{job.id}/rows/{b}/2/0")
-        assert told["state"] == "in-windows"
-
-
 def see_all_joined(job: RunningJob, path: str, clicks: Clicks, topics: list[str]) -> None:
     """Each record once, without anything that an operator has had to acknowledge."""
     assert joined(job.wait_output(path, len(clicks.sent))) == clicks.sent
     told = job.wait_all_joined()
     assert told["probe"]["topics"] == topics
     assert told["acknowledgements"] == []
+
+
+def test_a_pattern_whose_topic_is_deleted_goes_on_without_it_once_somebody_says_so(
+    rig: Rig,
+) -> None:
+    """Rows of it that were joined stay; made again it is read from its beginning, on word again."""
+    servers, path, prefix = rig.kafka.bootstrap_servers, unique_name("shrinking"), unique_name("of")
+    a, b = (create_topic(servers, f"{prefix}-{n}") for n in "ab")
+    for number, topic in enumerate((a, b)):
+        produce(servers, topic, [click(1, number)])
+    pattern = f"'topic-pattern'='{prefix}-.*'"
+    with rig.job(stream_sql(rig, made_users(rig), pattern, path)) as job:
+        job.wait_output(path, 2)
+        delete_topics(servers, b)
+        shown = wait_stalled(job, "topic-missing")
+        assert "without it" in shown["error"]["hint"]
+        url, why = f"/v1/jobs/{job.id}:acknowledge", {"reason": "b has been retired"}
+        record = rig.client.post(url, json={"cause": "topic-missing", **why}).json()
+        assert (record["cause"], record["gaps"]) == ("topic-missing", [])
+        produce(servers, a, [click(2, 2)])
+        rows = job.wait_output(path, 3)
+        assert sorted(row["item_id"] for row in rows) == [0, 1, 2]
+        status = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+        assert (status["state"], status["probe"]["topics"]) == ("JOINING", [a])
+        assert status["probe"]["next_offsets"] == {f"{a}/0": 2}
+        old = job.kill_runner()
+        job.wait_restarted(old)
+        create_topic(servers, b)
+        produce(servers, b, [click(3, 3)])
+        wait_stalled(job, "topic-identity-changed")
+        rig.client.post(url, json={"cause": "topic-identity-changed", **why}).raise_for_status()
+        rows = job.wait_output(path, 4)
+        assert sorted(row["item_id"] for row in rows) == [0, 1, 2, 3]

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.support.rig import Rig, cdc_table, kafka_table
 from tests.support.shop import USERS, fill_users
 from tests.support.sql import new_schema
@@ -92,6 +94,7 @@ def test_parts_of_a_query_and_elements_of_arrays_are_one_job(rig: Rig) -> None:
         assert rig.client.post(url).json()["identical"]
 
 
+@pytest.mark.experiment
 def test_a_window_in_group_by_counts_as_a_window_function_does(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("counted")
     topic = create_topic(servers)
@@ -117,6 +120,7 @@ def test_a_window_in_group_by_counts_as_a_window_function_does(rig: Rig) -> None
         ]
 
 
+@pytest.mark.experiment
 def test_a_window_grows_step_by_step_through_the_day(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("grown")
     topic = create_topic(servers)

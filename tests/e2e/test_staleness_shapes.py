@@ -4,7 +4,6 @@ In each case a source stands still while it is changed and records come. The gat
 itself, and no record has met a row that was too old for it.
 """
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,16 +20,12 @@ from deltalake.exceptions import TableNotFoundError
 from joins.adapters.delta.versions import delta_options
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.embedded.postgres import PostgreSql
-from service.embedded.process import free_port
 from tests.support.object_store import object_store
-from tests.support.planes import Pair
 from tests.support.replicas import replicas
-from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, rig_settings, running_rig
+from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, running_rig
 from tests.support.shop import USERS, USERS_DDL, enrich_by, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.staleness import KEY, Load, halted
-from tests.support.store_databases import new_store_url
 from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
 
@@ -230,45 +225,6 @@ def test_a_runner_that_begins_while_records_wait_holds_them_by_what_the_store_ha
 def another_runner(job: RunningJob, killed: int) -> None:
     """It may be stalled: the database does not answer."""
     job.wait_for(lambda s: s["runner"]["pid"] not in (None, killed), "another runner")
-
-
-def test_another_control_plane_goes_on_holding(
-    tmp_path: Path,
-    kafka: KafkaBroker,
-    own_database: MariaDb,
-    postgres: PostgreSql,
-    prepared: None,
-) -> None:
-    """The database stands still; then the control plane that leads is killed with its runner."""
-    servers, path = kafka.bootstrap_servers, unique_name("failover")
-    topic, mariadb = create_topic(servers, partitions=2), own_database
-    settings = [rig_settings(tmp_path / "data", kafka, port=free_port()) for _ in range(2)]
-    url = new_store_url(postgres)
-    extra = {"SLUICE_FRESHNESS_INTERVAL_S": "0.5"}
-    with ExitStack() as at_end:
-        pair = Pair(settings, [url, url], tmp_path / "planes.log", extra)
-        at_end.callback(pair.end)
-
-        def rig() -> Rig:
-            return Rig(settings[0], pair.the_leader().client, kafka, mariadb)
-
-        schema = at_end.enter_context(new_schema(mariadb, USERS, fill_users(5)))
-        job_id = rig().submit(enrich_sql(rig(), schema, topic, path, (OPTION,))).id
-        at_end.callback(lambda: rig().remove(RunningJob(rig(), job_id), output=True))
-        job = RunningJob(rig(), job_id)
-        job.wait_joining()
-        load = Load(update(mariadb, schema), servers, topic, BOUND_MS)
-        at_end.enter_context(load.running())
-        begins(load, lambda: rig().rows(path))
-        with halted(server_process(mariadb)):
-            holds(job)
-            old = job.kill_runner()
-            pair.end_leader(signal.SIGKILL)
-            job = RunningJob(rig(), job_id)
-            another_runner(job, old)
-            waits_longer_than_the_bound()
-            assert load.stale_rows(rig().rows(path)) == []
-        lets_go(job, load, lambda: rig().rows(path))
 
 
 def test_a_failover_of_the_database_holds_and_tokens_go_on(

@@ -122,18 +122,3 @@ def test_a_bad_line_stalls_until_the_file_is_corrected(rig: Rig) -> None:
         write_json_lines(rig.output(items), [{"id": 1, "title": "one"}, {"id": 2}])
         job.wait_joining()
         assert [(r["name"], r["title"]) for r in job.wait_output(path, 1)] == [("user 7", "one")]
-
-
-def test_a_submission_names_what_is_wrong_with_the_files(rig: Rig) -> None:
-    clicks, path = create_topic(rig.kafka.bootstrap_servers), unique_name("static")
-    users, items = unique_name("users"), f"{unique_name('items')}.json"
-    write_json_lines(rig.output(items), [{"id": 1, "title": "one"}])
-    missing = rig.post_job(statement(rig, clicks, users, items, path))
-    assert missing.status_code >= 400
-    assert "there is no file and no directory" in missing.json()["detail"]
-    write_users(rig, users)
-    write_json_lines(rig.output(items), ["<html>"])
-    wrong = rig.post_job(statement(rig, clicks, users, items, path)).json()
-    assert "line 1 of file" in wrong["detail"]
-    outside = rig.post_job(statement(rig, clicks, "/etc", items, path)).json()
-    assert "outside of the warehouse" in outside["detail"]

@@ -212,27 +212,6 @@ def test_a_gap_behind_the_files_is_refused(rig: Rig) -> None:
     assert "4 records between the history and topic" in refused.json()["detail"]
 
 
-@pytest.mark.experiment
-def test_a_file_that_is_gone_stalls_the_job_until_it_is_back(rig: Rig) -> None:
-    """Files that are written later are not read."""
-    servers = rig.kafka.bootstrap_servers
-    topic, files, path = create_topic(servers), unique_name("clicks"), unique_name("named")
-    write_users(rig, files)
-    total = write_files(rig.output(files))
-    with rig.job(statement(rig, topic, files, path)) as job:
-        (gone,) = rig.output(files).glob("day=1/*.parquet")
-        gone.rename(gone.with_name("_aside"))
-        write_file(rig.output(files) / "day=2" / "later.parquet", range(total, total + 100))
-        stalled = job.wait_for(lambda s: s["state"] == "STALLED", "it stalls")
-        assert "was removed before it was read" in stalled["error"]["message"]
-        gone.with_name("_aside").rename(gone)
-        job.wait_output(path, total - 1)
-        produce(servers, topic, [record(5_000)])
-        rows = job.wait_output(path, total)
-        assert {each["item_id"] for each in rows} == {*range(total), 5_000} - {BAD}
-        assert len(rows) == total
-
-
 def dated(rig: Rig, topic: str, rates: str, files: str, path: str) -> str:
     servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
     return (

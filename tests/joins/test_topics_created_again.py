@@ -27,6 +27,7 @@ from service.jobs.inspect.past import open_explainer, open_replayer
 from tests.joins.batch.test_probe_control import Job
 from tests.support.changelog import record
 from tests.support.foreign_topics import Connector, topic_feed
+from tests.support.lanes import some_of
 from tests.support.past_job import open_gate, past_job
 from tests.support.probe import PIN
 from tests.support.topics import (
@@ -225,7 +226,7 @@ KINDS: dict[str, Callable[[Place], Steps]] = {
 }
 
 
-@pytest.mark.parametrize("records", AFTER.values(), ids=AFTER)
+@pytest.mark.parametrize("records", some_of(AFTER, "more"))
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_a_topic_that_was_created_again_is_noticed(kind, records, kafka, tmp_path):
     place = Place(kafka, tmp_path)

@@ -16,7 +16,7 @@ import pytest
 RECORDED = Path(__file__).parents[1] / "durations.json"
 ONE_BY_ONE = ("test_small_scale.py",)  # their tests go to any worker
 SLOW_S = 0.3
-LANES = ("experiment", "matrix")
+TEST, LANES = "test", ("experiment", "matrix")
 _LEAST_TIMES = 2.0  # other tests run beside it
 _SEEN_S = 10.0  # one short test says little about the machine
 
@@ -29,7 +29,7 @@ def unit(nodeid: str) -> str:
 
 def lane_of(names: Iterable[str]) -> str:
     """The lane of a test with these marks."""
-    return next((lane for lane in LANES if lane in names), "test")
+    return next((lane for lane in LANES if lane in names), TEST)
 
 
 @dataclass

@@ -19,7 +19,7 @@ from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.types import SqlType, TypeName
 from tests.support.copies import Copy, copy_of
-from tests.support.topics import consume, create_topic, unique_name
+from tests.support.topics import SOON, consume, create_topic, unique_name
 
 FIELDS = (
     Field("id", SqlType(TypeName.BIGINT), nullable=False),
@@ -53,7 +53,7 @@ class Connector:
         self.notices = f"{self.prefix}.notices"
         create_topic(self.servers, self.topic, partitions=self.partitions, config=self.config)
         create_topic(self.servers, self.notices)
-        self._producer = KafkaProducer(bootstrap_servers=self.servers, acks="all")
+        self._producer = KafkaProducer(bootstrap_servers=self.servers, acks="all", **SOON)
 
     def close(self) -> None:
         self._producer.close()

@@ -11,9 +11,12 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.options import NetClient
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
+
+SOON = {"kafka_client": NetClient}  # others wait for 100 ms before they ask about a topic
 
 
 def changelog_topic(kafka: KafkaOptions, partitions: int, file: Path) -> ChangelogTopic:
@@ -36,7 +39,7 @@ def create_topic(
 ) -> str:
     """Create `topic`, or one with a new name, and return its name."""
     name = topic or unique_name("topic")
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers, **SOON)
     try:
         new = NewTopic(name, partitions, 1, topic_configs=config or {})
         admin.create_topics([new], wait_for_metadata=True)
@@ -52,7 +55,7 @@ def identified(bootstrap_servers: str, topic: str) -> StreamTopics:
 
 def add_partitions(bootstrap_servers: str, topic: str, total: int) -> None:
     """Let `topic` have `total` partitions."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers, **SOON)
     try:
         admin.create_partitions({topic: NewPartitions(total)})
     finally:
@@ -61,7 +64,7 @@ def add_partitions(bootstrap_servers: str, topic: str, total: int) -> None:
 
 def delete_topics(bootstrap_servers: str, *topics: str) -> None:
     """Delete `topics`."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers, **SOON)
     try:
         admin.delete_topics(list(topics))
     finally:
@@ -88,7 +91,7 @@ def produce(
     Returns:
         (partition, offset) of each record.
     """
-    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all", linger_ms=5)
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers, acks="all", linger_ms=5, **SOON)
     try:
         pairs = (
             [(None, v) for v in values] if keys is None else list(zip(keys, values, strict=True))
@@ -121,7 +124,7 @@ def first_offsets(bootstrap_servers: str, topic: str) -> dict[int, int]:
 def _offsets(
     bootstrap_servers: str, topic: str, of: Callable[[Any, list[TopicPartition]], Any]
 ) -> dict[int, int]:
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers)
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap_servers, **SOON)
     try:
         parts = [
             TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())
@@ -143,6 +146,7 @@ def consume(
         bootstrap_servers=bootstrap_servers,
         enable_auto_commit=False,
         isolation_level="read_committed",
+        **SOON,
     )
     deadline = time.monotonic() + deadline_s
     records: list[Any] = []

@@ -253,6 +253,13 @@ class KafkaCluster:
             answer[tp.topic][tp.partition] = value.offset
         return answer
 
+    def ranges_of(
+        self, topics: Sequence[TopicDescription]
+    ) -> tuple[dict[str, dict[int, int]], dict[str, dict[int, int]]]:
+        """First and end offsets of all partitions, by topic."""
+        begins = self.offsets_of(topics, OffsetSpec.EARLIEST)
+        return begins, self.offsets_of(topics, OffsetSpec.LATEST)
+
     def beginning_offsets(self, topic: str | TopicDescription) -> dict[int, int]:
         return self._offsets(topic, OffsetSpec.EARLIEST)
 

@@ -131,6 +131,10 @@ def refusal(error: BaseException) -> str:
     return name if what is None else f"{name}: {what}"
 
 
+_LEADERS_AGAIN_MS = 20
+"""From one question about leaders to the next: so long the first one waits behind the bootstrap."""
+
+
 class NetClient(KafkaNetClient):  # type: ignore[misc] # it has no types
     """kafka-python's connections, which remember why the last attempt to connect failed."""
 
@@ -142,6 +146,7 @@ class NetClient(KafkaNetClient):  # type: ignore[misc] # it has no types
 class _Connections(KafkaConnectionManager):  # type: ignore[misc] # it has no types
     def __init__(self, net: NetworkSelector, **configs: Any) -> None:  # noqa: ANN401
         super().__init__(net, **configs)
+        self.cluster.config["retry_backoff_ms"] = _LEADERS_AGAIN_MS
         self._failure: BaseException | None = None
 
     async def _build_transport(self, *node: Any, **named: Any) -> Any:  # noqa: ANN401

@@ -489,6 +489,13 @@ def test_a_bounded_stream_is_seen_up_to_its_end_only(job):
     assert not control.progress.is_finished()
 
 
+def test_an_empty_range_is_finished_without_a_batch(job):
+    job.bound(0)
+    control = job.control()
+    control.open()
+    assert control.progress.is_finished()
+
+
 def test_what_lies_beyond_the_end_may_be_removed(job):
     job.bound(10)
     control = job.control()

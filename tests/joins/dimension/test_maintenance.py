@@ -257,7 +257,7 @@ def files_in_the_end(tmp_path_factory):
     return len(kept.files())
 
 
-@pytest.mark.parametrize("step", some_of(STEPS, *STEPS[::3]))
+@pytest.mark.parametrize("step", some_of(STEPS, *STEPS[::6]))
 def test_after_a_crash_at_any_step_the_next_run_ends_at_the_same(tmp_path, files_in_the_end, step):
     kept = filled_and_staged(tmp_path)
     kept.make(stop_at(step))

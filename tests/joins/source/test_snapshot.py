@@ -24,7 +24,6 @@ from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from joins.worker.row_files import RowFiles
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.embedded.server import DatabaseSettings
 from tests.joins.adapters.mysql.test_binlog import purged_to
 from tests.support.copies import Copy, copy_of
 from tests.support.lanes import some_of
@@ -667,23 +666,3 @@ def test_a_row_beyond_the_limit_is_a_dead_letter_with_its_key(place):
         )
         with running(place, schema, config={"max.message.bytes": "200000"}) as source:
             large_rows_are_dead_letters(source, 300_000)
-
-
-@pytest.mark.matrix
-@pytest.mark.timeout(600)
-def test_a_row_of_70_mb_is_a_dead_letter_with_its_key(spark, kafka, database_home, tmp_path):
-    options = {"max-allowed-packet": "256M"}
-    size = 70 << 20
-    with (
-        MariaDb(tmp_path / "db", database_home, DatabaseSettings(options=options)) as database,
-        new_schema(database, *LARGE) as schema,
-    ):
-        run_sql(
-            database,
-            f"INSERT INTO t (id, v) VALUES (4, REPEAT('x', {size}))",
-            f"INSERT INTO t (id, v, other) VALUES (5, 'small', REPEAT('y', {size}))",
-            schema=schema,
-        )
-        place = Place(spark, database, kafka, tmp_path / "source")
-        with running(place, schema, config={"max.message.bytes": str(64 << 20)}) as source:
-            large_rows_are_dead_letters(source, size)

@@ -135,7 +135,7 @@ SLOW = {"says_nothing": silent, "dribbles": lambda: dribbling(b"HTTP/1.1 200 OK\
 @pytest.mark.parametrize("slow", SLOW.values(), ids=SLOW)
 @pytest.mark.parametrize("ask", OVER_HTTP.values(), ids=OVER_HTTP)
 def test_a_server_over_http_is_cut_at_the_deadline_and_not_asked_behind_it(ask, slow):
-    with slow() as port, within(3.0):
+    with slow() as port, within(1.0):
         with pytest.raises((SourceUnavailableError, TokenUnavailableError), match="answer"):
             ask(f"http://127.0.0.1:{port}")
         with pytest.raises(SourceUnavailableError, match="was not asked"):

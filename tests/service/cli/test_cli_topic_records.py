@@ -5,11 +5,15 @@ import json
 import pytest
 from kafka import KafkaProducer
 
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.plan.plan import KafkaOptions
 from service.cli.topics import brokers, readable
 from service.client import Sluice
+from service.wiring import topic_access
 from tests.support.control_plane import control_plane
 from tests.support.program import run_program
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import create_topic, delete_topics, produce, unique_name
+from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -58,6 +62,18 @@ def test_topics_are_listed_and_one_is_deleted(topic, kafka):
     code, _, said = topic("rm", name)
     assert code != 0
     assert f'topic "{name}" does not exist' in said
+
+
+def test_a_topic_that_goes_while_all_are_listed_is_left_out(kafka):
+    servers = kafka.bootstrap_servers
+    cluster = KafkaCluster(KafkaOptions(servers, ""), keep_open=True)
+    first, gone, last = (create_topic(servers, partitions=n) for n in (1, 2, 3))
+    topics = [cluster.require(name) for name in (first, gone, last)]
+    delete_topics(servers, gone)
+    wait_until(lambda: cluster.describe(gone) is None, what="it is gone")
+    listed = topic_access._listed(cluster, topics)
+    assert [(each.name, each.partitions) for each in listed] == [(first, 1), (last, 3)]
+    cluster.close()
 
 
 def test_the_key_may_be_a_field_and_records_may_be_arguments(topic, kafka):

@@ -188,32 +188,6 @@ def test_quiet_server_reaches_high_at_once(mariadb, kafka, tmp_path):
         )
 
 
-@pytest.mark.experiment
-def test_killed_process_goes_on_and_loses_nothing(mariadb, kafka, tmp_path):
-    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
-        for round_ in range(3):
-            first = round_ * 20_000 + 1
-            with CdcProcess(config) as process:
-                process.wait_for("streaming")
-                run_sql(
-                    mariadb,
-                    f"INSERT INTO t SELECT seq, 'new' FROM seq_{first}_to_{first + 19_999}",
-                    f"UPDATE t SET v = 'round {round_}' WHERE id % 3 = 0",
-                    f"DELETE FROM t WHERE id % 1000 = {round_}",
-                    schema=schema,
-                )
-                process.wait_for("progress", lambda e: e["records"] > 0)
-                process.kill()
-        high = take_high(config.connection, 0)
-        with CdcProcess(config) as process:
-            process.high(high)
-            process.wait_for("watermark", deadline_s=60)
-            assert process.stop() == 0
-        rows = dict(run_sql(mariadb, "SELECT id, v FROM t", schema=schema))
-        assert newest(records_of(config)) == rows
-        assert read_document(config.offset_file, AcknowledgedBoundary).position >= high.position
-
-
 def test_big_transaction_keeps_the_boundary_before_it_and_little_memory(mariadb, kafka, tmp_path):
     """A million rows of 150 bytes were measured once: 40 MiB more than at rest."""
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
