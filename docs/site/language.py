@@ -27,6 +27,10 @@ CREATE TABLE o (id BIGINT) WITH ('connector' = 'delta', 'path' = 'o', 'row-metad
 """
 _JOB = "INSERT INTO o SELECT id FROM s;"
 _DIM = "FOR SYSTEM_TIME AS OF s.p ON s.id = d.id;"
+_KEYED = (
+    "CREATE TABLE u (k STRING PRIMARY KEY NOT ENFORCED, id BIGINT) WITH ('connector' = 'delta', "
+    "'path' = 'u'); "
+)
 _MINUTE = "INTERVAL '1' MINUTE"
 _NO_JOB = ("the script has no INSERT INTO", "the script is empty")
 
@@ -133,6 +137,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "OVER": "INSERT INTO o SELECT SUM(id) OVER (PARTITION BY k ORDER BY ts) FROM s;",
         "ROW_NUMBER (deduplication, Top-N)": "INSERT INTO o SELECT id FROM (SELECT id, ROW_NUMBER()"
         " OVER (PARTITION BY k ORDER BY ts DESC) AS n FROM s) WHERE n = 1;",
+        "ROW_NUMBER (… ORDER BY proctime DESC) = 1": f"{_KEYED}INSERT INTO u SELECT k, id FROM "
+        "(SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY p DESC) AS n FROM s) WHERE n = 1;",
         "MATCH_RECOGNIZE": "INSERT INTO o SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k);",
         "TABLESAMPLE": "INSERT INTO o SELECT id FROM s TABLESAMPLE BERNOULLI (10);",
         "/*+ OPTIONS(…) */": "INSERT INTO o SELECT id FROM s /*+ OPTIONS('format' = 'json') */;",
@@ -151,6 +157,11 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         f" JOIN d {_DIM}",
         "JOIN d FOR SYSTEM_TIME AS OF s.rowtime": "INSERT INTO o SELECT s.id FROM s JOIN d "
         "FOR SYSTEM_TIME AS OF s.ts ON s.id = d.id;",
+        "FROM a topic of changes (upsert-kafka, debezium-json)": f"{_KEYED}CREATE TABLE c (k "
+        "STRING PRIMARY KEY NOT ENFORCED, id BIGINT) WITH ('connector' = 'upsert-kafka', 'topic' "
+        "= 'c', 'properties.bootstrap.servers' = 'b:9092', 'key.format' = 'json', 'value.format' "
+        "= 'json'); INSERT INTO u SELECT c.k, c.id FROM c JOIN d FOR SYSTEM_TIME AS OF PROCTIME() "
+        "ON c.id = d.id;",
         "ON LOWER(d.name) = s.k": "INSERT INTO o SELECT s.id FROM s JOIN d FOR SYSTEM_TIME AS OF "
         "s.p ON LOWER(d.name) = s.k;",
         "LATERAL TABLE(d(s.proctime))": "INSERT INTO o SELECT s.id FROM s, LATERAL TABLE(d(s.p)) "

@@ -143,6 +143,8 @@ class JobParts:
     # kind of request → handler; it receives the turn of the batches, which it takes to commit.
     # `TemporalJoin` handles acknowledgements itself.
     handlers: Mapping[str, TurnHandler] = field(default_factory=dict)
+    # of a stream that is a captured table; None for others
+    table_stream: SourceCoordinator | None = None
     # keeps a datagen process alive; None when the probe is a topic of the user's
     generator: Callable[[], None] | None = None
     # current writer of the delta outputs, Spark's if one needs it; None for other sinks
@@ -152,3 +154,7 @@ class JobParts:
     stream_files: StreamFiles | None = None  # of the stream's history
     # True once the job has a newer plan than `plan`
     has_newer_plan: Callable[[], bool] = lambda: False
+
+    @property
+    def all_sources(self) -> tuple[SourceCoordinator, ...]:
+        return self.sources if self.table_stream is None else (*self.sources, self.table_stream)

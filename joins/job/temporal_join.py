@@ -173,7 +173,7 @@ class TemporalJoin:
             with self.reporter.step(f'the changelog of table "{name}" is read back'):
                 dimension.open()
             self._loops.start(f"build {dimension.dimension.name}")
-        for source in self.parts.sources:
+        for source in self.parts.all_sources:
             source.start()
         for dimension in self.parts.dimensions:
             dimension.replay_watermarks()
@@ -467,7 +467,7 @@ class TemporalJoin:
         self.reporter.stop(_REPORT_ENDS_S)
         if not self._turns.stop(timeout_s=_STOP_BATCH_S):
             _log.warning("a batch did not end in time; it is run again after the next start")
-        for source in self.parts.sources:
+        for source in self.parts.all_sources:
             source.stop()
         self._loops.stop()
         if self.parts.residents is not None:

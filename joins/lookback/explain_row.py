@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin, shown_pin
+from joins.kernels.changelog.row_kinds import DELETE
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.formats.encoders import values_of
 from joins.kernels.index.dimension_index import DimensionIndex
@@ -35,6 +36,10 @@ from joins.plan.plan import JoinType
 from joins.plan.stream_topics import partition_of
 from joins.worker.probe_task import pinned_context
 
+_DELETED = (
+    "the output has no row of its key: the record deletes it, has no match in an INNER JOIN, or "
+    "WHERE is not true for it"
+)
 _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
 
 
@@ -85,11 +90,12 @@ class RowExplainer:
         """Explain the record at `place` by the plan of its batch; returns JSON values.
 
         `state` is one of `joined`, `unmatched` (a row padded with NULL by LEFT JOIN), `filtered`
-        (by WHERE), `no-match` (by INNER JOIN), `dead-letter`, `being-joined`, `not-yet-joined`,
-        `in-open-transaction`, `held`, `before-start`, `after-end` (of a bounded stream), `skipped`,
-        `expired`, `no-record`, `beyond-end` (of the topic); with event time or windows also
-        `waiting`, `late` and `in-windows`; `reason` is a sentence. With event time, `event_time`
-        has the record's journey, and batch and pin belong to the batch that joined it.
+        (by WHERE), `no-match` (by INNER JOIN), `deleted` (by a change), `dead-letter`,
+        `being-joined`, `not-yet-joined`, `in-open-transaction`, `held`, `before-start`,
+        `after-end` (of a bounded stream), `skipped`, `expired`, `no-record`, `beyond-end` (of the
+        topic); with event time or windows also `waiting`, `late` and `in-windows`; `reason` is a
+        sentence. With event time, `event_time` has the record's journey, and batch and pin belong
+        to the batch that joined it.
 
         Raises:
             UnknownTopicError: the job does not read that topic or partition.
@@ -379,7 +385,10 @@ class RowExplainer:
             return json_rows(rows.filter(pc.equal(rows["_topic"], place.topic))), "output"
         if joined is None:
             return [], None
-        return json_rows(pa.Table.from_batches([joined.rows])), "computed"
+        rows, kinds = joined.rows, joined.kinds
+        if kinds is not None:
+            rows = rows.filter(pc.not_equal(kinds, DELETE))
+        return json_rows(pa.Table.from_batches([rows])), "computed"
 
     def _with_rows(
         self, joined: JoinedBatch | None, rows: Sequence[Mapping[str, Any]], rows_from: str | None
@@ -391,6 +400,8 @@ class RowExplainer:
         return _Outcome("joined", f"the record has {count} in the output", rows, rows_from)
 
     def _without_rows(self, joined: JoinedBatch | None) -> tuple[str, str]:
+        if joined is not None and joined.kinds is not None and DELETE in joined.kinds.to_pylist():
+            return "deleted", _DELETED
         if joined is None or joined.rows.num_rows:
             return "joined", "the output does not have the record's rows any more"
         if joined.dead_letters.num_rows:

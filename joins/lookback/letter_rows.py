@@ -15,6 +15,10 @@ from joins.lookback.history import History
 from joins.lookback.plans import OfPlans, PlanIndexes, widened
 from joins.plan.errors import PinnedVersionExpiredError, UnknownBatchError
 
+_IS_A_CHANGE = (
+    "records of this stream are changes, and a newer one may have replaced its row: write the row "
+    "again"
+)
 _GOES_THROUGH_STATE = (
     "records of a job with event time or windows go through its state: send the record to the "
     "topic again"
@@ -124,6 +128,9 @@ class LetterRows:
             self._fail(chosen, _GOES_THROUGH_STATE)
             return None
         kernel = plan.history.places.kernel
+        if kernel.changes is not None:
+            self._fail(chosen, _IS_A_CHANGE)
+            return None
         surplus = set(kernel.joined_schema.names) - set(self._rows_schema.names)
         if surplus:
             self._fail(chosen, f"plan {self._plan} of the job has no column {min(surplus)}")

@@ -183,15 +183,24 @@ class Replayer:
         indexes, context = self._indexes.of(pin.versions), pinned_context(pin)
         rows: list[CanonicalRows] = []
         dead: list[CanonicalRows] = []
+        answers: list[JoinedBatch] = []
         read: dict[int, list[pa.Array]] = {}
+        key = self._merge_key
         for records in self.records.read(ranges):
             partition = records.column("partition")[0].as_py()  # of all records of a read
             read.setdefault(partition, []).append(records.column("offset"))
             joined = join_batch(self.places.kernel, records, indexes, context)
             rows.append(self._canonical(joined, pin))
             dead.append(self._letters([joined.dead_letters]))
+            answers += [joined] if key else []
         offsets = {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()}
-        return Recomputed(CanonicalRows.merged(rows), CanonicalRows.merged(dead), missing, offsets)
+        return Recomputed(
+            CanonicalRows.merged(rows),
+            CanonicalRows.merged(dead),
+            missing,
+            offsets,
+            changes=last_changes(answers, key) if key else None,
+        )
 
     def _event_batch(self, replay: EventReplay, pin: Pin, missing: tuple[Range, ...]) -> Recomputed:
         """Join again a batch whose records advance the watermark, and release waiting rows."""

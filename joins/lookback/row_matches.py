@@ -15,6 +15,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.dimension.changelog_scan import rows_of_keys
 from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, Progress, newest_rows
+from joins.kernels.changelog.row_kinds import DELETE, all_kinds
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.segment import IndexSpec
 from joins.kernels.json.exact import row_texts
@@ -59,7 +60,9 @@ class RowMatches:
         rows: list[dict[str, Any]] = []
         if record is not None:
             spec = _role_spec(self._places.kernel, at, indexes[join.alias])
-            joined_rows = join_batch(spec, record, indexes, pinned_context(pin)).rows
+            joined = join_batch(spec, record, indexes, pinned_context(pin))
+            kinds = all_kinds(joined.kinds, joined.rows.num_rows)
+            joined_rows = joined.rows.filter(pc.not_equal(kinds, DELETE))
             key, matched = _key_and_matches(joined_rows, join, indexes[join.alias])
             rows = self._dimension_rows(join.dimension, version, matched, indexes[join.alias].spec)
         folded = self._folded(join.dimension, version)

@@ -253,6 +253,9 @@ class KafkaSource:
     # Kafka's UUIDs of the topics that resolved offsets belong to; empty before
     topic_ids: tuple[str, ...] = ()
     history: "TopicHistory | None" = None  # files with the stream's older rows
+    # the primary key of a table of changes: a record replaces or deletes the row of its key; empty
+    # for a stream of rows
+    changes_by: tuple[str, ...] = ()
     kind: Literal["kafka"] = "kafka"
 
     @property
@@ -317,7 +320,7 @@ class ProbeSource:
 
     alias: str  # its name in the statement
     table: str
-    source: KafkaSource | DatagenSource
+    source: "KafkaSource | DatagenSource | TableStream"
     fields: tuple[Field, ...]
     metadata_fields: tuple[MetadataField, ...] = ()
     computed_fields: tuple[ComputedField, ...] = ()
@@ -328,6 +331,9 @@ class ProbeSource:
     late_store: StoreOptions = ()
     # indexes of this table's topics in the stream; empty for all, also future ones
     reads: tuple[int, ...] = ()
+    # columns by which a newer record replaces the row of an older one, as a change does
+    # (`ROW_NUMBER() OVER (PARTITION BY … ORDER BY proctime DESC) = 1`)
+    newest_by: tuple[str, ...] = ()
 
     @property
     def late_records(self) -> "DeltaSink | None":
@@ -340,6 +346,14 @@ class ProbeSource:
         if not isinstance(self.source, KafkaSource):
             return ()
         return self.source.topics.of(self.reads).names
+
+    @property
+    def captured(self) -> "Dimension | None":
+        """The table of a `TableStream`, under the name of its files; None for other streams."""
+        source = self.source
+        if not isinstance(source, TableStream):
+            return None
+        return Dimension(f"{self.table}.stream", source.table, self.fields, source.changes_by)
 
     @property
     def unnamed(self) -> "ProbeSource":
@@ -396,6 +410,18 @@ class MysqlCdcSource:
     @property
     def explained(self) -> str:
         return f"mysql-cdc({self.database}.{self.table} @ {self.hostname}:{self.port})"
+
+
+@dataclass(frozen=True, slots=True)
+class TableStream:
+    """The stream of a captured table: the rows of one copy, then each change of them.
+
+    The job's own process sends them to an internal topic. `changes_by` is the primary key.
+    """
+
+    table: MysqlCdcSource
+    changes_by: tuple[str, ...]
+    kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 
 class Database(StrEnum):
@@ -983,13 +1009,16 @@ class StreamTable:
     metadata_fields: tuple[MetadataField, ...] = ()
     value: RecordFormat = JSON_FORMAT
     key: RecordKey | None = None
+    changes_by: tuple[str, ...] = ()
 
     def of(self, stream: ProbeSource) -> ProbeSource:
         assert isinstance(stream.source, KafkaSource), "only topics are told apart"
         return replace(
             stream,
             table=self.name,
-            source=replace(stream.source, value=self.value, key=self.key),
+            source=replace(
+                stream.source, value=self.value, key=self.key, changes_by=self.changes_by
+            ),
             fields=self.fields,
             metadata_fields=self.metadata_fields,
             reads=self.reads,

@@ -79,8 +79,7 @@ from watermark.errors import SluiceError
 from watermark.transitions import next_state
 
 _SENDER = "snapshot sender"
-_POLL_S = 0.2
-_REPAIR_S = 60.0
+_POLL_S, _REPAIR_S = 0.2, 60.0
 _log = structlog.get_logger(__name__)
 
 
@@ -386,17 +385,20 @@ class SnapshotCoordinator(SourceCoordinator):
             rows_each=self._source.chunk_rows,
             after=state.after,
         )
-        sending: Future[Any] = in_background(self._living_process, _SENDER)
+        sending: Future[Any] = in_background(self._check_reading, _SENDER)
         try:
             for chunks, report in self._reader(state).groups(bounds):
                 sending.result()
                 sending = in_background(partial(self._send_group, chunks, report), _SENDER)
                 if self._stopping.is_set():
                     break
-                self._living_process()
+                self._check_reading()
             sending.result()
         finally:
             wait([sending])
+
+    def _check_reading(self) -> None:
+        self._living_process()  # it reads the binlog beside the copy
 
     @property
     def _dead_rows_file(self) -> Path:

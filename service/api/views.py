@@ -221,6 +221,9 @@ def _streams(probe: Mapping[str, Any]) -> list[InputView]:
     source = probe["source"]
     table, kind = probe["table"], source["kind"]
     topics = [source.get("kafka", {}).get("topic"), *source.get("more_topics", ())]
+    if "table" in source:
+        captured = source["table"]
+        topics = [f"{captured['database']}.{captured['table']}"]
     return [InputView(table=table, connector=kind, place=topic) for topic in topics]
 
 

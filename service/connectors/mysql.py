@@ -34,7 +34,11 @@ from service.security.resolution import connection_of, internal_kafka
 from service.security.secrets import SecretResolver
 
 if TYPE_CHECKING:  # they load Spark
+    from pyspark.sql import SparkSession
+
+    from joins.durable.requests import Stalls
     from joins.source.chunk_reader import SourceState
+    from joins.source.snapshot import SourceSettings
     from service.wiring.context import JobContext
 
 Databases = TypeVar("Databases", MysqlCdcSource, PolledSource)
@@ -90,24 +94,13 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
     def captured(
         self, job: "JobContext", dimension: Dimension, source: MysqlCdcSource
     ) -> tuple[CapturedColumn, ...]:
-        return _first_seen(job, dimension, source).captured
+        return captured_columns(job, dimension)
 
     def coordinator(self, parts: SourceParts, source: MysqlCdcSource) -> SourceCoordinator:
-        from joins.source.snapshot import SnapshotCoordinator, SourceSettings
+        from joins.source.snapshot import SnapshotCoordinator
 
         job, dimension = parts.job, parts.runtime.dimension
-        settings = SourceSettings(
-            connection=connection_of(source),
-            kafka=internal_kafka(job.plan, job.settings),
-            topic=job.meta.changelog_topics[dimension.name],
-            partitions=job.partitions(dimension),
-            state_file=job.checkpoint.source_file(dimension.name),
-            offset_file=job.checkpoint.cdc_file(dimension.name),
-            staged=job.row_files(f"snapshot_{dimension.name}"),
-            tasks=job.settings.snapshot_parallelism,
-            rows_per_job=job.settings.snapshot_job_rows,
-            freshness_s=job.settings.freshness_interval_s,
-        )
+        settings = _settings_of(job, dimension, source, job.meta.changelog_topics[dimension.name])
         table = _first_seen(job, dimension, source)
         topic = parts.runtime.topic
         return SnapshotCoordinator(parts.spark, dimension, table, settings, parts.stalls, topic)
@@ -129,6 +122,44 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
         connection = connection_of(source).of_server(state.server)
         with consistent_read(connection, state.table, state.epoch) as read:
             yield SecondRead(read)
+
+
+def _settings_of(
+    job: "JobContext", dimension: Dimension, source: MysqlCdcSource, topic: str
+) -> "SourceSettings":
+    from joins.source.snapshot import SourceSettings
+
+    return SourceSettings(
+        connection=connection_of(source),
+        kafka=internal_kafka(job.plan, job.settings),
+        topic=topic,
+        partitions=job.partitions(dimension),
+        state_file=job.checkpoint.source_file(dimension.name),
+        offset_file=job.checkpoint.cdc_file(dimension.name),
+        staged=job.row_files(f"snapshot_{dimension.name}"),
+        tasks=job.settings.snapshot_parallelism,
+        rows_per_job=job.settings.snapshot_job_rows,
+        freshness_s=job.settings.freshness_interval_s,
+    )
+
+
+def captured_columns(job: "JobContext", table: Dimension) -> tuple[CapturedColumn, ...]:
+    """The columns of a captured table that is the stream."""
+    assert isinstance(table.source, MysqlCdcSource), "no other table is a stream"
+    return _first_seen(job, table, table.source).captured
+
+
+def stream_coordinator(
+    job: "JobContext", spark: "SparkSession", table: Dimension, stalls: "Stalls"
+) -> SourceCoordinator:
+    """Sends a captured `table` to the topic of the stream."""
+    from joins.source.table_stream import TableStreamCoordinator
+
+    source = table.source
+    assert isinstance(source, MysqlCdcSource), "no other table is a stream"
+    settings = _settings_of(job, table, source, job.meta.probe_topic)
+    seen = _first_seen(job, table, source)
+    return TableStreamCoordinator(spark, table, seen, settings, stalls)
 
 
 def check_database(table: str, source: MysqlCdcSource | PolledSource, settings: Settings) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from joins.plan.plan import Dimension, JoinPlan, KafkaSource
+from joins.plan.plan import Dimension, JoinPlan, KafkaSource, TableStream
 from service.config import Settings
 from service.connectors.registry import sink_connector, source_connector
 from service.security.allowed import check_table, check_topic_place
@@ -22,9 +22,11 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
             check_topic_place(insert.probe.table, insert.probe.source, settings)
             if insert.probe.source.history is not None:
                 check_table(insert.probe.source.history.files, settings)
-    for dimension in plan.dimensions:
-        source = dimension.source
-        source_connector(source).check_allowed(dimension.name, source, settings)
+    named = [(dimension.name, dimension.source) for dimension in plan.dimensions]
+    if isinstance(plan.probe.source, TableStream):
+        named.append((plan.probe.table, plan.probe.source.table))
+    for name, source in named:
+        source_connector(source).check_allowed(name, source, settings)
     for insert in plan.inserts:
         sink_connector(insert.sink).check_allowed(insert.sink_table, insert.sink, settings)
     if plan.probe.late_records is not None:
@@ -43,6 +45,10 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     if isinstance(probe.source, KafkaSource):
         stream = with_history_login(topic_with_logins(probe.source, secrets), secrets)
         probe = replace(probe, source=stream)
+    elif isinstance(probe.source, TableStream):
+        own = probe.source.table
+        table = source_connector(own).with_logins(own, secrets)
+        probe = replace(probe, source=replace(probe.source, table=table))
     probe = with_late_login(probe, secrets)
     sink, *others = (sink_connector(i.sink).with_logins(i.sink, secrets) for i in plan.inserts)
     tables = (i.table and with_registry_logins(i.table, secrets) for i in plan.more_inserts)

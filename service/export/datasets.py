@@ -14,6 +14,7 @@ from joins.plan.plan import (
     JoinPlan,
     KafkaSource,
     MetadataField,
+    TableStream,
     files_of,
 )
 from joins.plan.types import Call, Column, Expression, columns_of
@@ -41,6 +42,8 @@ class Dataset:
 
 def stream_names(plan: JoinPlan) -> list[DatasetName]:
     source = plan.probe.source
+    if isinstance(source, TableStream):
+        return [source.table.dataset]
     if not isinstance(source, KafkaSource):
         return []
     return [replace(source.kafka, topic=name).dataset for name in plan.probe.topic_names]

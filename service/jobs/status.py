@@ -300,7 +300,7 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 
 def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[WarningView]:
-    of_sources = (each for source in join.parts.sources for each in source.warnings())
+    of_sources = (each for source in join.parts.all_sources for each in source.warnings())
     warnings = [*join.progress.warnings(), *of_sources]
     unproven = [
         WarningView(

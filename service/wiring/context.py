@@ -16,6 +16,7 @@ from joins.worker.probe_task import IndexPlace
 from joins.worker.row_files import RowFiles
 from joins.worker.staging import task_schemas
 from service.config import Settings, runs_on_cluster
+from service.connectors.mysql import captured_columns
 from service.connectors.shared import shared_meta
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import history_path, index_directory
@@ -69,6 +70,10 @@ class JobContext:
 
     def kernel(self, number: int = 0) -> ProbeKernelSpec:
         kernel = kernel_spec(self.plan, number).reading(self.topics)
+        table = self.plan.probe.captured
+        if table is not None and kernel.changes is not None:
+            captured = captured_columns(self, table)
+            kernel = replace(kernel, changes=replace(kernel.changes, captured=captured))
         return replace(kernel, schemas=task_schemas)
 
     @property

@@ -46,6 +46,7 @@ from joins.worker.index_source import DimensionTables, on_this_node
 from joins.worker.probe_task import ProbeTask
 from joins.worker.resident_pool import ResidentPool
 from service.config import Settings
+from service.connectors.mysql import stream_coordinator
 from service.connectors.plans import check_allowed, resolve_secrets
 from service.connectors.port import SourceParts
 from service.connectors.registry import source_connector
@@ -117,6 +118,11 @@ def source_coordinator(
     coordinator = source_connector(source).coordinator(parts, source)
     coordinator.freshness = runtime.freshness
     return coordinator
+
+
+def table_stream(job: JobContext, spark: SparkSession, stalls: Stalls) -> SourceCoordinator | None:
+    table = job.plan.probe.captured
+    return None if table is None else stream_coordinator(job, spark, table, stalls)
 
 
 def tables_of(job: JobContext, dimension: Dimension) -> DimensionTables:
@@ -223,6 +229,7 @@ class _Assembly:
             settings=_job_settings(plan, self.settings),
             requests=job.layout.requests,
             handlers={"replay-dead-letters": letter_replay(job, spark, self.log)},
+            table_stream=table_stream(job, spark, self.stalls),
             generator=_generator(job),
             writer_choice=partial(_choice_of, [insert.writer for insert in inserts]),
             residents=self._residents(spark),

@@ -14,7 +14,14 @@ from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over
 from joins.kernels.probe.generate import row_limit
 from joins.plan.errors import SourceError
-from joins.plan.plan import DatagenSource, Dimension, JoinPlan, KafkaSource, SharedSource
+from joins.plan.plan import (
+    DatagenSource,
+    Dimension,
+    JoinPlan,
+    KafkaSource,
+    SharedSource,
+    TableStream,
+)
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 from service.config import PREFIX, Settings
 from service.jobs.store.layout import JobLayout
@@ -107,6 +114,13 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
         topic = f"sluice.{job_id}.probe"
         make_internal_topic(cluster, settings, topic, 1)
         stream = _generated(source, cluster, topic)
+    elif isinstance(source, TableStream):
+        topic = f"sluice.{job_id}.probe"
+        partitions = source.table.changelog_partitions or settings.changelog_partitions
+        make_internal_topic(cluster, settings, topic, partitions)
+        described = cluster.require(topic)
+        topics_of_stream = StreamTopics.one(described.name, described.topic_id)
+        stream = _Stream(topics_of_stream, dict.fromkeys(range(partitions), 0), None, None)
     else:
         stream = _read(plan, source)
     return JobMeta(

@@ -17,17 +17,7 @@ from joins.kernels.debezium.notifications import (
     SnapshotNotification,
     read_notification,
 )
-from joins.kernels.debezium.options import (
-    BigintUnsignedHandling,
-    BinaryHandling,
-    CapturedName,
-    DebeziumOptions,
-    DecimalHandling,
-    SpecialValues,
-    TimePrecision,
-    UnsentValues,
-    ValueLayout,
-)
+from joins.kernels.debezium.options import CapturedName, debezium_options
 from joins.kernels.debezium.raw import RawValues
 from joins.kernels.formats import avro_payloads as avro
 from joins.kernels.formats.avro_payloads import AvroMemory
@@ -223,30 +213,6 @@ def warm_up(source: TopicSource) -> None:
         debezium.warm_up()
     if source.value.registry is not None:
         avro.warm_up()
-
-
-def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
-    """The format's options in the script, completed by Debezium's defaults."""
-    made = DebeziumOptions()
-    included = options.get("schema-include")
-    return DebeziumOptions(
-        layout=ValueLayout(options.get("layout", made.layout)),
-        schema_include=None if included is None else included == "true",
-        decimal_handling=DecimalHandling(
-            options.get("decimal.handling.mode", made.decimal_handling)
-        ),
-        bigint_unsigned=BigintUnsignedHandling(
-            options.get("bigint.unsigned.handling.mode", made.bigint_unsigned)
-        ),
-        time_precision=TimePrecision(options.get("time.precision.mode", made.time_precision)),
-        binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
-        bit_columns=frozenset(filter(None, options.get("bit.columns", "").split(";"))),
-        unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
-        unsent_values=UnsentValues(options.get("unsent.values", made.unsent_values)),
-        special_values=SpecialValues(options.get("special.values", made.special_values)),
-        null_if_missing=options.get("fail-on-missing-field", "true") == "false",
-        table=CapturedName.of(options),
-    )
 
 
 def partitions_of(options: Mapping[str, str]) -> CapturedName | None:

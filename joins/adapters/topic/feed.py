@@ -25,7 +25,6 @@ from joins.adapters.process.sessions import SourceProtocol, run_process, run_ses
 from joins.adapters.topic.appended_file import AppendedFile, KeyFile, TimeFile
 from joins.adapters.topic.decoding import (
     NoticeTopic,
-    debezium_options,
     decoder_of,
     is_named_after,
     partitions_of,
@@ -52,7 +51,7 @@ from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import PART_BYTES, BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
-from joins.kernels.debezium.options import UnsentValues
+from joins.kernels.debezium.options import UnsentValues, debezium_options
 from joins.kernels.topic.keys import DeletionTimes, foreign_keys, key_hashes
 from joins.kernels.topic.pieces import (
     Action,

@@ -196,3 +196,27 @@ class DebeziumOptions:
     # records of other tables are `RecordKind.OTHER_TABLE`, records without a table are bad; None
     # reads any
     table: CapturedName | None = None
+
+
+def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
+    """The format's options in the script, completed by Debezium's defaults."""
+    made = DebeziumOptions()
+    included = options.get("schema-include")
+    return DebeziumOptions(
+        layout=ValueLayout(options.get("layout", made.layout)),
+        schema_include=None if included is None else included == "true",
+        decimal_handling=DecimalHandling(
+            options.get("decimal.handling.mode", made.decimal_handling)
+        ),
+        bigint_unsigned=BigintUnsignedHandling(
+            options.get("bigint.unsigned.handling.mode", made.bigint_unsigned)
+        ),
+        time_precision=TimePrecision(options.get("time.precision.mode", made.time_precision)),
+        binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
+        bit_columns=frozenset(filter(None, options.get("bit.columns", "").split(";"))),
+        unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
+        unsent_values=UnsentValues(options.get("unsent.values", made.unsent_values)),
+        special_values=SpecialValues(options.get("special.values", made.special_values)),
+        null_if_missing=options.get("fail-on-missing-field", "true") == "false",
+        table=CapturedName.of(options),
+    )

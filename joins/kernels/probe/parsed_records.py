@@ -10,14 +10,17 @@ import pyarrow as pa
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
+from joins.kernels.formats.parsed import ParsedRows
 from joins.kernels.index.segment import taken
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
 from joins.kernels.records.layout import MORE_OF_A_RECORD, ROW, topic_names, true_partitions
+from joins.plan.formats import SOURCE_TIMESTAMP
 from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import Column, arrow_type
 
 Rows = npt.NDArray[np.int64]
+_TIME = pa.timestamp("us", tz="UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,10 @@ class ParsedRecords:
     # the arrivals of the records, if another stage has parsed them
     arrivals: pa.RecordBatch | None = None
     unparsed: frozenset[int] = frozenset()  # input rows that parsing made dead
+    # of a stream of changes: the parsed rows that delete their key; they are joined with nothing,
+    # and no expression makes them dead
+    gone: Mask | None = None
+    _source_times: pa.Array | None = None
 
     @classmethod
     def of_arrivals(
@@ -86,7 +93,7 @@ class ParsedRecords:
 
     def read(self) -> None:
         """Fill `columns` for the parsable records, which `input_rows` names."""
-        parsed = self.spec.columns.read(self.records, self.spec.names, self.spec.schemas)
+        parsed = self._parsed()
         self.dead = {bad.row: bad.reason for bad in parsed.bad}
         self.input_rows = parsed.row_index.to_numpy()
         for item, values in zip(self.spec.fields, parsed.batch.columns, strict=True):
@@ -98,7 +105,11 @@ class ParsedRecords:
                 reason = f'field "{path}" is missing or null and NOT NULL'
                 self.kill(np.flatnonzero(rows), reason)
         for meta in self.spec.metadata_fields:
-            values = _metadata(self.records, meta.key).take(parsed.row_index)
+            if meta.key == SOURCE_TIMESTAMP:
+                assert self._source_times is not None, "only changes have it"
+                values = self._source_times.cast(pa.timestamp("ms")).cast(_TIME)
+            else:
+                values = _metadata(self.records, meta.key).take(parsed.row_index)
             self.columns[meta.name] = values.cast(arrow_type(meta.type))
         for computed in self.spec.computed_fields:
             scope = self.scope(lambda column: self.columns[column.name], len(self.input_rows))
@@ -108,15 +119,32 @@ class ParsedRecords:
                 self.kill([row], f'column "{computed.name}": {reason}')
         self.unparsed = frozenset(self.dead)
 
+    def _parsed(self) -> ParsedRows:
+        changes = self.spec.changes
+        if changes is None:
+            return self.spec.columns.read(self.records, self.spec.names, self.spec.schemas)
+        read = changes.read(self.records, self.spec.names, self.spec.schemas)
+        self.gone, self._source_times = read.gone, read.source_times
+        return read.rows
+
     def scope(self, resolve: Callable[[Column], pa.Array], num_rows: int) -> Scope:
         return Scope(resolve, num_rows, self.context.proctime_ms)
 
     def kill(self, rows: Sequence[int] | Rows, reason: str) -> None:
         for row in rows:
-            self.dead.setdefault(int(self.input_rows[row]), reason)
+            if self.gone is None or not self.gone[row]:
+                self.dead.setdefault(int(self.input_rows[row]), reason)
 
     def living(self) -> Rows:
-        return np.flatnonzero(self.alive())
+        """The parsed rows to join."""
+        alive = self.alive()
+        return np.flatnonzero(alive if self.gone is None else alive & ~self.gone)
+
+    def without_row(self, probe_rows: Rows) -> Rows:
+        """The living parsed rows that are not in `probe_rows`: their keys have no row now."""
+        without = self.alive()
+        without[probe_rows] = False
+        return np.flatnonzero(without)
 
     def alive(self) -> Mask:
         dead = np.zeros(self.records.num_rows, dtype=np.bool_)
@@ -140,15 +168,25 @@ class ParsedRecords:
         ]
         return pa.RecordBatch.from_arrays(cast, schema=schema)
 
-    def answer(self, probe_rows: Rows, columns: list[pa.Array], matched: Rows) -> JoinedBatch:
-        """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
+    def answer(
+        self,
+        probe_rows: Rows,
+        columns: list[pa.Array],
+        matched: Rows,
+        kinds: pa.Array | None = None,
+    ) -> JoinedBatch:
+        """The batch as joined so far; `matched` are the parsed rows with all dimensions.
+
+        A deletion counts as matched: nothing that it needs is missing.
+        """
         alive = self.alive()
-        with_match = np.zeros(len(alive), dtype=np.bool_)
+        with_match = np.zeros(len(alive), dtype=np.bool_) if self.gone is None else self.gone.copy()
         with_match[matched] = True
         keep = alive[probe_rows]
         origin = self.input_rows[probe_rows[keep]]
         if not keep.all():
             columns = [column.filter(pa.array(keep)) for column in columns]
+            kinds = None if kinds is None else kinds.filter(pa.array(keep))
         coordinates = _taken(self.records.select(COORDINATES.names), origin).cast(COORDINATES)
         if self.spec.window_input is not None:
             columns = [*columns, *self._record_columns(probe_rows[keep])]
@@ -156,7 +194,8 @@ class ParsedRecords:
             columns = [*columns, *_true(coordinates), *pin_columns(self.context, len(origin))]
         rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.joined_schema)
         count = int((with_match & alive).sum())
-        return JoinedBatch(rows, coordinates, self.dead_letters(), count, int(alive.sum()) - count)
+        unmatched = int(alive.sum()) - count
+        return JoinedBatch(rows, coordinates, self.dead_letters(), count, unmatched, kinds)
 
     def _record_columns(self, rows: Rows) -> list[pa.Array]:
         assert self.arrivals is not None, "windows read arrivals"
@@ -209,7 +248,7 @@ def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:
 def _metadata(records: pa.RecordBatch, key: str) -> pa.Array:
     values = records.column(key)
     if key == "timestamp" and pa.types.is_integer(values.type):
-        return values.cast(pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
+        return values.cast(pa.timestamp("ms")).cast(_TIME)
     return true_partitions(values) if key == "partition" else values
 
 

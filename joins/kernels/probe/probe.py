@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.calendar.ticks import millis
+from joins.kernels.changelog.row_kinds import DELETE, TYPE, UPDATE_AFTER
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
@@ -53,7 +54,7 @@ from joins.kernels.probe.spec import (
     kernel_spec,
 )
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
-from joins.plan.types import Column, Expression
+from joins.plan.types import Column, Expression, columns_of
 
 ELEMENT = "element"
 
@@ -267,7 +268,42 @@ def _projected(joined: "_Joined") -> JoinedBatch:
         joined = joined.kept(joined.true(spec.where))
     projection = spec.output if spec.window_input is None else spec.window_input
     columns = [joined.output(column) for column in projection]
+    if spec.changes is not None:
+        return _with_deletions(joined, columns, matched)
     return parsed.answer(joined.probe_rows, columns, matched)
+
+
+def _with_deletions(joined: "_Joined", columns: list[pa.Array], matched: Rows) -> JoinedBatch:
+    """The rows as updates, and a deletion for each record whose key has no row now.
+
+    A record without a match, or for which WHERE is not true, deletes too: the row that an earlier
+    record of its key has brought is no row of the newest one.
+    """
+    parsed, spec = joined.batch, joined.batch.spec
+    gone = parsed.without_row(joined.probe_rows)
+    deletions = _Joined(parsed, gone, {}, joined.lacking)
+    of_key = _columns_of_deletions(spec)
+    order = np.argsort(np.concatenate([joined.probe_rows, gone]), kind="stable")
+    both = []
+    for item, column in zip(spec.output, columns, strict=True):
+        own = pa.nulls(len(gone), column.type)
+        if item.name in of_key:
+            own = deletions.evaluate(item.expression).values.cast(column.type)
+        both.append(pa.concat_arrays([column, own]).take(pa.array(order)))
+    kinds = np.repeat([UPDATE_AFTER, DELETE], [len(joined.probe_rows), len(gone)])[order]
+    rows = np.concatenate([joined.probe_rows, gone])[order]
+    return parsed.answer(rows, both, matched, pa.array(kinds, TYPE))
+
+
+def _columns_of_deletions(spec: ProbeKernelSpec) -> frozenset[str]:
+    """The output columns that are computed from columns of the key alone."""
+    assert spec.changes is not None, "only a stream of changes has deletions"
+    known = {(spec.alias, name) for name in spec.changes.key}
+    read = {
+        item.name: {(column.relation, column.name) for column in columns_of(item.expression)}
+        for item in spec.output
+    }
+    return frozenset(name for name, columns in read.items() if columns and columns <= known)
 
 
 @dataclass(slots=True)

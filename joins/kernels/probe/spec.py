@@ -17,7 +17,9 @@ from joins.kernels.probe.arrival_files import (
     WATERMARK,
     ArrivalColumns,
 )
+from joins.kernels.probe.change_records import ChangeColumns
 from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE, of_topics
+from joins.plan.formats import SOURCE_TIMESTAMP
 from joins.plan.plan import (
     Aggregate,
     ComputedField,
@@ -29,6 +31,7 @@ from joins.plan.plan import (
     KafkaSource,
     MetadataField,
     OutputColumn,
+    TableStream,
     Unnest,
     WatermarkSpec,
     Windowing,
@@ -174,6 +177,7 @@ class ProbeKernelSpec:
     reads: tuple[int, ...] = ()  # indexes of the topics whose records it joins; empty for all
     # aliases of the joins for whose match a record waits (`join.late-rows.wait`)
     waits_for: tuple[str, ...] = ()
+    changes: ChangeColumns | None = None  # of a stream of changes; None for a stream of rows
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -182,9 +186,11 @@ class ProbeKernelSpec:
     @property
     def record_columns(self) -> tuple[str, ...]:
         asked_for = {item.key for item in self.metadata_fields}
-        if self.columns.are_in_key(self.names):
+        changes = self.changes
+        reads_keys = changes is not None and not changes.are_rows
+        if self.columns.are_in_key(self.names) or reads_keys:
             asked_for.add("key")
-        more = asked_for - {"topic", *OF_THE_PROBE}
+        more = asked_for - {"topic", SOURCE_TIMESTAMP, *OF_THE_PROBE}
         return (*OF_THE_PROBE, *sorted(more))
 
     @property
@@ -264,9 +270,17 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
             computed.insert(0, item)
             needed |= {column.name for column in columns_of(item.expression)}
     source = probe.source
-    columns = RecordColumns(probe.fields)
+    columns, changes = RecordColumns(probe.fields), None
     if isinstance(source, KafkaSource):
         columns = RecordColumns(probe.fields, source.value, source.key)
+        if source.changes_by:
+            changes = ChangeColumns(columns, source.changes_by)
+    if isinstance(source, TableStream):
+        changes = ChangeColumns(columns, source.changes_by)
+    if probe.newest_by:
+        changes = ChangeColumns(columns, probe.newest_by, are_rows=True)
+    if changes is not None:
+        needed |= set(changes.key)
     needed |= columns.needed
     spec = ProbeKernelSpec(
         alias=probe.alias,
@@ -283,6 +297,7 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
         columns=columns,
         unnests=plan.unnests,
         reads=probe.reads,
+        changes=changes,
     )
     if not plan.needs_event_batches:
         return spec

@@ -49,6 +49,9 @@ def _stream(patient: Patient) -> Iterator[Check]:
     if isinstance(source, KafkaSource):
         kafka, topics = source.kafka, topics or source.topics
     else:
+        captured = patient.plan.probe.captured
+        if captured is not None:
+            yield from source_connector(captured.source).examine(patient, captured, captured.source)
         servers = internal_kafka(patient.plan, patient.settings).bootstrap_servers
         kafka = KafkaOptions(servers, topics.first.name if topics else "")
     cluster = StreamCluster(KafkaCluster(kafka), topics) if topics else None

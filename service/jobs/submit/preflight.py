@@ -93,6 +93,9 @@ def preflight(
     with OpenClusters(pool) as clusters:
         with told_where(plan.sql, *(insert.probe.table for insert in plan.inserts)):
             planned = _with_offsets(plan, resolved, settings, clusters)
+            captured = resolved.probe.captured
+            if captured is not None:
+                source_connector(captured.source).check(captured, captured.source, settings)
         clusters.of(internal_kafka(resolved, settings)).reach()
         held = []
         for dimension, own in zip(resolved.dimensions, planned.dimensions, strict=True):

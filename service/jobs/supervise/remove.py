@@ -10,7 +10,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import Checkpoint, job_app_id, late_app_id, output_app_id
 from joins.plan.errors import IndexDirectoryError
-from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, SharedSource
+from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, SharedSource, TableStream
 from joins.worker.index_source import on_this_node
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
@@ -44,7 +44,7 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
             _remove_lease(layout, dimension.source)
         else:
             cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
-    if isinstance(plan.probe.source, DatagenSource):
+    if isinstance(plan.probe.source, DatagenSource | TableStream):
         cluster.delete(f"sluice.{job_dir.name}.probe")
     if settings.index_dir is not None:
         with suppress(IndexDirectoryError):  # this node has none

@@ -29,6 +29,7 @@ from joins.plan.plan import (
     SharedSource,
     Sink,
     StreamTable,
+    TableStream,
     TopicSource,
     Unnest,
 )
@@ -257,13 +258,13 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         "computed_fields": Leaf(K.COMPUTED_COLUMN),
         "watermark": Leaf(K.EVENT_TIME),
         **_each(K.LATE_RECORDS, "late_records_path late_store"),
-        **_owner("reads"),
+        **_owner("reads newest_by"),
     },
     StreamTable: {
         "name": Leaf(K.LABEL),
         **_owner("reads"),
         **_each(K.STREAM_COLUMNS, "fields metadata_fields"),
-        **_each(K.STREAM_FORMAT, "value key"),
+        **_each(K.STREAM_FORMAT, "value key changes_by"),
     },
     KafkaSource: {
         "kafka": Inner(),
@@ -275,10 +276,11 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_each(
             K.STREAM_BOUNDS, "bounded_mode bounded_timestamp_ms bounded_offsets bounded_records"
         ),
-        **_each(K.STREAM_FORMAT, "value key"),
+        **_each(K.STREAM_FORMAT, "value key changes_by"),
         **_owner("more_topics topic_pattern topic_ids"),
         "discovery_ms": Leaf(K.STREAM_OPTION),
     },
+    TableStream: {"table": Inner(), **_owner("changes_by")},
     KafkaOptions: {"properties": Pairs(_of_property), **_owner("bootstrap_servers topic")},
     Dimension: {
         "source": Inner(K.DIMENSION_SOURCE),

@@ -20,6 +20,7 @@ from joins.plan.plan import (
     KeyPair,
     ProbeSource,
     SortKey,
+    TableStream,
     TopicSource,
     TopN,
     Unnest,
@@ -277,7 +278,14 @@ def _probe_parts(probe: ProbeSource) -> tuple[str, str]:
         f"{field.name} = {expression_text(field.expression)}" for field in probe.computed_fields
     ]
     source = probe.source
-    text = _kafka_source(source, probe) if isinstance(source, KafkaSource) else _datagen(source)
+    if isinstance(source, KafkaSource):
+        text = _kafka_source(source, probe)
+    elif isinstance(source, TableStream):
+        text = f"{source.table.explained} changes by {', '.join(source.changes_by)}"
+    else:
+        text = _datagen(source)
+    if probe.newest_by:
+        text += f" newest by {', '.join(probe.newest_by)}"
     return text, ", ".join(columns)
 
 
@@ -306,6 +314,8 @@ def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
     parts += formats_explained(source.value, source.key)
+    if source.changes_by:
+        parts.append(f"changes by {', '.join(source.changes_by)}")
     text = f"kafka({', '.join(parts)})"
     return text if source.history is None else f"{source.history.explained} then {text}"
 

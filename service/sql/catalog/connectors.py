@@ -92,6 +92,7 @@ _INSTEAD = (
 )
 
 _FORMATS = ("format", "value.format", "key.format")
+_OF_CHANGES = re.compile(r".*-cdc|mysql|jdbc")
 _OF_OTHER_TOOLS = re.compile(r"(?:canal|maxwell|ogg)-json")
 _CHANGES_OF_OTHERS = "Let Debezium write the table into a topic, in format 'debezium-json'."
 _BROKERS = "properties.bootstrap.servers"
@@ -143,8 +144,11 @@ def _options(script: Script, table: CreateTable, role: TableRole) -> list[tuple[
     if role is TableRole.DIMENSION:
         form = "debezium-json" if table.primary_key else "json"
         return [*topic, ("format", form)]
-    own_format = next((node.value for node in table.options if node.key == "format"), "json")
-    form = own_format if own_format in _ROW_FORMATS else "json"
+    own = {node.key: node.value for node in table.options}
+    form = own["format"] if own.get("format") in _ROW_FORMATS else "json"
+    has_changes = _OF_CHANGES.fullmatch(own.get("connector", ""))
+    if table.primary_key and (has_changes or _OF_OTHER_TOOLS.fullmatch(own.get("format", ""))):
+        form = "debezium-json"
     return [*topic, ("scan.startup.mode", "earliest-offset"), ("format", form)]
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from joins.plan.formats import KafkaFormat
+from joins.plan.formats import OF_CHANGES, KafkaFormat
 from joins.plan.plan import (
     COMPRESSION_TYPE,
     ISOLATION_LEVEL,
@@ -14,6 +14,7 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     OffsetReset,
+    StartupMode,
     TopicSource,
 )
 from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics
@@ -326,7 +327,7 @@ _UPSERT_OPTIONS = (
     *OPTIONS_OF_FORMATS,
     *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
-    *only_of((_GROUP, _COMMITS), TableRole.DIMENSION),
+    *only_of((_GROUP, _COMMITS), *READ),
     *only_of(
         (
             replace(
@@ -335,8 +336,9 @@ _UPSERT_OPTIONS = (
             ),
             *_END_OPTIONS[1:],
         ),
-        TableRole.DIMENSION,
+        *READ,
     ),
+    *only_of(_BATCH, TableRole.STREAM),
     *only_of((option for option in WATERMARK_OPTIONS if option.roles == READ), TableRole.DIMENSION),
     *only_of(
         (
@@ -387,6 +389,7 @@ def _kafka(
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
         value=columns.value,
         key=columns.key,
+        changes_by=primary_key if columns.value.name in OF_CHANGES else (),
         more_topics=tuple(more),
         topic_pattern=values.text(PATTERN),
         discovery_ms=discovery_ms(values),
@@ -416,8 +419,21 @@ def _upsert_kafka(
     if dimension.history is None:
         require_beginning(values)
     key_columns = keyed_columns(values, fields, primary_key).key
+    stream = KafkaSource(
+        kafka=kafka,
+        startup_mode=StartupMode.EARLIEST,
+        max_records_per_batch=values.number("scan.max-records-per-batch"),
+        bounded_mode=dimension.bounded_mode,
+        bounded_timestamp_ms=dimension.bounded_timestamp_ms,
+        bounded_offsets=dimension.bounded_offsets,
+        max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
+        value=value,
+        key=key_columns,
+        changes_by=primary_key,
+    )
     return Endpoints(
-        dimension=replace(dimension, key=key_columns),
+        stream,
+        replace(dimension, key=key_columns),
         sink=KafkaSink(kafka, value, key_columns, upsert=True, transactional_id_prefix=prefix),
     )
 

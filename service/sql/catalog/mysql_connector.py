@@ -1,7 +1,10 @@
-"""The connectors `mysql-cdc` and `mysql`: a table of MySQL or MariaDB as a dimension."""
+"""The connectors `mysql-cdc` and `mysql`: a table of MySQL or MariaDB.
+
+It is a dimension, or a stream of its changes.
+"""
 
 from joins.kernels.calendar.zones import UTC, known_zone
-from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TlsMode
+from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TableStream, TlsMode
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues
 from service.sql.catalog.watermarks import (
@@ -289,7 +292,7 @@ def _endpoints(
         zone=_zone(values),
         tls=_tls(values),
     )
-    return Endpoints(dimension=source)
+    return Endpoints(TableStream(source, primary_key), source)
 
 
 def _zone(values: OptionValues) -> str:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from joins.plan.formats import KafkaFormat
-from joins.plan.plan import DatagenSource, DimensionSource, Field, KafkaSource, Sink
+from joins.plan.plan import (
+    DatagenSource,
+    DimensionSource,
+    Field,
+    KafkaSource,
+    Sink,
+    TableStream,
+)
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.grammar.syntax import OptionNode
 from service.sql.text.script import (
@@ -432,7 +439,7 @@ class Endpoints:
     warns.
     """
 
-    stream: KafkaSource | DatagenSource | None = None
+    stream: KafkaSource | DatagenSource | TableStream | None = None
     dimension: DimensionSource | None = None
     sink: Sink | None = None
     has_startup_mode: bool = True

@@ -62,17 +62,23 @@ class ScopeColumn:
 class ScopeRelation:
     """A relation under its alias, with its columns in the order of the DDL.
 
-    `source` is the alias in the plan; it differs if a view has used the alias before.
+    `source` is the alias in the plan; it differs if a view has used the alias before. `merged`
+    are the columns of USING, which a relation to the left shows.
     """
 
     alias: str
     table: str
     columns: tuple[ScopeColumn, ...]
     source: str
+    merged: tuple[str, ...] = ()
 
     def column(self, name: str) -> ScopeColumn | None:
         """The column of this name; case matters, as in Flink."""
         return next((column for column in self.columns if column.name == name), None)
+
+    def bare(self, name: str) -> ScopeColumn | None:
+        """The column that this name means without an alias in front."""
+        return None if name in self.merged else self.column(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +118,22 @@ class NameScope:
 
     def _column(self, qualifier: tuple[Name, ...], name: Name) -> tuple[ScopeRelation, ScopeColumn]:
         relations = (self.relation(qualifier[0]),) if qualifier else self.relations
-        matches = [(r, c) for r in relations if (c := r.column(name.text)) is not None]
+        if qualifier:
+            matches = [(r, c) for r in relations if (c := r.column(name.text)) is not None]
+        else:
+            matches = [(r, c) for r in relations if (c := r.bare(name.text)) is not None]
         if len(matches) > 1:
             owners = ", ".join(f"{relation.alias}.{name.text}" for relation, _ in matches)
             raise self.script.error(
                 name.at, f'column "{name.text}" is ambiguous', hint=f"Write one of {owners}."
             )
         if not matches:
-            known = [column.name for relation in relations for column in relation.columns]
+            known = [
+                column.name
+                for relation in relations
+                for column in relation.columns
+                if qualifier or column.name not in relation.merged
+            ]
             where = f' in "{qualifier[0].text}"' if qualifier else ""
             otherwise = "Columns are " + ", ".join(known[:30]) + "."
             raise self.script.error(

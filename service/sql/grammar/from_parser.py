@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from joins.plan.plan import JoinType
-from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.cursor import TokenCursor, operation
 from service.sql.grammar.expression_nodes import (
     FunctionCall,
     Literal,
@@ -204,6 +204,8 @@ class FromParser:
             return self._unnest(join_type, at)
         if cursor.at_words("LATERAL"):
             clause = self._lateral(join_type, at)
+            if cursor.at_words("USING"):
+                return self._using(clause)
             condition = self._condition()
             if join_type is JoinType.INNER and _is_true(condition):
                 return clause
@@ -214,7 +216,10 @@ class FromParser:
         options = cursor.hint()
         time = self._system_time(table)
         relation = self._relation(table, options)
-        return TemporalJoinClause(relation, join_type, time, self._condition(), at)
+        clause = TemporalJoinClause(relation, join_type, time, None, at)
+        if cursor.at_words("USING"):
+            return self._using(clause)
+        return replace(clause, condition=self._condition())
 
     def _refuse_join_of_streams(self) -> None:
         cursor = self._cursor
@@ -236,10 +241,24 @@ class FromParser:
 
     def _condition(self) -> Node:
         cursor = self._cursor
-        if cursor.at_words("USING"):
-            raise cursor.script.error(cursor.at, "USING is not supported", hint=JOIN_FORM)
         cursor.expect_words("ON", hint=JOIN_FORM)
         return self._expressions.parse()
+
+    def _using(self, clause: TemporalJoinClause) -> TemporalJoinClause:
+        """`USING (a, b)`: the columns on both sides are equal, and are one column of the result."""
+        cursor, alias = self._cursor, clause.relation.alias
+        cursor.advance()
+        if not cursor.at_symbol("("):
+            raise cursor.unexpected("a list of columns", hint="Write USING (k).")
+        columns = cursor.names("USING")
+        equalities: list[Node] = []
+        for name in columns:
+            own = Reference((replace(alias, at=name.at), name), name.at)
+            equalities.append(operation(cursor, "=", [Reference((name,), name.at), own], name.at))
+        condition = equalities[0]
+        if len(equalities) > 1:
+            condition = operation(cursor, "AND", equalities, columns[0].at)
+        return replace(clause, condition=condition, using=columns)
 
     def _unnest(self, join_type: JoinType, at: int) -> UnnestClause:
         """`UNNEST(value) [AS alias [(columns)]] [ON TRUE]`."""

@@ -192,7 +192,7 @@ class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
     `time` is None for PROCTIME() and for LATERAL SNAPSHOT. `condition` is None after a comma and
-    with ON TRUE: it is in WHERE.
+    with ON TRUE: it is in WHERE. `using` has the columns of USING, which `condition` compares.
     """
 
     relation: Relation
@@ -201,6 +201,7 @@ class TemporalJoinClause:
     condition: Node | None
     at: int
     snapshot: SnapshotNode | None = None
+    using: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,6 +328,11 @@ def _check_history(script: Script, table: Table, role: TableRole) -> None:
                 "has a history and no primary key",
                 "Add PRIMARY KEY (…) NOT ENFORCED: a record replaces the row of its key.",
             )
+    elif isinstance(stream, KafkaSource) and stream.changes_by:
+        fault = (
+            "has a history, and its records are changes of rows, which files do not have",
+            "Remove the history options: the topic is read from where the stream starts.",
+        )
     elif isinstance(stream, KafkaSource) and stream.history is not None:
         has_metadata = bool(table.metadata_fields)
         fault = stream_history_fault(stream.history, stream, has_metadata=has_metadata)
@@ -361,7 +366,7 @@ def check_probe(script: Script, table: Table, at: int) -> None:
             at,
             f'"{table.name}" is a shared table, which cannot be a probe',
             hint=f"{OUTSIDE} "
-            "The first table is the stream: kafka or datagen; join the shared table.",
+            "The first table is the stream: kafka, upsert-kafka or datagen; join the shared table.",
         )
     if table.endpoints.stream is None and table.connector.home in (Home.FILES, Home.DELTA):
         raise script.error(
@@ -371,15 +376,14 @@ def check_probe(script: Script, table: Table, at: int) -> None:
             edit=swapped(script, table.node),
         )
     if table.endpoints.stream is None:
-        instead = (
-            "Changes of a database's table are brought into a topic by Debezium."
-            if table.connector.home is Home.DATABASE
-            else "Declare its topic as 'kafka' to read each record with a value as a row."
-        )
         raise script.error(
             at,
             f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
-            hint=f"{OUTSIDE} The first table is the stream: kafka or datagen. {instead}",
+            hint="Let Debezium bring the changes of the table into a topic, and declare that as "
+            "'kafka' with 'format' = 'debezium-json' and a PRIMARY KEY."
+            if table.connector.home is Home.DATABASE
+            else f"{OUTSIDE} The first table is the stream: kafka, upsert-kafka or datagen.",
+            edit=swapped(script, table.node) if table.connector.home is Home.DATABASE else None,
         )
 
 

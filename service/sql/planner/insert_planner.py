@@ -20,6 +20,7 @@ from joins.plan.plan import (
     ProbeSource,
     Sink,
     StartupMode,
+    TableStream,
     TopicSource,
     Windowing,
 )
@@ -40,6 +41,11 @@ from service.sql.grammar.syntax import (
     MetadataColumn,
     Select,
     StatementSet,
+)
+from service.sql.planner.change_streams import (
+    check_changes,
+    newest_of_stream,
+    taking_changes,
 )
 from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
 from service.sql.planner.late_rows import check_late_rows, has_late_rows
@@ -79,6 +85,16 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
             lost = source.bounded_mode is BoundedMode.LATEST
             effect = "starts at its end" + (", so that there is nothing to join" if lost else "")
             warnings.append(f'Table "{table.name}" has no scan.startup.mode: it {effect}.')
+    elif isinstance(source, TableStream):
+        warnings += check_no_effect(script, table, TableRole.STREAM)
+        if extent is not Extent.STREAMING:
+            raise script.error(
+                base.at,
+                f'table "{table.name}" is followed without an end, and a preview or a job in batch '
+                "mode ends",
+                hint="INSERT INTO a table of upsert-kafka, delta or print, without SET "
+                "'execution.runtime-mode'.",
+            )
     else:
         source = _datagen(script, base, source, extent)
     computed = computed_columns(script, table, base.alias)
@@ -236,10 +252,13 @@ class JobPlanner:
             unions=unions,
         )
         rows = [column.written_out for column in query.query(insert.select)]
+        rows = newest_of_stream(self._script, query, rows)
         values = query.windows.assigned(rows, query.unnests)
         sink = self._sink(insert, table)
         output = self._output(insert, table, values)
         window = query.windows.planned()
+        check_changes(self._script, query, insert.select)
+        sink = taking_changes(self._script, query, table, sink, output)
         if window is not None and window.lateness_ms:
             sink = taking_updates(self._script, table, sink, output, window)
         target = _Target(table.name, sink, output)
@@ -263,7 +282,10 @@ class JobPlanner:
     def _preview(self, select: Select, unions: Unions, name: str | None) -> PlannedJob:
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
-        values = query.windows.assigned([column.written_out for column in columns], query.unnests)
+        written = [column.written_out for column in columns]
+        written = newest_of_stream(self._script, query, written)
+        check_changes(self._script, query, select)
+        values = query.windows.assigned(written, query.unnests)
         rows = select.preview_rows
         values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
@@ -285,6 +307,7 @@ class JobPlanner:
     ) -> PlannedJob:
         assert query.base is not None
         probe, warnings = plan_probe(self._script, query.base, extent)
+        probe = replace(probe, newest_by=query.newest_by)
         window = query.windows.planned()
         if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)

@@ -438,7 +438,7 @@ def _owner(scope: NameScope, reference: Reference) -> ScopeRelation | None:
     first, *more = reference.parts
     owners = [r for r in scope.relations if more and r.alias == first.text]
     if not owners:
-        owners = [r for r in scope.relations if r.column(first.text) is not None]
+        owners = [r for r in scope.relations if r.bare(first.text) is not None]
     return owners[0] if len(owners) == 1 else None
 
 

@@ -9,13 +9,19 @@ from joins.plan.types import Call, Column, Constant, Expression, columns_of
 from service.sql.catalog.catalog import Table
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute, Typed
-from service.sql.grammar.expression_nodes import Name, Node, Reference, RowNumberNode
+from service.sql.grammar.expression_nodes import (
+    FunctionCall,
+    Name,
+    Node,
+    Reference,
+    RowNumberNode,
+)
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.grammar.type_parser import BIGINT
 from service.sql.planner.join_planner import split
 from service.sql.text.script import Script, SqlError
 
-_RANK = "$rank"
+RANK = "$rank"
 """The relation of the number of a row in its view; no plan has it."""
 _ONE = Constant("1", BIGINT)
 
@@ -27,12 +33,14 @@ class Rank:
     Attributes:
         time: the time attribute that rows are ordered by, newest first; None for another order.
         before: conditions of the rows before they are numbered.
+        drops_rows: True if an INNER JOIN is in front of it.
     """
 
     partition: tuple[Typed, ...]
     time: TimeAttribute | None
     before: tuple[Typed, ...]
     at: int
+    drops_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +57,12 @@ class KeyedView:
 
 
 def number_of_a_row(node: RowNumberNode) -> Typed:
-    return Typed(Column(_RANK, "row_number", BIGINT), nullable=False, at=node.at)
+    return Typed(Column(RANK, "row_number", BIGINT), nullable=False, at=node.at)
 
 
-def rank_of(scope: NameScope, node: RowNumberNode, before: Sequence[Typed]) -> Rank:
+def rank_of(
+    scope: NameScope, node: RowNumberNode, before: Sequence[Typed], *, drops_rows: bool = False
+) -> Rank:
     planner = ExpressionPlanner(scope)
     partition = tuple(planner.plan(part) for part in node.partition)
     time = None
@@ -60,11 +70,13 @@ def rank_of(scope: NameScope, node: RowNumberNode, before: Sequence[Typed]) -> R
         planner.plan(part.expression)
     if len(node.order) == 1 and node.order[0].descending:
         time = time_attribute(scope, node.order[0].expression)
-    return Rank(partition, time, tuple(before), node.at)
+    return Rank(partition, time, tuple(before), node.at, drops_rows)
 
 
 def time_attribute(scope: NameScope, node: Node) -> TimeAttribute | None:
     """The time attribute that `node` names."""
+    if isinstance(node, FunctionCall) and node.name == "PROCTIME":
+        return TimeAttribute.PROCESSING
     if not isinstance(node, Reference):
         return None
     _, column, fields = scope.located(node)
@@ -199,12 +211,24 @@ def _refused(script: Script, rank: Rank, view: Name, why: str, hint: str) -> Sql
     )
 
 
+def is_first_row(condition: Typed) -> bool:
+    """True for `row_number = 1` and `row_number <= 1`."""
+    return _is_first(condition.expression)
+
+
+def without_rank(value: Typed) -> Typed | None:
+    """The value where each number is 1; None if it computes with the number."""
+    if _is_rank(value.expression):
+        return replace(value, expression=_ONE)
+    return None if _has_rank(value.expression) else value
+
+
 def _is_rank(expression: Expression) -> bool:
-    return isinstance(expression, Column) and expression.relation == _RANK
+    return isinstance(expression, Column) and expression.relation == RANK
 
 
 def _has_rank(expression: Expression) -> bool:
-    return any(column.relation == _RANK for column in columns_of(expression))
+    return any(column.relation == RANK for column in columns_of(expression))
 
 
 def _is_first(expression: Expression) -> bool:

@@ -5,7 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from joins.plan.formats import OF_CHANGES
-from joins.plan.plan import Dimension, DimensionJoin, JoinType, KafkaSource, Unnest
+from joins.plan.plan import (
+    Dimension,
+    DimensionJoin,
+    JoinType,
+    KafkaSource,
+    TableStream,
+    Unnest,
+)
 from joins.plan.types import Column
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -140,6 +147,7 @@ class QueryPlanner:
         of_dimension: the query of a joined view; its table is a dimension.
         written: the table that the job writes, which it cannot join; named at `written_at`.
         unions: which query of each UNION ALL is planned.
+        newest_by: the columns of `ROW_NUMBER() … = 1` over the stream of a job.
     """
 
     relations: "ScriptSession"
@@ -153,6 +161,7 @@ class QueryPlanner:
     unnests: list[Unnest] = field(default_factory=list)
     filters: list[Typed] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
+    newest_by: tuple[str, ...] = ()
     tables: list[Table] = field(default_factory=list)
     windows: WindowStage = field(init=False)
     unions: Unions = field(default_factory=Unions)
@@ -228,9 +237,10 @@ class QueryPlanner:
         def number(planner: ExpressionPlanner, node: RowNumberNode) -> Typed:
             if self.windows.is_used:
                 return self.windows.number(planner, scope, node)
-            if self.of_job or select.group_by is not None:
+            if select.group_by is not None:
                 raise rank_refused(self.script, "ROW_NUMBER", node.at)
-            self.ranks.append(rank_of(scope, node, self.filters))
+            drops = any(join.join_type is JoinType.INNER for join in self.joins)
+            self.ranks.append(rank_of(scope, node, self.filters, drops_rows=drops))
             return number_of_a_row(node)
 
         def selected(planner: ExpressionPlanner) -> list[ScopeColumn]:
@@ -269,12 +279,12 @@ class QueryPlanner:
             check_probe(self.script, table, node.table.at)
         stream = table.endpoints.stream
         form = stream.value.name if isinstance(stream, KafkaSource) else None
-        if self.of_job and form in OF_CHANGES:
+        are_changes = form in OF_CHANGES or isinstance(stream, TableStream)
+        if self.of_job and are_changes and not table.primary_key:
             raise self.script.error(
-                node.table.at,
-                f'table "{table.name}" has format {form}, which cannot be read',
-                hint=f"{OUTSIDE} A stream has rows, such as json; join a topic of changes as a "
-                "dimension.",
+                table.at,
+                f'table "{table.name}" has no primary key, and its records are changes of rows',
+                hint="Add PRIMARY KEY (…) NOT ENFORCED: a change replaces the row of its key.",
             )
         self.tables.append(table)
         source = self._new_source(node.alias)
@@ -328,7 +338,8 @@ class QueryPlanner:
         time = None if is_own_clock(scope, side.relation, node) else system_time(scope, node)
         if side.newest is not None:
             check_time(self.script, node, side.newest, time)
-        side = replace(side, relation=_without_time(side.relation))
+        merged = tuple(name.text for name in node.using)
+        side = replace(side, relation=replace(_without_time(side.relation), merged=merged))
         joined = NameScope(self.script, (*scope.relations, side.relation))
         if node.condition is not None:
             conditions = list(conjuncts(node.condition))

@@ -7,7 +7,13 @@ from joins.plan.plan import OutputColumn
 from joins.plan.types import TypeName
 from service.sql.catalog.catalog import Table
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute, Typed
+from service.sql.expressions.scope import (
+    NameScope,
+    ScopeColumn,
+    ScopeRelation,
+    TimeAttribute,
+    Typed,
+)
 from service.sql.grammar.expression_nodes import (
     FunctionCall,
     Name,
@@ -47,10 +53,8 @@ def selected_columns(
     """The columns of a select list; a column without a name has an empty one."""
     for item in select.items:
         if isinstance(item, Star):
-            of = scope.relations if item.relation is None else (scope.relation(item.relation),)
-            for relation in of:
-                for column in relation.columns:
-                    yield replace(column, value=scope.typed(relation, column, item.at))
+            for relation, column in _all_columns(scope, item):
+                yield replace(column, value=scope.typed(relation, column, item.at))
             continue
         if isinstance(item.expression, RowNumberNode):
             typed = number(planner, item.expression)
@@ -60,6 +64,19 @@ def selected_columns(
         if item.alias is not None:
             name = item.alias.text
         yield ScopeColumn(name, typed.type, typed.nullable, time, typed)
+
+
+def _all_columns(scope: NameScope, star: Star) -> Iterator[tuple[ScopeRelation, ScopeColumn]]:
+    """The columns of `*`: those of USING first, the newest join's in front, each once."""
+    if star.relation is not None:
+        relation = scope.relation(star.relation)
+        yield from ((relation, column) for column in relation.columns)
+        return
+    each = [(r, c) for r in scope.relations for c in r.columns if c.name not in r.merged]
+    names = [name for relation in reversed(scope.relations) for name in relation.merged]
+    for name in dict.fromkeys(names):
+        yield next(pair for pair in each if pair[1].name == name)
+    yield from (pair for pair in each if pair[1].name not in names)
 
 
 def _name_and_time(scope: NameScope, node: Node) -> tuple[str, TimeAttribute | None]:

@@ -27,7 +27,10 @@ from service.sql.text.script import Script, SqlError
 
 _APART = "a job for each of them: jobs may INSERT INTO the same table."
 _ALIKE = f"Give both the same, or submit {_APART}"
-_OF_A_TABLE = ("kafka", "more_topics", "startup_offsets", "bounded_offsets", "value", "key", "kind")
+_OF_A_TABLE = (
+    *("kafka", "more_topics", "startup_offsets", "bounded_offsets"),
+    *("value", "key", "changes_by", "kind"),
+)
 _OPTIONS = {
     "startup_mode": "scan.startup.mode",
     "startup_timestamp_ms": "scan.startup.timestamp-millis",
@@ -79,7 +82,7 @@ def table_behind(first: ProbeSource, own: ProbeSource) -> StreamTable | None:
     if own.unnamed == first.unnamed:
         return None
     assert isinstance(own.source, KafkaSource), "a generated stream is one table"
-    formats = (own.source.value, own.source.key)
+    formats = (own.source.value, own.source.key, own.source.changes_by)
     return StreamTable(own.table, own.reads, own.fields, own.metadata_fields, *formats)
 
 
@@ -207,6 +210,13 @@ def one_job(script: Script, inserts: Sequence[PlannedInsert]) -> JoinPlan:
     """The plan of all INSERTs together; the first gives the job its name."""
     check_count(script, inserts[-1].node, len(inserts))
     for each in inserts:
+        if each.plan.probe.newest_by:
+            raise script.error(
+                each.node.at,
+                f'INSERT INTO "{each.plan.sink_table}" has the newest row of each key by '
+                "ROW_NUMBER(), which a statement set of several INSERTs cannot",
+                hint=_ALONE,
+            )
         if each.plan.needs_event_batches:
             raise script.error(
                 each.node.at,

@@ -97,10 +97,7 @@ def taking_updates(
                 hint="Add PRIMARY KEY (window_start, …) NOT ENFORCED with the keys of GROUP BY.",
             )
         _check_key(script, table, output, window)
-        if isinstance(sink, DeltaSink):
-            _check_not_partitioned(script, table)
-            return replace(sink, merge_key=table.primary_key)
-        return sink
+        return merged_by_key(script, table, sink) if isinstance(sink, DeltaSink) else sink
     if isinstance(sink, KafkaSink) and sink.value.name not in OF_CHANGES:
         raise script.error(
             table.at,
@@ -112,13 +109,14 @@ def taking_updates(
     return sink
 
 
-def _check_not_partitioned(script: Script, table: Table) -> None:
+def merged_by_key(script: Script, table: Table, sink: DeltaSink) -> DeltaSink:
     if table.node.partitioned:
         raise script.error(
             table.node.partitioned[0].at,
             f'table "{table.name}" is PARTITIONED BY columns, but its rows are replaced by key',
             hint="Remove PARTITIONED BY.",
         )
+    return replace(sink, merge_key=table.primary_key)
 
 
 def _check_key(

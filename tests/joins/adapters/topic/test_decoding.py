@@ -6,10 +6,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joins.adapters.topic.decoding import debezium_options, decoder_of
+from joins.adapters.topic.decoding import decoder_of
 from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.durable.codec import as_json, from_json
-from joins.kernels.debezium.options import BigintUnsignedHandling, DebeziumOptions
+from joins.kernels.debezium.options import (
+    BigintUnsignedHandling,
+    DebeziumOptions,
+    debezium_options,
+)
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import (
     COORDINATES,

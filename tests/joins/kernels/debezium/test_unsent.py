@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.topic.decoding import debezium_options
 from joins.kernels.debezium.columns import ColumnReader
 from joins.kernels.debezium.decoder import DebeziumDecoder
-from joins.kernels.debezium.options import DebeziumOptions, SpecialValues
+from joins.kernels.debezium.options import DebeziumOptions, SpecialValues, debezium_options
 from joins.kernels.debezium.raw import RawValues
 from joins.plan.plan import Field
 from tests.joins.kernels.debezium.test_golden import decoded, tables

@@ -1,4 +1,4 @@
--- error: ROW_NUMBER() OVER (…) keeps rows of every key, to number them
+-- error: ROW_NUMBER() over a stream keeps the row of each key that its order puts first, whenever it comes
 -- fixed: , ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n => 
 -- fixed:  WHERE n = 1 => 
 -- with: orders
