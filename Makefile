@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
-	@echo '  ARGS="…" goes to the program behind demo, test, bench, reliability; PYTHON=… names the interpreter.'
+	@echo '  ARGS="…" goes to the program behind demo, test, bench, reliability, screenshots; PYTHON=… names the interpreter.'
 
 setup: ## Virtual environment, Java, jars: what every other target does first
 	@PYTHON="$(PYTHON)" .ci/setup
@@ -75,7 +75,7 @@ golden: setup ## Record anew what real Debezium connectors write (tests/golden/d
 	@$(RUN) tests.golden.record $(ARGS)
 
 screenshots: setup ## Make the pictures of the page anew, of a real run (needs chromium)
-	@$(RUN) tests.screenshots
+	@$(RUN) tests.screenshots $(ARGS)
 
 lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt allow (needs uv)
 	@command -v uv >/dev/null || { echo 'error: uv is not on PATH' >&2; echo 'hint: Install uv, it resolves for all platforms at once.' >&2; exit 1; }

@@ -279,18 +279,20 @@ class Settings(BaseSettings):
         0.2,
         60,
     )
-    build_trigger_ms: int = _number(100, "Least time between two build batches.", 100, 60_000)
+    build_trigger_ms: int = _number(
+        100, "Least time between two commits of changes of a table.", 100, 60_000
+    )
     probe_trigger_ms: int = _number(
         10,
-        "Least time between the starts of two probe batches, and so how long the first record of a "
+        "Least time between the starts of two batches, and so how long the first record of a "
         "batch may wait for it while no other batch runs; more saves CPU.",
         1,
         60_000,
     )
-    max_records_per_batch: int = _number(500_000, "Most records of a probe batch.", 1, 50_000_000)
+    max_records_per_batch: int = _number(500_000, "Most records of a batch.", 1, 50_000_000)
     max_bytes_per_batch: int = _number(
         256 << 20,
-        "About how many bytes the records of a probe batch have at the most.",
+        "About how many bytes the records of a batch have at the most.",
         1 << 10,
         1 << 40,
     )

@@ -77,7 +77,7 @@ class Gallery:
             STATES.mkdir(parents=True, exist_ok=True)
             assert self._browser.driver.save_screenshot(str(STATES / f"{name}-{width}.png"))
         self.taken.append(name)
-        typer.echo(f"state {name}: {word}")
+        typer.echo(f"{name}: {' '.join(fold.state.split())} | {fold.cause} | {fold.remedy}")
 
     def submit(self, script: str) -> RemoteJob:
         return self._client.submit(script, name=unique_name("state"))
@@ -93,7 +93,7 @@ class Gallery:
             connection.commit()
         job = self.submit(script)
         self.take("starting", job, "Starting", "runner")
-        self.take("copying", job, "Copying", '"user_info"')
+        self.take("copying", job, "Copying (", '"user_info"')
         self.take("running", job, "Running", "joined as they", shown="took ")
         up.kafka.stop()
         servers = up.kafka.bootstrap_servers

@@ -1,5 +1,7 @@
 """Pictures of page and terminal for the documents, of a real run: `make screenshots`.
 
+`ARGS=documents` or `ARGS=states` makes those of the documents, or of a job's states, alone.
+
 Kafka, MariaDB and a control plane are started as `sluice up` starts them, its first job runs until
 it joins, and a browser looks; commands are typed on a terminal of their own. Nothing in the
 pictures is made up.
@@ -26,6 +28,7 @@ from tests.support.wait import wait_until
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 MOST_BYTES = 150_000
 _ROWS_DRAWN = 9  # of ten seconds each: a line, not a dot
+_WITHIN_S = 300
 _COLUMNS = 104  # of the terminal
 _FIRST_ROWS = 50  # the first batch of a JVM takes long
 _WIDTH = 1000  # of its picture
@@ -83,7 +86,7 @@ def _joined(job: RemoteJob) -> int:
 def take_commands(browser: Browser, up: Up, client: Sluice, script: str) -> None:
     """Pictures of commands, beside a job that joins and one that is paused."""
     paused = client.submit(script, name="nightly")
-    paused.wait_until("JOIN", timeout_s=300)
+    paused.wait_until("JOIN", timeout_s=_WITHIN_S)
     wait_until(lambda: _joined(paused) > _FIRST_ROWS, deadline_s=120, what="its first batches")
     paused.pause()
     wait_until(lambda: paused.status().state == "PAUSED", deadline_s=120, what="it is paused")
@@ -95,37 +98,42 @@ def take_commands(browser: Browser, up: Up, client: Sluice, script: str) -> None
     take_terminal(browser, up, "sql", ("sql", tables.name))
 
 
+def take_documents(browser: Browser, up: Up, client: Sluice, script: str) -> None:
+    """Pictures of the editor, of one job and of several."""
+    browser.screen(1000, 820)
+    browser.open(f"{up.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    browser.find("[data-action=example]").click()
+    browser.find("[data-action=check]").click()
+    browser.until("It can be submitted", ".answers", deadline_s=_WITHIN_S)
+    take(browser, "editor")
+    job = client.submit(script)
+    job.wait_until("JOIN", timeout_s=_WITHIN_S)
+    browser.open(f"{up.url}/#/jobs/{job.id}")
+    path = "return document.querySelector('[data-plot=rates] path.line')?.getAttribute('d') ?? ''"
+    wait_until(
+        lambda: browser.run(path).count("L") >= _ROWS_DRAWN, deadline_s=_WITHIN_S, what="a line"
+    )
+    take(browser, "job", height=1180)
+    take(browser, "job-phone", width=390, height=1150)
+    browser.open(up.url)
+    browser.until("/s", "main table")
+    take(browser, "jobs", height=360)
+    take_commands(browser, up, client, script)
+    job.delete()
+
+
+PARTS = {"documents": take_documents, "states": take_states}
+
+
 def main() -> None:
-    """Make all pictures anew."""
+    """Make the pictures of the given parts anew, or all."""
     configure_logs("WARNING")
     with running() as (up, directory), open_browser(directory / "profile") as browser:
-        client = Sluice(up.url)
+        client, script = Sluice(up.url), up.script.read_text(encoding="utf-8")
         browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
-        browser.screen(1000, 820)
-        browser.open(f"{up.url}/#/new")
-        browser.until("Script (Flink SQL)", "main")
-        browser.find("[data-action=example]").click()
-        browser.find("[data-action=check]").click()
-        browser.until("It can be submitted", ".answers")
-        take(browser, "editor")
-        script = up.script.read_text(encoding="utf-8")
-        job = client.submit(script)
-        job.wait_until("JOIN", timeout_s=300)
-        browser.open(f"{up.url}/#/jobs/{job.id}")
-        path = (
-            "return document.querySelector('[data-plot=rates] path.line')?.getAttribute('d') ?? ''"
-        )
-        wait_until(
-            lambda: browser.run(path).count("L") >= _ROWS_DRAWN, deadline_s=300, what="a line"
-        )
-        take(browser, "job", height=1180)
-        take(browser, "job-phone", width=390, height=1150)
-        browser.open(up.url)
-        browser.until("/s", "main table")
-        take(browser, "jobs", height=360)
-        take_commands(browser, up, client, script)
-        job.delete()
-        take_states(browser, up, client, script)
+        for part in sys.argv[1:] or PARTS:
+            PARTS[part](browser, up, client, script)
 
 
 if __name__ == "__main__":

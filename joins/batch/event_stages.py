@@ -123,7 +123,10 @@ def waiting_parts(
     return {
         partition: {
             "partition": partition,
-            "files": [{"path": f.path, "rewrite": f.path in merged} for f in here],
+            "files": [
+                {"path": f.path, "rewrite": f.path in merged, "due": f.min_due <= upto}
+                for f in here
+            ],
             "upto": upto,
         }
         for partition, here in old.items()

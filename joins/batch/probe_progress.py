@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ class _EndedBatch:
     begun_at_s: float
     ended_at_s: float
     records: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class _Times:
 
 
 class Pace:
-    """Records per second and duration of batches, over those that this runner has finished.
+    """Records and rows per second, and durations, of the batches that this runner has finished.
 
     Times are seconds of one monotonic clock. One thread may write while another reads.
     """
@@ -50,13 +51,13 @@ class Pace:
     def begin(self, now_s: float) -> None:
         self._times = _Times(now_s, self._times.ended)
 
-    def end(self, now_s: float, records: int) -> None:
+    def end(self, now_s: float, records: int, rows: int = 0) -> None:
         """Count the running batch; does nothing if `begin` was not called."""
         times = self._times
         if times.begun_at_s is None:
             return
         kept = (each for each in times.ended if now_s - each.ended_at_s <= _WINDOW_S)
-        self._times = _Times(None, (*kept, _EndedBatch(times.begun_at_s, now_s, records)))
+        self._times = _Times(None, (*kept, _EndedBatch(times.begun_at_s, now_s, records, rows)))
 
     @property
     def batch_ms(self) -> int | None:
@@ -83,6 +84,13 @@ class Pace:
 
         A running batch lowers the rate only once it takes clearly longer than the previous one.
         """
+        return self._per_second(now_s, lambda batch: batch.records)
+
+    def rows_per_s(self, now_s: float) -> float | None:
+        """As `records_per_s`, of rows written."""
+        return self._per_second(now_s, lambda batch: batch.rows)
+
+    def _per_second(self, now_s: float, of: Callable[[_EndedBatch], int]) -> float | None:
         times = self._times
         if not (known := times.ended):
             return None
@@ -91,7 +99,7 @@ class Pace:
         if not ended:
             return 0.0
         span_s = max(_LEAST_S, until_s - ended[0].begun_at_s)
-        return sum(each.records for each in ended) / span_s
+        return sum(map(of, ended)) / span_s
 
 
 def _until(begun_at_s: float | None, newest: _EndedBatch, now_s: float) -> float:
@@ -209,7 +217,8 @@ class ProbeProgress:
         """Durable when this returns."""
         counts = self.counts.after(batch)
         self.committed = CommittedProbe(counts, batch.pin, batch.stages_ms)
-        self.pace.end(time.monotonic(), batch.counts.get("records", 0))
+        records, rows = (batch.counts.get(name, 0) for name in ("records", "joined"))
+        self.pace.end(time.monotonic(), records, rows)
         write_json_atomically(self._checkpoint.progress_file, counts.as_json(), lazily=True)
         self._report()
 

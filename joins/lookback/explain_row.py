@@ -170,7 +170,7 @@ class RowExplainer:
         if at < begin.get(place.partition, 0):
             return "expired", "retention has removed the record before a batch had it"
         if self._history.pins.newest() is None and not self._is_open():
-            return "held", "the gate is closed: the record waits until every table is complete"
+            return "held", "the record waits until every table is complete"
         return "not-yet-joined", "no batch has the record yet; it is the next ones' turn"
 
     def _behind_transaction(self, place: Coordinates, last: int) -> tuple[str, str]:

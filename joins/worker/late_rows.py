@@ -7,8 +7,11 @@ looked up whose key is in a segment of the index that the tried version does not
 """
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ import pyarrow as pa
 from joins.durable.pins import Pin
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.index.dimension_index import ChangedKeys
+from joins.kernels.index.hash_table import Hashes
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.arrival_files import (
     PARTITION,
@@ -37,8 +41,10 @@ from joins.kernels.probe.probe import (
     BatchContext,
     JoinedBatch,
     LateAnswer,
+    ProbeKernelSpec,
     join_or_hold,
     join_released,
+    key_hashes,
     lacking_match,
     may_match,
     waited_columns,
@@ -74,10 +80,11 @@ class LateRows:
         task = _Answering(self, pin, counts)
         with ExitStack() as stack:
             late = stack.enter_context(self.late.stage(LATE_RECORDS, task.origin))
-            held = dict[int, ParquetStage]()
+            waiting = stack.enter_context(_WaitingFiles(task))
             for rows in batches:
                 if rows.schema.equals(_FILES):
-                    for answer in task.released(json.loads(rows.column(0)[0].as_py())):
+                    part = json.loads(rows.column(0)[0].as_py())
+                    for answer in task.released(part, waiting):
                         until = pa.scalar(pin.batch_timestamp_ms, pa.int64())
                         clock = pa.repeat(until, answer.dropped.num_rows)
                         dropped = with_column(answer.dropped, WATERMARK, clock)
@@ -87,12 +94,9 @@ class LateRows:
                 counts.read(rows)
                 answer = join_or_hold(self.probe.kernel, rows, task.indexes, task.context)
                 for number, mine in _by_partition(answer.held):
-                    if number not in held:
-                        held[number] = stack.enter_context(task.stage())
-                    held[number].write(mine)
+                    waiting.write(str(number), mine)
                 yield task.counted(answer)
-            for number, stage in sorted(held.items()):
-                counts.stage(WAITING + str(number), stage.finish())
+            waiting.finish()
             counts.stage(LATE, late.finish())
 
 
@@ -121,26 +125,25 @@ class _Answering:
 
     def stage(self) -> ParquetStage:
         schema = self.late.probe.kernel.arrivals.schema
-        return ParquetStage(self.late.root, schema, self.origin, compression="lz4")
+        return ParquetStage(self.late.root, schema, self.origin, short_lived=True)
 
     def counted(self, answer: LateAnswer) -> JoinedBatch:
         self.counts.answered(answer.joined)
         self.counts.add("waited", answer.held.num_rows)
         return answer.joined
 
-    def released(self, part: Mapping[str, Any]) -> Iterator[LateAnswer]:
+    def released(self, part: Mapping[str, Any], waiting: "_WaitingFiles") -> Iterator[LateAnswer]:
         """The answers of the rows of one partition that leave, by offset.
 
-        `part` is `{"partition", "files": [{"path", "rewrite"}], "upto"}`. A file that loses rows is
-        removed; its other rows go to a new one.
+        `part` is `{"partition", "files": [{"path", "rewrite", "due"}], "upto"}`. A file that loses
+        rows is removed; its other rows go to a new one.
         """
         kernel, removed = self.late.probe.kernel, self.counts.detail.setdefault(REMOVED, [])
-        with (
-            self.stage() as kept,
-            Released(self.late.spill, kernel.arrivals, self.origin) as released,
-        ):
+        with Released(self.late.spill, kernel.arrivals, self.origin) as released:
             for each in part["files"]:
                 file = WaitingFile(self.late.read_from / each["path"], kernel.arrivals)
+                if not (each["rewrite"] or each["due"] or self._may_leave(file)):
+                    continue
                 leaves = self._leaves(file, int(part["upto"]))
                 if not each["rewrite"] and not leaves.any():
                     continue
@@ -151,8 +154,7 @@ class _Answering:
                     at += rows.num_rows
                     if mask.any():
                         released.copy(filtered(rows, mask))
-                    kept.write(filtered(rows, ~mask))
-            self.counts.stage(f"{WAITING}{part['partition']}/kept", kept.finish())
+                    waiting.write(f"{part['partition']}/kept", filtered(rows, ~mask))
             for rows in in_order(released.and_then(()), _every, _equal):
                 answer = join_released(kernel, rows, self.indexes, self.context)
                 living = rows.num_rows - answer.joined.dead_letters.num_rows
@@ -161,6 +163,13 @@ class _Answering:
                 self.counts.add("late_matched", living - answer.expired)
                 self.counts.add(LATE, answer.dropped.num_rows)
                 yield answer
+
+    def _may_leave(self, file: WaitingFile) -> bool:
+        """False if no row of `file` has a match; none of them is due."""
+        if self.changed is None:
+            return True
+        hashes = _HASHES.of(file, self.late.probe.kernel, self.changed)
+        return any(self.changed[alias].may_have(each) for alias, each in hashes.items())
 
     def _leaves(self, file: WaitingFile, upto_ms: int) -> Mask:
         """Of the rows of `file` those with a match, and those that are due."""
@@ -182,6 +191,68 @@ class _Answering:
                 may[at + mine[lacking]] = False
                 at += rows.num_rows
         return may | (times <= upto_ms)
+
+
+class _KeyHashes:
+    """Hashes of the keys of waiting files: those that were used last, of a limited size."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._kept = OrderedDict[tuple[Any, ...], dict[str, Hashes]]()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        return len(self._kept)
+
+    def of(
+        self, file: WaitingFile, kernel: ProbeKernelSpec, changed: Mapping[str, ChangedKeys]
+    ) -> dict[str, Hashes]:
+        key = (str(file.path), kernel.joins)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        hashes = key_hashes(kernel, file.carried(waited_columns(kernel))[1], changed)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = hashes
+                self._bytes += _size_of(hashes)
+            while self._bytes > self._limit:
+                self._bytes -= _size_of(self._kept.popitem(last=False)[1])
+        return hashes
+
+
+def _size_of(hashes: Mapping[str, Hashes]) -> int:
+    return sum(each.nbytes for each in hashes.values())
+
+
+_HASHES = _KeyHashes(32 << 20)
+_SYNCED_AT_ONCE = 4
+
+
+class _WaitingFiles(AbstractContextManager["_WaitingFiles"]):
+    """The new files of waiting rows of a task, which become durable together."""
+
+    def __init__(self, task: _Answering) -> None:
+        self._task = task
+        self._open = ExitStack()
+        self._stages: dict[str, ParquetStage] = {}
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def write(self, name: str, rows: pa.RecordBatch) -> None:
+        if name not in self._stages:
+            self._stages[name] = self._open.enter_context(self._task.stage())
+        self._stages[name].write(rows)
+
+    def finish(self) -> None:
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:  # one commit of the file system's journal
+            files = list(pool.map(ParquetStage.finish, self._stages.values()))
+        for name, file in zip(self._stages, files, strict=True):
+            self._task.counts.stage(WAITING + name, file)
 
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -80,7 +80,7 @@ def _facts(report: "WatermarkReport") -> Iterable[tuple[str, str]]:
     yield "phase", report.phase or "-"
     if report.channels or not report.gate.open:
         yield "combined", "-" if report.combined is None else watermark(report.combined)
-    yield "gate", _gate(report.gate)
+    yield "records", _gate(report.gate)
     for source in report.emitted:
         emitted = source.emitted
         text = "nothing yet" if emitted is None else watermark(emitted.watermark)
@@ -91,12 +91,12 @@ def _facts(report: "WatermarkReport") -> Iterable[tuple[str, str]]:
 
 def _gate(gate: "GateView") -> str:
     if not gate.open:
-        return "closed"
+        return "held until every table is complete"
     if gate.holding is not None:
         return one_line(gate.holding.text, _LINE)
     at = "" if gate.opened_at_ms is None else f" since {instant(gate.opened_at_ms)}"
     held = gate.held_at_open
-    return f"open{at}" + ("" if held is None else f", at most {number(held)} records were held")
+    return f"joined{at}" + ("" if held is None else f", at most {number(held)} had been held")
 
 
 def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
@@ -104,7 +104,7 @@ def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
     yield "event time", f"{shown_time(time.watermark_ms)}{clock}"
     for source in time.inputs:
         clock = " + processing time" if source.use_processing_time else ""
-        text = f"{shown_time(source.watermark_ms)}{clock} of {one_line(source.input)}"
+        text = f"{shown_time(source.watermark_ms)}{clock} of {_input(source.input)}"
         yield "input", f"{text}, {one_line(source.status)}"
     oldest = time.oldest_waiting_ms
     since = "" if oldest is None else f", the oldest of {shown_time(oldest)}"
@@ -134,13 +134,17 @@ def _promise(channel: "GeneratorView") -> str:
     return text if end is None else f"{text}, processing time from offset {number(end)} on"
 
 
+def _input(name: str) -> str:
+    return "stream" if name == "probe" else one_line(name)
+
+
 def _generators(time: "EventTimeView") -> Table:
     made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "ACTIVE AT")
     for channel in time.channels:
         status = channel.status if channel.aligned else "NOT ALIGNED"
         at_ms = channel.active_at_ms
         made.add_row(
-            one_line(channel.input),
+            _input(channel.input),
             one_line(channel.channel.removeprefix(f"{channel.input}/")),
             one_line(status),
             _promise(channel),
@@ -265,7 +269,10 @@ def _verdict_text(result: "BatchReplay") -> str:
 
 def explain_row(
     job: Job,
-    coordinates: Annotated[str, typer.Argument(help="topic/partition/offset of a record.")],
+    coordinates: Annotated[
+        str,
+        typer.Argument(help="topic/partition/offset; a generated stream goes by its table's name."),
+    ],
     sink: Sink = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,

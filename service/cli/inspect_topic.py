@@ -82,6 +82,7 @@ def _format(report: "TopicReport", registry: str | None) -> dict[str, str]:
 
 def _show(report: "TopicReport", statement: str) -> None:
     layout = "unknown" if report.layout is None else report.layout.value
+    read_as = "stream" if report.is_stream else "table of Debezium"
     tables = (".".join(part for part in name if part) for name in report.tables)
     marks = (
         f"partition {at}: {', '.join(f'{word} {count}' for word, count in words.items())}"
@@ -91,7 +92,7 @@ def _show(report: "TopicReport", statement: str) -> None:
         facts_table(
             [
                 ("records", str(report.records)),
-                ("read as", "stream" if report.is_stream else "table of Debezium"),
+                ("read as", read_as if report.columns else "unknown"),
                 ("layout", layout),
                 ("with schema", str(report.with_schema)),
                 ("kinds", one_line(", ".join(f"{k} {n}" for k, n in report.kinds.items()))),

@@ -22,7 +22,7 @@ from service.cli.output import (
     span,
     table,
 )
-from service.jobs.inspect.event_waiting import shown_time
+from service.jobs.inspect.event_waiting import part_name, shown_time
 from service.jobs.store.job import JobState
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
@@ -151,7 +151,7 @@ def job_parts(job: "JobDetail", explanation: "WaitReport | None" = None) -> list
 
 
 def bars(job: "JobDetail") -> list[Bar]:
-    """Progress: the copies until the gate opens, then files before a stream, or its end."""
+    """Progress: the copies, then files before a stream, or its end."""
     if job.phase != "JOIN":
         return [_copy(dimension) for dimension in job.dimensions]
     probe = job.probe
@@ -220,7 +220,7 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
     yield from _wholeness(job)
     for dimension in job.dimensions:
         if dimension.freshness is not None:
-            yield "fresh", _fresh(dimension.name, dimension.freshness)
+            yield "table", _fresh(dimension.name, dimension.freshness)
         if dimension.verified is not None:
             yield "verified", _verified(dimension.name, dimension.verified)
     if job.report and not job.report.is_live:
@@ -271,7 +271,7 @@ def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
     if job.error and job.error.detail:
         yield "detail", one_line(job.error.detail, 300)
     for stall in job.stalls[1:]:  # the first is reason and remedy
-        yield "also", clean(f"{stall.part}: {stall.message} {stall.hint}")
+        yield "also", clean(f"{part_name(stall.part)}: {stall.message} {stall.hint}")
     for stall in job.stalls:
         if stall.choices:
             choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall.choices)
@@ -318,14 +318,10 @@ def _acknowledged(entry: "AcknowledgementView") -> str:
 
 
 def _waits(explanation: "WaitReport") -> Table:
-    made = table("WAITS FOR", "EVIDENCE")
+    made = table("WAITS FOR", "WHAT TO DO")
     for condition in explanation.conditions:
-        if condition.met is not True:
-            about = "" if condition.about is None else f" {condition.about}"
-            hint = "" if condition.hint is None else f". {condition.hint}"
-            unknown = "" if condition.met is False else "(unknown) "
-            name = one_line(f"{condition.name}{about}")
-            made.add_row(name, one_line(f"{unknown}{condition.evidence}{hint}", 500))
+        if condition.met is False:
+            made.add_row(one_line(condition.evidence, 500), one_line(condition.hint or "-", 500))
     return made
 
 

@@ -76,7 +76,7 @@ def _complete(incomplete: str) -> list[str]:
 OptionalPhase = Annotated[
     Goal | None,
     typer.Argument(
-        help="load, join (the gate is open), paused, stopped or finished.",
+        help="load, join (records are joined), paused, stopped or finished.",
         metavar="PHASE",
         parser=read_goal,
         autocompletion=_complete,

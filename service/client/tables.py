@@ -60,14 +60,14 @@ def html_of_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, m
 
 
 def html_of_jobs(listed: Iterable["ListedJob"]) -> str:
-    columns = ("name", "state", "records/s", "held", "lag", "reason", "id")
+    columns = ("name", "state", "records/s", "waiting", "dead letters", "reason", "id")
     rows = (
         (
             job.name,
             job.state if job.status is None else job.status.word,
             _known(job.records_per_s, "{:.1f}"),
-            _known(job.held_records, "{:,}"),
-            _known(job.lag_records, "{:,}"),
+            _known(job.held_records if job.lag_records is None else job.lag_records, "{:,}"),
+            _known(_open(job.dead_letters, job.open_dead_letters), "{:,}"),
             job.reason if job.status is None else job.status.sentence,
             job.id,
         )
@@ -96,15 +96,19 @@ def _facts(detail: "JobDetail") -> Facts:
     if probe is not None:
         yield (
             "stream",
-            f"{probe.topic}: {_known(probe.held_records, '{:,}')} held, "
+            f"{probe.generated or probe.topic}: {_known(probe.held_records, '{:,}')} held, "
             + (f"lag {_known(probe.lag_records, '{:,}')}"),
         )
         rate = _known(probe.records_per_s, "{:.1f}")
-        yield "joined", f"{probe.joined_records:,}, {rate} records/s"
-        letters = probe.open_dead_letters
-        yield "dead letters", f"{probe.dead_letters if letters is None else letters:,}"
+        yield "rows out", f"{probe.joined_records:,}, {rate} records/s"
+        yield "dead letters", _known(_open(probe.dead_letters, probe.open_dead_letters), "{:,}")
     for sink in detail.sinks:
         yield "sink", f"{sink.table} ({sink.connector})"
+
+
+def _open(letters: int | None, still_open: int | None) -> int | None:
+    """Dead letters that need an operator; an older runner reports only all of them."""
+    return letters if still_open is None else still_open
 
 
 def _copy(dimension: "DimensionView") -> str:

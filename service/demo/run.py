@@ -398,7 +398,7 @@ class _Show:
             opened = job.versions_at_open.items()
             versions = ", ".join(f"{name} at version {at}" for name, at in opened)
             self._talk.print(
-                f"[green]gate open[/]: {job.held_at_open or 0:,} held records "
+                f"[green]copies complete[/]: {job.held_at_open or 0:,} held records "
                 f"are joined with {versions}"
             )
         if self._opened and self._edits is None and _joined(job):

@@ -12,6 +12,7 @@ from joins.job.temporal_join import TemporalJoin
 from joins.kernels.changelog.digest import ChangelogState
 from joins.plan.errors import SnapshotUnprovenError
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
+from service.jobs.inspect.event_waiting import part_name
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -215,7 +216,7 @@ def _reason(join: TemporalJoin, opening: OpeningView) -> str:
     faults = _faults(join, opening, stall=True)
     if faults:
         part, error = faults[0]
-        return f"{part}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
+        return f"{part_name(part)}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
     holding = _holding(join)
     if holding is not None:
         return holding.text
@@ -435,6 +436,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         replayed_dead_letters=settled.replayed,
         discarded_dead_letters=settled.discarded,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
+        rows_per_s=progress.pace.rows_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
         latency_ms=progress.pace.latency_ms,
         batch_stages_ms=dict(committed.stages_ms),
@@ -484,5 +486,6 @@ def notes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         {stall["part"]: stall["message"] for stall in report.get("stalls", ())}
         for report in (before, now)
     )
-    yield from (f"{part}: {text}" for part, text in stalls.items() if part not in stalled)
-    yield from (f"{part} goes on" for part in stalled if part not in stalls)
+    begun = ((part_name(part), text) for part, text in stalls.items() if part not in stalled)
+    yield from (f"{name}: {text}" for name, text in begun)
+    yield from (f"{part_name(part)} goes on" for part in stalled if part not in stalls)

@@ -12,8 +12,8 @@ const BUSY = ["CREATED", "STARTING", "SNAPSHOT", "CATCHING_UP"];
 const TONES = { JOINING: "good", STALLED: "warn", FAILED: "bad", ...Object.fromEntries(BUSY.map((name) => [name, "busy"])) };
 
 /**
- * A chart as a figure. `lines` are `{name, label, values, now}` over `atMs`, of which nothing is known
- * between points that are more than a step apart; `states` are `bands`; `write` makes text of a
+ * A chart as a figure. `lines` are `{name, label, values}` over `atMs`, of which nothing is known
+ * between points that are more than two steps apart; `states` are `bands`; `write` makes text of a
  * number; `cursorMs` is the instant that the pointer is at, or null.
  */
 export function chart({ key, title, lines, isStacked, atMs, stepMs, span, states, write, cursorMs }) {
@@ -32,7 +32,7 @@ export function chart({ key, title, lines, isStacked, atMs, stepMs, span, states
       "ul",
       { class: isStacked ? "legend stacked" : "legend" },
       shown.map((line, number) => entry(line, number, at, write)),
-      isStacked && entry({ name: "sum", label: "in all", values: layers.at(-1).upper, now: sumOf(shown) }, null, at, write),
+      isStacked && entry({ name: "sum", label: "in all", values: layers.at(-1).upper }, null, at, write),
     ),
     h(
       "div",
@@ -112,12 +112,12 @@ export function area(lower, upper, atMs, stepMs, x, y) {
     .join("");
 }
 
-/** Lists of places whose values are known and no more than a step apart. */
+/** Lists of places whose values are known and no more than two steps apart, as the newest report may be. */
 function runs(values, atMs, stepMs) {
   const found = [];
   values.forEach((value, at) => {
     if (value === null) return;
-    const isNext = at > 0 && values[at - 1] !== null && atMs[at] - atMs[at - 1] <= 1.5 * stepMs;
+    const isNext = at > 0 && values[at - 1] !== null && atMs[at] - atMs[at - 1] <= 2.5 * stepMs;
     if (isNext) found.at(-1).push(at);
     else found.push([at]);
   });
@@ -159,13 +159,8 @@ function stroke(x, name) {
   return svg("path", { class: name, d: `M${x.toFixed(1)} 0V${HEIGHT}` });
 }
 
-function sumOf(lines) {
-  const known = lines.map(({ now }) => now).filter(Number.isFinite);
-  return known.length ? known.reduce((one, other) => one + other, 0) : undefined;
-}
-
-function entry({ name, label, values, now }, number, at, write) {
-  const value = now ?? (at < 0 ? null : values[at]);
+function entry({ name, label, values }, number, at, write) {
+  const value = at < 0 ? null : values[at];
   return h(
     "li",
     { "data-key": name },

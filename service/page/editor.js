@@ -3,7 +3,7 @@
 import { rangeOf } from "./editor_data.js";
 import { h } from "./dom.js";
 import { many, plain } from "./format.js";
-import { fault, panel, said, shape, state, table } from "./parts.js";
+import { fault, panel, said, shape, table } from "./parts.js";
 import { updateView } from "./update.js";
 
 const AROUND = 1; // lines beside the one that is refused
@@ -67,7 +67,7 @@ function completing({ completion }) {
   );
 }
 
-function answers({ problem, plan, validation, migration, rows, submitted, script, warnings, update, busy }) {
+function answers({ problem, plan, validation, migration, rows, script, warnings, update, busy }) {
   const advice = [...(warnings ?? []), ...(validation ?? plan ?? {}).warnings ?? [], ...(update?.warnings ?? []).map((message) => ({ message }))];
   return [
     problem && refused(problem, script),
@@ -83,11 +83,6 @@ function answers({ problem, plan, validation, migration, rows, submitted, script
       ),
     ),
     migration && migration.left.map((each) => finding(each)),
-    submitted && h(
-      "div",
-      { class: "fault note" },
-      h("p", { class: "fault-title" }, "It is submitted: ", h("a", { href: `#/jobs/${submitted.id}` }, said(submitted.name)), " ", state(submitted.state)),
-    ),
     validation && h("p", { class: "fault note" }, h("strong", {}, shape("✓"), "It can be submitted"), " as ", said(validation.name), ": all that it names is there."),
     advice.map((each) => fault("note", "Warning", each)),
     update && updateView(update, busy),

@@ -55,7 +55,6 @@ export class Editor {
   migration = null;
   rows = null;
   warnings = [];
-  submitted = null;
   update = null; // what an update changes
   job = null; // that is changed
   examples = EXAMPLES;
@@ -129,7 +128,7 @@ export class Editor {
     this.#complete();
     this.#learnSoon();
     sessionStorage.setItem(this.#kept, text);
-    Object.assign(this, { problem: null, plan: null, validation: null, migration: null, submitted: null, update: null });
+    Object.assign(this, { problem: null, plan: null, validation: null, migration: null, update: null });
     this.#told.changed();
   }
 
@@ -183,10 +182,12 @@ export class Editor {
     });
   }
 
-  /** Submit it; with `append` also where another job writes to its output. */
+  /** Submit it, and go to its job; with `append` also where another job writes to its output. */
   submit(append = false) {
     return this.#do("submitting", async () => {
-      this.submitted = await post("/v1/jobs", { sql: this.script, name: null, append });
+      const { id } = await post("/v1/jobs", { sql: this.script, name: null, append });
+      sessionStorage.removeItem(this.#kept);
+      location.hash = `#/jobs/${id}`;
     });
   }
 
@@ -247,7 +248,7 @@ export class Editor {
   async #do(busy, work) {
     if (this.busy) return;
     const run = (this.#run += 1);
-    Object.assign(this, { busy, problem: null, plan: null, validation: null, migration: null, rows: null, submitted: null, update: null, warnings: [] });
+    Object.assign(this, { busy, problem: null, plan: null, validation: null, migration: null, rows: null, update: null, warnings: [] });
     this.#told.changed();
     try {
       await work(run);

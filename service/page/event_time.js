@@ -62,7 +62,7 @@ function late(records) {
 function inputs(found) {
   return found.map(({ input, status, watermark_ms: at, use_processing_time: isClock }, place) => [
     place > 0 && " · ",
-    said(input),
+    said(input === "probe" ? "stream" : input),
     ` is ${plain(status)} at `,
     isClock ? "processing time" : instant(at),
   ]);
@@ -76,7 +76,7 @@ function row(channel, nowMs) {
   return h(
     "tr",
     { "data-key": channel.channel },
-    cell("Channel", said(channel.channel)),
+    cell("Channel", said(channel.channel.replace(/^probe\//, "stream/"))),
     cell("Status", plain(status), aligned === false ? ", not aligned" : null),
     cell("Watermark", h("span", { class: isHolding ? "warn" : null }, isClock ? "processing time" : instant(at))),
     cell("Behind the clock", at === null || isBound(at) ? "–" : duration(nowMs - at)),

@@ -3,9 +3,8 @@
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
 import { count, duration, openLetters } from "./format.js";
-import { newest } from "./flow.js";
 import { brokenPlaces } from "./flow_parts.js";
-import { rate } from "./numbers.js";
+import { newest, rate } from "./numbers.js";
 
 /** The figures as nodes; `watch` is a `JobWatch`. */
 export function figures(watch) {
@@ -25,7 +24,7 @@ export function known(job, numbers, nowMs) {
   const isPassing = job.report?.is_live !== false && !brokenPlaces(job).stream; // else a rate is of the past
   return [
     ["Rate in", isPassing ? perSecond(probe?.records_per_s) : "–", series.records_per_s],
-    ["Rate out", isPassing ? perSecond(pulse.rows_per_s) : "–", series.rows_per_s],
+    ["Rate out", isPassing ? perSecond(probe?.rows_per_s ?? pulse.rows_per_s) : "–", series.rows_per_s],
     ["Waiting", count(waiting), job.phase === "JOIN" ? series.lag_records : series.held_records ?? series.lag_records],
     job.dimensions?.length > 0 && ["As of", asOf(job, nowMs), series.as_of_age_ms],
     ["Dead letters", count(letters), series.dead_letters_per_s, letters > 0 ? "warn" : null],

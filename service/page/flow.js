@@ -3,11 +3,12 @@
 
 import { svg } from "./dom.js";
 import { flowParts } from "./flow_parts.js";
+import { newest } from "./numbers.js";
 import { panel } from "./parts.js";
 
 const NARROW = window.matchMedia("(max-width: 56rem)");
 const ROOM = 60; // for words between two parts
-const WIDE = { part: [176, 62], gap: [92, 34], tables: 3, letters: 17 };
+const WIDE = { part: [176, 62], gap: [126, 34], tables: 3, letters: 17 };
 const PHONE = { part: [150, 58], gap: [26, 46], tables: 1, letters: 14 };
 
 /** The panel; `watch` is a `JobWatch`. */
@@ -15,7 +16,7 @@ export function flow(watch) {
   const { job } = watch;
   const isNarrow = NARROW.matches;
   const form = isNarrow ? PHONE : WIDE;
-  const { parts, edges, lanes } = flowParts(job, newest(watch.numbers), form);
+  const { parts, edges, lanes } = flowParts(job, newest(watch.numbers), { ...form, nowMs: watch.nowMs });
   const place = (part) => at(part, form, isNarrow);
   const [width, height] = size(lanes, form, isNarrow);
   const named = Object.fromEntries(parts.map((part) => [part.id, place(part)]));
@@ -34,13 +35,6 @@ export function flow(watch) {
       parts.map((part) => box(part, place(part), form, job.id)),
     ),
   );
-}
-
-/** The newest numbers by series, as long as they say something of now. */
-export function newest(numbers) {
-  const last = numbers?.at_ms?.length - 1;
-  if (!(last >= 0) || numbers.span.toMs - numbers.at_ms[last] > 60_000 * Math.ceil(numbers.step_s / 60)) return {};
-  return Object.fromEntries(Object.entries(numbers.series).map(([name, values]) => [name, values[last]]));
 }
 
 function at({ lane, step }, { part: [width, height], gap: [right, down] }, isNarrow) {

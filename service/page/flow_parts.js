@@ -11,7 +11,7 @@ const STREAMS = ["kafka", "datagen"];
  * A part has `id`, `kind`, `title`, `lines`, `tone`, `to` (the panel behind it) and its place:
  * `lane` (the stream's is the last) and `step` (0 source to 3 sink).
  */
-export function flowParts(job, rates, { tables: most }) {
+export function flowParts(job, rates, { tables: most, nowMs = Date.now() }) {
   const pulse = isLive(job) ? rates : {};
   const dimensions = job.dimensions?.length ? job.dimensions : planned(job);
   const isAlone = joinsNothing(job) || !dimensions.length;
@@ -19,7 +19,7 @@ export function flowParts(job, rates, { tables: most }) {
   const last = lanes.length;
   const passing = brokenPlaces(job).stream ? { ...pulse, records_per_s: 0, rows_per_s: 0 } : pulse;
   const stream = streamParts(job, passing, last, isAlone);
-  const tables = lanes.map((lane, number) => tableParts(lane, number, job, passing));
+  const tables = lanes.map((lane, number) => tableParts(lane, number, job, passing, nowMs));
   return {
     lanes: last + 1,
     parts: [...tables.flatMap((each) => each.parts), ...stream.parts],
@@ -39,7 +39,7 @@ function laneGroups(dimensions, most) {
   return [...dimensions.slice(0, most - 1).map((each) => [each]), dimensions.slice(most - 1)];
 }
 
-function tableParts(tables, lane, job, pulse) {
+function tableParts(tables, lane, job, pulse, nowMs) {
   const [first] = tables;
   const isOne = tables.length === 1;
   const channels = tables.flatMap((each) => each.channels ?? []);
@@ -75,7 +75,7 @@ function tableParts(tables, lane, job, pulse) {
     ],
     edges: [
       edge(`table-${lane}`, `channels-${lane}`, fed, isWhole ? "changes" : "rows"),
-      edge(`channels-${lane}`, `index-${lane}`, isWhole ? pulse.changes_per_s : 0, "changes", isOne ? age(job, first) : null),
+      edge(`channels-${lane}`, `index-${lane}`, isWhole ? pulse.changes_per_s : 0, "changes", isOne ? age(job, first, nowMs) : null),
       edge(`channels-${lane}`, "valve", 0, isWhole ? "complete" : "copies"),
       edge(`index-${lane}`, "batches", pulse.records_per_s, ""),
     ],
@@ -179,9 +179,10 @@ function filesRead(history) {
   return `files ${percent(history.rows_read, history.rows)} %${left}`;
 }
 
-function age(job, { name, binlog_delay_ms: delay }) {
-  const ms = job.probe?.freshness_ms?.[name] ?? delay;
-  return Number.isFinite(ms) && isLive(job) ? `${duration(ms)} old` : null;
+/** How long ago the table was as it is now; the age of its newest change says nothing about that. */
+function age(job, { freshness }, nowMs) {
+  const at = freshness?.as_of_ms;
+  return Number.isFinite(at) && isLive(job) ? `${duration(Math.max(0, nowMs - at))} old` : null;
 }
 
 function edge(from, to, perSecond, noun, label = null) {

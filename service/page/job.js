@@ -9,7 +9,7 @@ import { flow } from "./flow.js";
 import { orderButton, ordersView } from "./orders.js";
 import { numbers } from "./numbers.js";
 import { tables } from "./progress.js";
-import { cell, facts, fault, panel, refusal, said, state, table, time } from "./parts.js";
+import { cell, facts, fault, panel, partName, refusal, said, state, table, time } from "./parts.js";
 
 const WELL = ["good", "rest"];
 const SHOWN = 200;
@@ -82,7 +82,7 @@ function title(watch) {
 // The answer
 // -------------------------------------------------------------------------------------------------
 
-/** Cause and remedy of the state, the decision that it waits for, and the condition that is next. */
+/** Cause and remedy of the state, the decision that it waits for, and all conditions behind a fold. */
 function answer(watch) {
   const { job, wait, orders } = watch;
   const { sentence = job.reason, remedy, action, tone = "busy" } = job.status ?? {};
@@ -96,7 +96,7 @@ function answer(watch) {
     actionButton(action, job, orders),
     stall && decision(job, stall, orders),
     detail && h("details", { "data-key": "detail" }, h("summary", {}, "Text of the server"), h("pre", { tabindex: "0" }, said(detail))),
-    hasConditions(job) && next(watch),
+    hasConditions(job) && folded(wait?.conditions ?? []),
     job.report && !job.report.is_live && h(
       "p",
       { class: "quiet", "data-key": "as-of" },
@@ -117,25 +117,14 @@ function hasConditions({ status, state: name, phase }) {
   return !WELL.includes(tone) && (phase !== "JOIN" || word.startsWith("Waiting") || ["STALLED", "FAILED"].includes(name));
 }
 
-/** The condition that must come true next, where the cause does not name it; all of them behind a fold. */
-function next({ job, wait }) {
-  const found = wait?.conditions ?? [];
-  const [unmet] = found.filter((one) => one.met === false);
-  if (!unmet) return null;
+function folded(found) {
   const met = found.filter((one) => one.met === true).length;
-  return [
-    !["STALLED", "FAILED"].includes(job.state) && h(
-      "p",
-      { class: "quiet", "data-key": "unmet", id: "unmet" },
-      "Next condition: ", plain(unmet.name).replaceAll("-", " "), unmet.about && [" · ", said(unmet.about)],
-    ),
-    h(
-      "details",
-      { "data-key": "all" },
-      h("summary", {}, `All conditions: ${met} of ${found.length} met`),
-      conditions(found),
-    ),
-  ];
+  return found.some((one) => one.met === false) && h(
+    "details",
+    { "data-key": "all" },
+    h("summary", {}, `All conditions: ${met} of ${found.length} met`),
+    conditions(found),
+  );
 }
 
 /** Faults and warnings besides the one of the answer. */
@@ -144,7 +133,7 @@ function problems({ job, orders }) {
   const warnings = (job.warnings ?? []).filter(({ message }) => !isSaid(job.status, message));
   const hints = new Set([job.status?.remedy]);
   const found = [
-    ...others.map((stall) => fault("warn", "Stalled", once(stall, hints), decision(job, stall, orders))),
+    ...others.map((stall) => fault("warn", "Stalled", once({ ...stall, part: partName(stall.part) }, hints), decision(job, stall, orders))),
     ...byHint(warnings).map((warning) => fault("note", "Warning", once(warning, hints))),
   ];
   return found.length > 0 && panel("problems", "Errors and warnings", found);

@@ -1,8 +1,8 @@
-// What the view of one job is made of: its stream of transitions and reports, what it waits for,
-// and now and then its newest batches.
+// What the view of one job is made of: its stream of transitions and reports, what it waits for, and
+// what is behind a tab once that is opened.
 
 import { get, getText } from "./api.js";
-import { RANGES } from "./numbers.js";
+import { RANGES, withLive } from "./numbers.js";
 import { Orders } from "./orders.js";
 import { Pace } from "./pace.js";
 import { Stream } from "./stream.js";
@@ -13,7 +13,6 @@ const LEAST_DRAWN_MS = 120_000;
 const BATCHES = 10;
 const LOG_LINES = 200;
 const ROWS = 10;
-const BATCHES_REFRESH_MS = 30_000; // a process of its own looks them up
 
 /** What is known from `sinceMs` on; the span begins with the first point, so that a young job fills it. */
 export function within({ at_ms: atMs, series, transitions, ...more }, sinceMs, toMs) {
@@ -39,7 +38,6 @@ export class JobWatch {
   batchesAtMs = null;
   batchesError = null;
   isAskingBatches = false;
-  numbers = null;
   numbersError = null;
   range = "hour";
   tab = "overview";
@@ -52,6 +50,7 @@ export class JobWatch {
   error = null;
   statusAtMs = null;
   orders;
+  #past = null; // numbers as the control plane has stored them
   #path;
   #told;
   #stream;
@@ -82,12 +81,12 @@ export class JobWatch {
     if (this.sql === null) this.#askScript();
     this.#askWait();
     this.#askNumbers();
-    this.askBatches();
   }
 
   /** Show what is behind a tab. */
   open(tab) {
     this.tab = tab;
+    if (tab === "batches") this.askBatches();
     if (tab === "log") this.askLog();
     if (tab === "output") this.askRows();
     this.#changed();
@@ -134,6 +133,11 @@ export class JobWatch {
     return this.#told.nowMs();
   }
 
+  /** The series of the charts, up to the newest report. */
+  get numbers() {
+    return withLive(this.#past, this.job, this.statusAtMs);
+  }
+
   stop() {
     this.#isStopped = true;
     this.#stream?.stop();
@@ -150,11 +154,9 @@ export class JobWatch {
     return this.#paces.get(name)?.view() ?? {};
   }
 
-  /** Look the newest batches up again. */
+  /** The newest batches; a process of its own looks them up. */
   async askBatches() {
-    clearTimeout(this.#timers.batches);
     this.isAskingBatches = true;
-    const before = this.job?.probe?.batch;
     try {
       const page = await get(`${this.#path}/batches?limit=${BATCHES}`);
       Object.assign(this, { batches: page.items, batchesAtMs: Date.now(), batchesError: null });
@@ -163,12 +165,6 @@ export class JobWatch {
     }
     this.isAskingBatches = false;
     this.#changed();
-    this.#later("batches", BATCHES_REFRESH_MS, () => this.#askBatchesIfNew(before));
-  }
-
-  #askBatchesIfNew(before) {
-    if (this.job?.probe?.batch !== before) this.askBatches();
-    else this.#later("batches", BATCHES_REFRESH_MS, () => this.#askBatchesIfNew(before));
   }
 
   #event({ event, data }) {
@@ -221,7 +217,8 @@ export class JobWatch {
     try {
       const past = await get(`${this.#path}/history?since=${sinceMs}&step=${step}`);
       if (range !== this.range) return; // another one was chosen meanwhile
-      Object.assign(this, { numbers: within(past, sinceMs, toMs), numbersError: null });
+      this.#past = within(past, sinceMs, toMs);
+      this.numbersError = null;
     } catch (error) {
       this.#failed(error, () => (this.numbersError = error));
     }

@@ -3,7 +3,8 @@
 import { get } from "./api.js";
 import { Stream } from "./stream.js";
 
-const PAGE = 500; // the most that one request may ask for: trouble must not be on a later page
+const FIRST = 100; // soon drawn; all others follow, for trouble must not be on a later page
+const PAGE = 500; // the most that one request may ask for
 const SETTLE_MS = 300; // events come in bursts
 const REFRESH_MS = 10_000; // reasons change without an event
 
@@ -69,10 +70,13 @@ export class JobList {
   async #ask() {
     const asked = (this.#asked += 1);
     try {
-      const found = await this.#pages();
-      if (asked !== this.#asked) return;
-      Object.assign(this, found, { error: null });
-      this.#told.changed();
+      for (const limit of this.jobs ? [this.#limit] : [FIRST, this.#limit]) {
+        const found = await this.#pages(limit);
+        if (asked !== this.#asked) return;
+        Object.assign(this, found, { error: null });
+        this.#told.changed();
+        if (!found.hasMore) break;
+      }
     } catch (error) {
       if (asked !== this.#asked) return;
       if (error.isFinal) this.error = error;
@@ -81,17 +85,17 @@ export class JobList {
     this.#soon(REFRESH_MS);
   }
 
-  async #pages() {
+  async #pages(limit) {
     const jobs = [];
     let cursor = null;
     do {
-      const query = new URLSearchParams({ limit: String(PAGE), recent: "true" });
+      const query = new URLSearchParams({ limit: String(Math.min(limit, PAGE)), recent: "true" });
       if (this.filter.search) query.set("search", this.filter.search);
       if (cursor) query.set("cursor", cursor);
       const page = await get(`/v1/jobs?${query}`);
       jobs.push(...page.items);
       cursor = page.next_cursor;
-    } while (cursor && jobs.length < this.#limit);
+    } while (cursor && jobs.length < limit);
     return { jobs, hasMore: cursor !== null };
   }
 }

@@ -5,7 +5,7 @@ import { plain } from "./format.js";
 import { panel, wordOf } from "./parts.js";
 
 const [WIDTH, HEIGHT, RIGHT, DOWN] = [190, 50, 60, 14];
-const LETTERS = 22;
+const LETTERS = 20;
 const MOST = 60; // nodes; a larger picture is not read
 
 /** The panel; nothing where no job is connected with another. */
@@ -95,9 +95,15 @@ function box({ id, kind, title, tone, href }, [x, y]) {
     svg("title", {}, `${kind} ${title}`),
     svg("rect", { x, y, width: WIDTH, height: HEIGHT, rx: 8 }),
     svg("text", { class: "kind", x: x + 10, y: y + 18 }, kind),
-    svg("text", { class: "name", x: x + 10, y: y + 37 }, title.length > LETTERS ? `${title.slice(0, LETTERS - 1)}…` : title),
+    svg("text", { class: "name", x: x + 10, y: y + 37 }, short(title)),
   ];
   return href ? svg("a", { class: `part ${tone}`, href, "data-key": id }, inside) : svg("g", { class: `part ${tone}`, "data-key": id }, inside);
+}
+
+/** A long name by its end: of `db:3306/shop.users` the server says less than the table. */
+export function short(title) {
+  const end = title.length > LETTERS ? title.slice(title.lastIndexOf("/", title.length - 2) + 1) : title;
+  return end.length > LETTERS ? `${end.slice(0, LETTERS - 1)}…` : end;
 }
 
 function line({ from, to }, named) {

@@ -30,7 +30,7 @@ const CHARTS = [
   {
     key: "waiting",
     title: "Records that wait",
-    write: (value) => count(Math.round(value)),
+    write: rate,
     lines: [
       ["lag_records", "not joined yet", "not processed yet"],
       ["held_records", "held until the tables are copied", "before the first batch"],
@@ -74,8 +74,7 @@ export function numbers(watch) {
   const past = watch.history.length ? watch.history : known?.transitions ?? [];
   const states = known ? bands(past, known.span) : [];
   const isAlone = joinsNothing(watch.job);
-  const now = cursorMs === null && watch.job.report?.is_live ? latest(watch) : {};
-  const drawn = known ? CHARTS.map((one) => drawing(one, known, { states, cursorMs, now, isAlone })).filter(Boolean) : [];
+  const drawn = known ? CHARTS.map((one) => drawing(one, known, { states, cursorMs, isAlone })).filter(Boolean) : [];
   const marks = drawn.length > 0 && marksInWords(known.transitions);
   const first = PHONE.matches ? FIRST : drawn.length;
   return panel(
@@ -85,7 +84,7 @@ export function numbers(watch) {
       "div",
       { class: "bar" },
       h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
-      drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, `Values of ${clock(cursorMs ?? (Object.keys(now).length ? watch.statusAtMs : known.at_ms.at(-1)))}`),
+      drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, `Values of ${clock(cursorMs ?? known.at_ms.at(-1))}`),
     ),
     numbersError && refusal("The numbers cannot be shown", numbersError),
     drawn.length > 0 && h("div", { class: "charts" }, drawn.slice(0, first)),
@@ -111,18 +110,49 @@ function rangeButtons(range) {
   );
 }
 
-/** Values of the newest report, which a point of the charts shows up to twenty seconds later. */
-function latest({ job: { probe, dimensions }, statusAtMs }) {
+/**
+ * `past` with the newest report as its last point, so that figures, picture and charts show the same
+ * numbers: the control plane's own points are up to twenty seconds old.
+ */
+export function withLive(past, job, atMs) {
+  const last = past?.at_ms.at(-1) ?? -Infinity;
+  if (!past || !job?.report?.is_live || !(atMs > last)) return past;
+  const live = latest(job, atMs);
+  const isFresh = atMs - last <= freshMs(past);
+  const value = (name, values) => live[name] ?? (isFresh ? values.at(-1) : null);
+  return {
+    ...past,
+    at_ms: [...past.at_ms, atMs],
+    series: Object.fromEntries(Object.entries(past.series).map(([name, values]) => [name, [...values, value(name, values)]])),
+    span: { ...past.span, toMs: Math.max(past.span.toMs, atMs) },
+  };
+}
+
+/** The newest numbers by series, as long as they say something of now. */
+export function newest(numbers) {
+  const last = numbers?.at_ms?.length - 1;
+  if (!(last >= 0) || numbers.span.toMs - numbers.at_ms[last] > freshMs(numbers)) return {};
+  return Object.fromEntries(Object.entries(numbers.series).map(([name, values]) => [name, values[last]]));
+}
+
+function freshMs({ step_s: step }) {
+  return 60_000 * Math.ceil(step / 60);
+}
+
+function latest({ probe, dimensions }, atMs) {
   const stages = Object.entries(probe?.batch_stages_ms ?? {}).map(([stage, ms]) => [`${stage}_ms`, ms]);
   const asOf = (dimensions ?? []).map(({ freshness }) => freshness?.as_of_ms);
   const isKnown = asOf.length > 0 && asOf.every(Number.isFinite);
-  const { records_per_s, lag_records, held_records, latency_ms } = probe ?? {};
-  const values = { records_per_s, lag_records, held_records, latency_ms, ...Object.fromEntries(stages) };
-  if (isKnown) values.as_of_age_ms = Math.max(0, statusAtMs - Math.min(...asOf));
+  const { records_per_s, rows_per_s, lag_records, held_records, latency_ms } = probe ?? {};
+  const values = { records_per_s, rows_per_s, lag_records, held_records, latency_ms, ...Object.fromEntries(stages) };
+  const lags = (dimensions ?? []).map((table) => table.lag_records).filter(Number.isFinite);
+  if (lags.length) values.table_lag_records = lags.reduce((one, other) => one + other, 0);
+  if (dimensions?.length && dimensions.every(({ evidence }) => evidence)) values.copied_rows_per_s = 0;
+  if (isKnown) values.as_of_age_ms = Math.max(0, atMs - Math.min(...asOf));
   return Object.fromEntries(Object.entries(values).filter(([, value]) => Number.isFinite(value)));
 }
 
-function drawing({ key, title, write, lines, isStacked }, { at_ms: atMs, step_s: step, series, span }, { states, cursorMs, now, isAlone }) {
+function drawing({ key, title, write, lines, isStacked }, { at_ms: atMs, step_s: step, series, span }, { states, cursorMs, isAlone }) {
   return chart({
     key,
     title,
@@ -135,7 +165,7 @@ function drawing({ key, title, write, lines, isStacked }, { at_ms: atMs, step_s:
     isStacked,
     lines: lines
       // An older control plane lacks some.
-      .map(([name, label, alone]) => ({ name, label: isAlone && alone ? alone : label, values: series[name] ?? [], now: now[name] }))
+      .map(([name, label, alone]) => ({ name, label: isAlone && alone ? alone : label, values: series[name] ?? [] }))
       .filter(({ name, values }) => isOfUse(name, values)),
   });
 }

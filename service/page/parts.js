@@ -91,6 +91,12 @@ export function fault(tone, title, { type, message, hint, part, detail }, ...mor
   );
 }
 
+/** A stalled part as people call it: the stream, a table, or a file of the job. */
+export function partName(part) {
+  const [kind, ...table] = part.split(" ");
+  return table.length ? `table ${table.join(" ")}` : kind === "probe" ? "stream" : kind;
+}
+
 /** A refused request as a fault. */
 export function refusal(title, error) {
   const told = error.problem ?? { detail: error.message };

@@ -201,6 +201,7 @@ class ProbeView(Document):
     )
     batch: int | None = None
     records_per_s: RecordRate = None
+    rows_per_s: float | None = default(None, "Rows written a second, as `records_per_s`.")
     batch_ms: BatchTime = None
     latency_ms: int | None = default(
         None, "From a record's arrival to the commit of its row, at most; of the newest batch."

@@ -3,7 +3,8 @@
 100 jobs run and report twice a second, and each has a day of history; a browser follows the list
 and a job, all histories are read, and metrics are scraped meanwhile. Processes that sleep stand for
 the runners; what they would report is written for them. Then 500 jobs that rest, with a day of
-history each: the list is opened in a browser that has nothing of it in its cache.
+history each: the list, and one job with its 24 hours, are opened in a browser that has nothing of
+them in its cache.
 """
 
 import json
@@ -34,16 +35,36 @@ _FOLLOWED_S = 60
 _REPORT_EVERY_S = 0.5
 _RESIDENT = Bar(Sense.VALUE_AT_MOST, 250.0)
 _PAINT = Bar(Sense.VALUE_AT_MOST, 1_000.0)
+_FIRST_PAINT, _FIRST_JOBS = "first paint", "the first 100 jobs are drawn"
+_JOB, _DAY_OF_IT = "a job is drawn", "its 24 h are drawn"
+_BARS = dict.fromkeys((_FIRST_PAINT, _FIRST_JOBS, _JOB, _DAY_OF_IT), _PAINT)
 _RANGES = ((3_600_000, 10), (86_400_000, 300))  # of the page's charts
 _ROWS = "return document.querySelectorAll('main tbody tr').length"
-# When the rows of the list were drawn; the observer is there before any script of the page.
+# When the rows of the list, or a job's charts, were drawn; the observer is there before any script
+# of the page.
 _OBSERVER = """
-  new MutationObserver((_, observer) => {
-    if (!document.querySelector("main tbody tr .spark path")) return;
-    observer.disconnect();
-    requestAnimationFrame(() => setTimeout(() => (window.listDrawnMs = performance.now())));
-  }).observe(document, { childList: true, subtree: true });
+  const drawn = "main tbody tr .spark path, [data-plot=rates] path.line";
+  const all = (text) => document.querySelector("main .quiet")?.textContent.startsWith(text);
+  const note = (name) =>
+    requestAnimationFrame(() => setTimeout(() => (window[name] ??= performance.now())));
+  new MutationObserver(() => {
+    if (document.querySelector(drawn)) note("drawnMs");
+    if (all("%d jobs: ")) note("allMs");
+  }).observe(document, { childList: true, subtree: true, characterData: true });
 """
+_DAY = """
+  const done = arguments[0], began = performance.now();
+  const line = () => document.querySelector("[data-plot=rates] path.line").getAttribute("d");
+  const before = line();
+  const observer = new MutationObserver(() => {
+    if (line() === before) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
+  });
+  observer.observe(document.querySelector("main"), { attributes: true, subtree: true });
+  document.querySelector("[data-range=day]").click();
+"""
+_DRAWN = "return window.drawnMs"
 _PAINTED = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
 
 
@@ -78,15 +99,17 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     os.environ["SLUICE_SECRET_SHOP"] = "open sesame"
     with open_browser(place.new("profile")) as browser:
         shared, resident = _memory(place, browser, followed_s, sizes.runs)
-        paints, lists = _paint(place, browser, resting, sizes.runs)
+        paint = _paint(place, browser, resting, sizes.runs)
     of_memory = f"{RUNNING} jobs that run, a day of history each, {followed_s} s a run"
     of_paint = f"{resting} jobs, a day of history each"
     full, many = followed_s >= _FOLLOWED_S, resting >= RESTING
     facts = {"resident_mb": max(resident)}
     return [
         Measure("control plane, PSS", "MB", of_memory, full, shared, bar=_RESIDENT, facts=facts),
-        Measure("first paint", "ms", of_paint, many, paints, bar=_PAINT),
-        Measure("the first 100 jobs are drawn", "ms", of_paint, many, lists, bar=_PAINT),
+        *(
+            Measure(name, "ms", of_paint, many, ms, bar=_BARS.get(name))
+            for name, ms in paint.items()
+        ),
     ]
 
 
@@ -174,24 +197,34 @@ def _reports(client: httpx.Client, data: Path, ids: list[str]) -> Iterator[None]
 # --------------------------------------------------------------------------------------------------
 
 
-def _paint(
-    place: Place, browser: Browser, resting: int, runs: int
-) -> tuple[list[float], list[float]]:
-    data, paints, lists = place.new("resting"), list[float](), list[float]()
-    _store(data, resting, JobState.STOPPED)
+def _paint(place: Place, browser: Browser, resting: int, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of each run by what is there."""
+    data = place.new("resting")
+    ids = _store(data, resting, JobState.STOPPED)
+    found: dict[str, list[float]] = {
+        name: [] for name in (_FIRST_PAINT, _FIRST_JOBS, "all jobs are drawn", _JOB, _DAY_OF_IT)
+    }
     driver = browser.driver
-    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _OBSERVER})
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _OBSERVER % resting})
     with _plane(data) as (client, _):
         for _ in range(runs):
-            driver.execute_cdp_cmd("Network.clearBrowserCache", {})
-            browser.open(f"{client.base_url}/")
-            browser.wait(lambda: browser.run("return window.listDrawnMs"), "the list is drawn")
-            assert browser.run(_ROWS) == min(resting, 100)
-            paints.append(float(browser.run(_PAINTED)))
-            lists.append(float(browser.run("return window.listDrawnMs")))
-            place.say(f"ms: first paint {paints[-1]:.0f}, the list {lists[-1]:.0f}")
+            _open_cold(browser, f"{client.base_url}/")
+            browser.wait(lambda: browser.run("return window.allMs"), "all jobs are drawn")
+            assert browser.run(_ROWS) == resting
+            ms = [browser.run(each) for each in (_PAINTED, _DRAWN, "return window.allMs")]
+            _open_cold(browser, f"{client.base_url}/#/jobs/{ids[0]}")
+            ms += [browser.run(_DRAWN), driver.execute_async_script(_DAY)]
+            for name, each in zip(found, ms, strict=True):
+                found[name].append(float(each))
+            place.say("ms: " + ", ".join(f"{name} {each[-1]:.0f}" for name, each in found.items()))
         driver.get("about:blank")
-    return paints, lists
+    return found
+
+
+def _open_cold(browser: Browser, url: str) -> None:
+    browser.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+    browser.open(url)
+    browser.wait(lambda: browser.run(_DRAWN), "it is drawn")
 
 
 # Jobs and a control plane

@@ -108,7 +108,7 @@ def given_up(rig: Rig, job: RunningJob, connector: Connector, clicks: str, path:
     assert f"sluice acknowledge {job.id} snapshot-unproven" in warning["hint"]
     assert "(generation 3); the connector has given up its snapshot" in status["reason"]
     why = rig.get(f"/v1/jobs/{job.id}/explain-wait")
-    assert "the gate is open all the same" in str(why["conditions"])
+    assert "records are joined all the same" in str(why["conditions"])
     produce(rig.kafka.bootstrap_servers, clicks, [click(7, 7), click(10, 8)])
     rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 8)}
     assert {item: rows[item] for item in (7, 8)} == {7: "VII", 8: "ten"}

@@ -203,6 +203,9 @@ def test_the_example_of_flip_326_runs_as_it_is_written(rig: Rig) -> None:
             assert all(gender == ("F" if int(user) % 2 else "M") for user, _, gender in rows)
             assert {int(user) for user, _, _ in rows} <= set(range(10))
             assert job.probe()["topic"] == f"sluice.{job.id}.probe"
+            explained = rig.get(f"/v1/jobs/{job.id}/rows/click_event/0/0")
+            assert explained["state"] == "joined"
+            assert explained["coordinates"]["topic"] == job.probe()["topic"]
             assert second_runner(job) == EXIT_NOT_OWNER
             assert topics_of(rig, job)
         assert not topics_of(rig, job)

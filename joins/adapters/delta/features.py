@@ -20,7 +20,7 @@ _ALLOWED_PROPERTIES = frozenset(
 )
 _OF_REMOVALS = frozenset({"delta.deletedFileRetentionDuration"})
 _READER, _WRITER = 3, 7  # the newest protocol, which lists its features
-_ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
+_ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id", "column"})  # the last is ours
 _FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
 _EXACT = (
     pa.types.is_integer,

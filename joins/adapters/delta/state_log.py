@@ -6,7 +6,8 @@ watermark reaches its `keep` column; a file goes once all its rows are dead or a
 the rest.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, DeltaLog, FileActions, create_table
 from joins.kernels.probe.files import StagedFile
 from joins.kernels.table_path import TablePath
@@ -79,11 +81,30 @@ class StateLog:
     def files(self, version: int) -> tuple[StateFile, ...]:
         """The files of `version`, sorted by name."""
         if self._files is None or self._files[0] != version:
-            described = map(self._described, self.log.files.described_at(version))
-            self._files = version, tuple(sorted(described, key=lambda file: file.path))
+            files = self._followed(version)
+            if files is None:
+                files = map(self._described, self.log.files.described_at(version))
+            self._files = version, tuple(sorted(files, key=lambda file: file.path))
             known = {file.path for file in self._files[1]}
             self._dues = {path: due for path, due in self._dues.items() if path in known}
         return self._files[1]
+
+    def _followed(self, version: int) -> Iterable[StateFile] | None:
+        """The files of `version` by its entry, if that of the version before is known."""
+        if self._files is None or self._files[0] != version - 1:
+            return None
+        entry = self.log.versions.entries.find(version)
+        if entry is None:
+            return None
+        files = {file.path: file for file in self._files[1]}
+        for removed in (action["remove"] for action in entry if "remove" in action):
+            files.pop(removed["path"], None)
+        for added in added_files(entry):
+            stats = json.loads(added["stats"])
+            bounds = {"min": stats["minValues"], "max": stats["maxValues"]}
+            rows = {"num_records": stats["numRecords"], "size_bytes": added["size"]}
+            files[added["path"]] = self._described({"path": added["path"], **rows, **bounds})
+        return files.values()
 
     def _described(self, action: Mapping[str, Any]) -> StateFile:
         low, high, columns = action.get("min") or {}, action.get("max") or {}, self._columns
@@ -135,8 +156,14 @@ class StateLog:
     def commit(self, batch: int, epoch: int, change: StateChange) -> int:
         """Commit the state changes of `batch` once; returns the version after it."""
         metadata = {"sluice.batch": batch, "sluice.epoch": epoch, AFTER: dict(change.after)}
-        files = FileActions(change.added, change.removed)
+        files = FileActions(change.added, change.removed, of_version=self._replaced(change))
         return self.log.commit_change(batch, epoch, files, metadata)
+
+    def _replaced(self, change: StateChange) -> int | None:
+        """The newest version, where an entry of ours may remove files; delta-rs takes longer."""
+        newest = self.log.versions.fresh()
+        is_ours = bool(change.removed) and self.log.writer.takes_entries(newest)
+        return newest.at if is_ours else None
 
     def after(self, batch: int) -> Mapping[str, Any]:
         metadata = self.find_after(batch)

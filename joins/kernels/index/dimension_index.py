@@ -387,16 +387,31 @@ class ChangedKeys:
 
     def __init__(self, rows: DimensionIndex, keys: Sequence[Sequence[pa.Array]]) -> None:
         self._rows = rows
+        self._hashes = np.unique(np.concatenate([_NO_HASHES, *map(hash_rows, keys)]))
         self._seen = np.zeros(1 << _SEEN_BITS, dtype=np.bool_)
-        for columns in keys:
-            self._seen[_seen_bits(columns)] = True
+        self._seen[_seen_bits(self._hashes)] = True
+
+    def hashes(self, keys: Sequence[pa.Array]) -> Hashes:
+        """The hashes of `keys`, for `may_have`: those of one type are equal in all versions."""
+        return hash_rows(self._rows.as_kept(keys))
+
+    def may_have(self, hashes: Hashes) -> bool:
+        """False if no row has one of these keys."""
+        passing = hashes[self._seen[_seen_bits(hashes)]]
+        if len(passing) == 0:
+            return False
+        at = np.searchsorted(self._hashes, passing)
+        return bool((self._hashes[np.minimum(at, len(self._hashes) - 1)] == passing).any())
 
     def matched(self, keys: Sequence[pa.Array]) -> Rows:
         """Positions in `keys` with a row, as those of `lookup`; repeated for several rows."""
         columns = self._rows.as_kept(keys)
-        at = np.flatnonzero(self._seen[_seen_bits(columns)])
+        at = np.flatnonzero(self._seen[_seen_bits(hash_rows(columns))])
         return at[self._rows.lookup(taken(columns, at))[0]]
 
 
-def _seen_bits(columns: Sequence[pa.Array]) -> Rows:
-    return (hash_rows(columns) >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)
+_NO_HASHES = np.zeros(0, dtype=np.uint64)
+
+
+def _seen_bits(hashes: Hashes) -> Rows:
+    return (hashes >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)

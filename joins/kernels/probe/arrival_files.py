@@ -316,9 +316,6 @@ def _in_slices(
 ) -> Iterator[pa.RecordBatch]:
     pending: list[pa.RecordBatch] = []
     for each, rows in chosen_rows:
-        if len(rows) == each.num_rows and not pending:
-            yield each
-            continue
         pending.append(each if len(rows) == each.num_rows else each.take(pa.array(rows)))
         if sum(part.num_rows for part in pending) >= limit:
             yield whole_batch(pending)

@@ -32,6 +32,7 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
 from joins.kernels.index.dimension_index import ChangedKeys
+from joins.kernels.index.hash_table import Hashes
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.index.segment import taken
 from joins.kernels.probe.arrival_files import TIME
@@ -124,6 +125,7 @@ __all__ = [
     "join_or_hold",
     "join_released",
     "kernel_spec",
+    "key_hashes",
     "lacking_match",
     "may_match",
     "parse_records",
@@ -225,9 +227,19 @@ def may_match(
     """True for rows of `keys` (`waited_columns`) with a row of that key in one of `changed`."""
     may = np.zeros(rows, dtype=np.bool_)
     for join in spec.joins:
-        columns = [keys[pair.probe.name] for pair in join.keys if isinstance(pair.probe, Column)]
-        may[changed[join.alias].matched(columns)] = True
+        may[changed[join.alias].matched(_of_join(keys, join))] = True
     return may
+
+
+def key_hashes(
+    spec: ProbeKernelSpec, keys: Mapping[str, pa.Array], changed: Mapping[str, ChangedKeys]
+) -> dict[str, Hashes]:
+    """By alias of the join the hashes of `keys` (`waited_columns`), for `ChangedKeys.may_have`."""
+    return {each.alias: changed[each.alias].hashes(_of_join(keys, each)) for each in spec.joins}
+
+
+def _of_join(keys: Mapping[str, pa.Array], join: DimensionJoin) -> list[pa.Array]:
+    return [keys[pair.probe.name] for pair in join.keys if isinstance(pair.probe, Column)]
 
 
 def join_released(

@@ -57,7 +57,9 @@ JOB_METRICS = (
     _MetricFamily("job_status_age_seconds", "Time since the runner's last report."),
     _MetricFamily("job_stalled_parts", "Stalled parts of the job."),
     _MetricFamily("job_current_phase", "0 in LOAD, 1 in JOIN."),
-    _MetricFamily("job_held_records", "Upper bound of stream records held by the gate."),
+    _MetricFamily(
+        "job_held_records", "Upper bound of stream records held until every table is copied."
+    ),
     _MetricFamily("job_held_bytes", "Size of the held records on the brokers."),
     _MetricFamily("job_lag_records", "Upper bound of stream records not yet joined."),
     _MetricFamily("job_batch", "Number of the newest committed batch."),

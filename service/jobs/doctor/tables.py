@@ -37,7 +37,7 @@ def _phase(patient: Patient) -> Check:
     if phase is None and pins:
         return bad("checkpoint phase", "there are pins, but phase.json is gone", _BACKUP)
     if phase is None:
-        return good("checkpoint phase", "LOAD: the gate has not opened")
+        return good("checkpoint phase", "LOAD: the tables are not complete yet")
     return good("checkpoint phase", f"JOIN, opened with {_opened(phase['versions'])}")
 
 

@@ -33,6 +33,7 @@ from joins.lookback.explain_row import Coordinates
 from joins.lookback.history import History, HistoryPlaces
 from joins.plan.errors import UnknownBatchError
 from service.jobs.inspect.past import (
+    generated_stream,
     histories,
     open_explainer,
     open_preview,
@@ -113,7 +114,10 @@ def replay_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 def explain_row(job_dir: Path, arguments: argparse.Namespace) -> Result:
     with open_explainer(job_dir, arguments.sink, arguments.topic) as explainer:
-        place = Coordinates(arguments.topic, arguments.partition, arguments.offset)
+        topic = arguments.topic
+        if topic == generated_stream(plan_of(JobLayout(job_dir))):
+            topic = explainer.places.probe_kafka.topic
+        place = Coordinates(topic, arguments.partition, arguments.offset)
         return {**_of_insert(explainer.places), **explainer.explain(place)}
 
 

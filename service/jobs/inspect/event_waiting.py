@@ -60,24 +60,39 @@ def holds_rows(time: Document | None) -> bool:
 
 def _channel(channel: Document, *, is_needed: bool) -> Condition:
     name, place = "channel-has-watermark", channel["channel"]
+    named = f"{channel_name(channel['input'], place)} is"
     if channel.get("use_processing_time"):
-        evidence = f'channel "{place}" is in processing time: it does not hold the watermark back'
+        evidence = f"{named} in processing time: it does not hold the watermark back"
         return Condition(name, place, True, evidence)
     if channel["status"] == "IDLE":
-        evidence = f'channel "{place}" is idle: the others do not wait for it'
+        evidence = f"{named} idle: the others do not wait for it"
         return Condition(name, place, True, evidence)
     if channel["watermark_ms"] is None:
-        evidence = (
-            f'channel "{place}" is not idle and has no watermark yet: no record has given one'
-        )
+        evidence = f"{named} not idle and has no watermark yet: no record has given one"
         hint = f"Write a record to it. {_IDLE_HINT}"
         return Condition(name, place, False if is_needed else None, evidence, hint)
-    evidence = (
-        f'channel "{place}" is not idle, its watermark is {shown_time(channel["watermark_ms"])}'
-    )
+    evidence = f"{named} not idle, its watermark is {shown_time(channel['watermark_ms'])}"
     if not channel["aligned"]:
         evidence += "; it counts again once it has caught up"
     return Condition(name, place, True, evidence)
+
+
+def part_name(part: str) -> str:
+    """A stalled part for people: the stream, a table, or a file of the job."""
+    kind, _, table = part.partition(" ")
+    if table:
+        return f'table "{table}"'
+    return "the stream" if kind == "probe" else kind
+
+
+def input_name(name: str) -> str:
+    """An input of the join for people: the stream, or a table."""
+    return "the stream" if name == "probe" else f'table "{name}"'
+
+
+def channel_name(name: str, channel: str) -> str:
+    """A partition of an input, such as `partition 3 of the stream`."""
+    return f"partition {channel.removeprefix(f'{name}/')} of {input_name(name)}"
 
 
 def _released(time: Document) -> Condition:

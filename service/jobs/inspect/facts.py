@@ -52,6 +52,7 @@ _OF_THE_PROBE = (
     "lag_records",
     "ends_at_ms",
     "records_per_s",
+    "rows_per_s",
     "batch_ms",
 )
 _OF_A_TABLE = ("lag_records", "binlog_delay_ms", "position", "emitted")

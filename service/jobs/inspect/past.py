@@ -12,7 +12,7 @@ from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.plan_preview import PlanPreview
 from joins.lookback.replay import Replayer
 from joins.plan.errors import QuestionError, UnknownBatchError
-from joins.plan.plan import JoinPlan
+from joins.plan.plan import DatagenSource, JoinPlan
 from service.config import Settings
 from service.connectors.registry import sink_connector
 from service.jobs.store.layout import JobLayout
@@ -118,6 +118,11 @@ def insert_of(plan: JoinPlan, sink: str | None) -> int:
 def _reading(plan: JoinPlan, topic: str) -> int:
     own = (number for number, i in enumerate(plan.inserts) if topic in i.probe.topic_names)
     return next(own, 0)
+
+
+def generated_stream(plan: JoinPlan) -> str | None:
+    """The table whose records the job generates: a name for its internal topic; None without."""
+    return plan.probe.table if isinstance(plan.probe.source, DatagenSource) else None
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:

@@ -22,7 +22,7 @@ from joins.plan.errors import (
     TopicIdentityChangedError,
     TopicMissingError,
 )
-from service.jobs.inspect.event_waiting import Condition, shown_time
+from service.jobs.inspect.event_waiting import Condition, channel_name, shown_time
 from service.jobs.inspect.waiting import (
     WaitExplanation,
     done_word,
@@ -298,7 +298,7 @@ def _count(probe: Document, count: int) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWords:
+def _joining(job: Document, explained: WaitExplanation, leading: _Leading) -> StatusWords:
     holding, probe = job["holding"], job["probe"]
     if holding is not None and holding["state"] == "HOLDING":
         tables = ", ".join(f'"{each["table"]}"' for each in holding["tables"]) or "the table"
@@ -322,11 +322,10 @@ def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWord
         )
     if leading is not None and leading.name in _OF_EVENT_TIME:
         return _event_time(job["event_time"], leading)
+    letters = 0 if probe is None else open_letters(probe)
+    if letters:
+        return _with_letters(job, explained, leading, letters)
     if leading is not None and leading.name == "rows-written" and probe["batch"] is not None:
-        if open_letters(probe):
-            remedy = f"Read their reasons: sluice dlq ls {job['id']}"
-            text = sentence(leading.evidence)
-            return StatusWords("Running", Tone.WARN, text, remedy, RemedyAction.DEAD_LETTERS)
         return StatusWords("Running", Tone.GOOD, sentence(leading.evidence), leading.hint)
     copied = [table["name"] for table in job["dimensions"] if table["evidence"] is None]
     again = ", ".join(f'"{name}"' for name in copied[:_TOLD])
@@ -335,6 +334,21 @@ def _joining(job: Document, _: WaitExplanation, leading: _Leading) -> StatusWord
         text = f"Table {again} is copied again. {_MEANWHILE}."
     is_idle = leading is not None and leading.name == "records-available"
     return StatusWords("Running", Tone.GOOD, text, leading.hint if leading and is_idle else None)
+
+
+def _with_letters(
+    job: Document, explained: WaitExplanation, leading: _Leading, letters: int
+) -> StatusWords:
+    """Open dead letters are said whatever else is true: only an operator ends them."""
+    remedy, action = f"Read their reasons: sluice dlq ls {job['id']}", RemedyAction.DEAD_LETTERS
+    rows = next(each for each in explained.conditions if each.name == "rows-written")
+    if rows.met is False:
+        return StatusWords("Running", Tone.WARN, sentence(rows.evidence), remedy, action)
+    needs = "needs" if letters == 1 else "need"
+    text = (
+        f"{_running(job, leading)} {_many(letters, 'dead letter')} {needs} a replay or a discard."
+    )
+    return StatusWords("Running", Tone.GOOD, text, remedy, action)
 
 
 def _running(job: Document, leading: _Leading) -> str:
@@ -358,8 +372,8 @@ def _event_time(time: Document, leading: Condition) -> StatusWords:
     if leading.name == "records-in-time":
         return StatusWords("Running", Tone.WARN, sentence(leading.evidence), leading.hint)
     if leading.name == "channel-has-watermark":
-        name, _, partition = (leading.about or "").rpartition("/")
-        text = f"Partition {partition} of {_input(name)} has no record with a time yet"
+        name, _, _ = (leading.about or "").rpartition("/")
+        text = f"{channel_name(name, leading.about or '')} has no record with a time yet"
         return StatusWords(f"Waiting for {_input(name)}", Tone.WARN, sentence(text), leading.hint)
     if leading.name == "windows-fired" or cause is None:
         due = time["next_window_ms"]

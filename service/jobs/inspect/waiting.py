@@ -10,7 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from joins.durable.requests import SOURCE
-from service.jobs.inspect.event_waiting import Condition, event_time_conditions, holds_rows
+from service.jobs.inspect.event_waiting import (
+    Condition,
+    event_time_conditions,
+    holds_rows,
+    part_name,
+)
 from service.jobs.inspect.facts import DISK_FULL, unread
 from service.jobs.supervise.watch import UNRESPONSIVE
 
@@ -145,7 +150,7 @@ def _stalls(job: Document) -> Iterator[Condition]:
     """One condition per stalled part; sources have their own conditions."""
     stalls = [stall for stall in job["stalls"] if not stall["part"].startswith(SOURCE)]
     for stall in stalls:
-        evidence = f"{stall['part']} is stalled: {stall['message']}"
+        evidence = f"{part_name(stall['part'])} is stalled: {stall['message']}"
         yield Condition("not-stalled", stall["part"], False, evidence, stall["hint"])
     if stalls:
         return
@@ -164,7 +169,7 @@ def _hint(job: Document) -> str | None:
     return job["error"]["hint"] if job["error"] else None
 
 
-# Build side and gate
+# Tables, and the gate behind them
 # --------------------------------------------------------------------------------------------------
 
 
@@ -194,7 +199,7 @@ def _after_opening(condition: Condition, job: Document) -> Condition:
         evidence = f"{condition.evidence}; records are joined with the rows that are there"
         return replace(condition, evidence=evidence)
     return replace(
-        condition, met=True, evidence=f"{condition.evidence}; the gate is open all the same"
+        condition, met=True, evidence=f"{condition.evidence}; records are joined all the same"
     )
 
 
@@ -262,16 +267,16 @@ def _gate(job: Document) -> Condition:
     name = "gate-open"
     if job["phase"] == "JOIN":
         held = job["held_at_open"]
-        suffix = "" if held is None else f" with at most {held:,} held records"
-        return Condition(name, None, True, f"the gate is open{suffix}")
+        suffix = "" if held is None else f"; at most {held:,} records had waited"
+        return Condition(name, None, True, f"records are passed on{suffix}")
     channels = [channel for table in job["dimensions"] for channel in table["channels"]]
     closed = [c["channel"] for c in channels if not c["watermark"]["use_processing_time"]]
     if not channels:
-        return Condition(name, None, None, "no channel is known yet")
+        return Condition(name, None, None, "no partition of a table is known yet")
     if not closed:
-        return Condition(name, None, None, "every channel is in processing time")
+        return Condition(name, None, None, "every partition of every table is complete")
     shown = ", ".join(closed[:_TOLD_CHANNELS]) + (", …" if len(closed) > _TOLD_CHANNELS else "")
-    evidence = f"the gate is closed: {len(closed)} of {len(channels)} channels wait: {shown}"
+    evidence = f"{len(closed)} of {len(channels)} partitions are not complete: {shown}"
     return Condition(name, None, False, evidence)
 
 
@@ -286,7 +291,7 @@ def _index(job: Document) -> Condition:
     return Condition(name, None, None, "the tables are not complete yet")
 
 
-# Probe side
+# The stream
 # --------------------------------------------------------------------------------------------------
 
 
@@ -345,7 +350,7 @@ def _rows(job: Document, probe: Document) -> Condition:
     name = "rows-written"
     batch, rows, letters = probe["batch"], probe["joined_records"], probe["dead_letters"]
     if job["phase"] != "JOIN":
-        return Condition(name, None, None, "no batch runs before the gate opens")
+        return Condition(name, None, None, "no batch runs before every table is complete")
     if batch is None:
         return Condition(name, None, False, "no batch is committed yet")
     if rows:

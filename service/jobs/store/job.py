@@ -106,7 +106,7 @@ JOB_STATES = Transitions(
             "Changes up to HIGH are being committed; the stream's records are held.",
             {JobState.SNAPSHOT, JobState.JOINING} | _HALTED,
         ),
-        JobState.JOINING: ("The gate is open.", _HALTED),
+        JobState.JOINING: ("Every table is complete; records are joined.", _HALTED),
         JobState.PAUSED: (
             "It was paused by a request and keeps its position until it is resumed.",
             _ALL - {JobState.PAUSED},

@@ -182,7 +182,7 @@ class TypedValues:
             raise self._script.error(
                 at,
                 "the expression is too large once it is written out",
-                hint="Split it or move a part into a computed column of the probe.",
+                hint="Split it or move a part into a computed column of the stream.",
             )
         return Typed(expression, nullable, at, size, depth)
 

@@ -35,19 +35,19 @@ NO_ALIAS = (
 )
 """Words that go on behind a table, so that they name none."""
 JOIN_FORM = (
-    "Write [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k."
+    "Write [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF stream.proctime AS d ON stream.k = d.k."
 )
 NAMELESS = ""
 """The alias of what has none: nothing can name it."""
 _QUERY_FORM = "Write FROM table, or FROM (SELECT … FROM table) AS name."
-_LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
-_SNAPSHOT_FORM = "Write JOIN LATERAL SNAPSHOT(input => TABLE dimension) AS d ON probe.k = d.k."
+_LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(stream.proctime)) AS d ON stream.k = d.k."
+_SNAPSHOT_FORM = "Write JOIN LATERAL SNAPSHOT(input => TABLE dimension) AS d ON stream.k = d.k."
 _SNAPSHOT_ARGUMENTS = (
     *("input", "on_time", "load_completed_time", "load_completed_idle_timeout", "state_ttl"),
     "load_completed_condition",
 )
 """Arguments of SNAPSHOT in Flink's order; the last is of its first versions, by name alone."""
-_UNNEST_FORM = "Write CROSS JOIN UNNEST(probe.items) AS item (name), with a column for each field."
+_UNNEST_FORM = "Write CROSS JOIN UNNEST(stream.items) AS item (name), with a column for each field."
 _OTHER_JOINS = {
     "RIGHT": "Put the stream first and write LEFT JOIN; rows of a table alone have no record.",
     "FULL": "Write LEFT JOIN; rows of a table alone have no record.",
@@ -85,7 +85,7 @@ class FromParser:
         if cursor.at_words("FOR"):
             raise cursor.script.error(
                 cursor.at,
-                "the first table is the probe and has no FOR SYSTEM_TIME",
+                "the first table is the stream and has no FOR SYSTEM_TIME",
                 hint=JOIN_FORM,
             )
         return self._relation(table, options), None
@@ -435,8 +435,8 @@ class FromParser:
         if not isinstance(time, Reference):
             raise self._cursor.script.error(
                 at,
-                f"{what} takes a column of the probe, or PROCTIME()",
-                hint="Declare proctime AS PROCTIME() in the probe and write probe.proctime.",
+                f"{what} takes a column of the stream, or PROCTIME()",
+                hint="Declare proctime AS PROCTIME() in the stream and write stream.proctime.",
             )
         return time
 

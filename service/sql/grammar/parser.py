@@ -477,7 +477,7 @@ class _StatementParser:
             raise cursor.script.error(
                 cursor.at,
                 f"INSERT INTO … {cursor.token.text.upper()} is not supported",
-                hint=f"{OUTSIDE} Write INSERT INTO table SELECT … FROM probe JOIN dimension ….",
+                hint=f"{OUTSIDE} Write INSERT INTO table SELECT … FROM stream JOIN dimension ….",
             )
         query, conflict = self._queries.inserted()
         return Insert(table, columns, query, at, options, conflict)

@@ -198,7 +198,7 @@ class QueryParser:
             )
         cursor.accept_words("ALL")
         items = self._items()
-        cursor.expect_words("FROM", hint="Write SELECT … FROM probe JOIN dimension ….")
+        cursor.expect_words("FROM", hint="Write SELECT … FROM stream JOIN dimension ….")
         probe, window = self._from.first()
         joins = self._from.joins()
         where = self._expressions.parse() if cursor.accept_words("WHERE") else None

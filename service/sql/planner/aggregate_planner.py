@@ -285,7 +285,7 @@ class GroupedPlanner(ExpressionPlanner):
             raise self._script.error(
                 node.at,
                 "the aggregates are too large once they are written out",
-                hint="Move repeated parts into computed columns of the probe.",
+                hint="Move repeated parts into computed columns of the stream.",
             )
 
     def _key(self, node: Node) -> GroupKey | None:

@@ -364,21 +364,21 @@ def check_probe(script: Script, table: Table, at: int) -> None:
     if table.shared is not None:
         raise script.error(
             at,
-            f'"{table.name}" is a shared table, which cannot be a probe',
+            f'"{table.name}" is a shared table, which cannot be the stream',
             hint=f"{OUTSIDE} "
             "The first table is the stream: kafka, upsert-kafka or datagen; join the shared table.",
         )
     if table.endpoints.stream is None and table.connector.home in (Home.FILES, Home.DELTA):
         raise script.error(
             at,
-            f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
+            f'table "{table.name}" is {table.connector.name}, which cannot be the stream',
             hint="The first table is the stream: let Kafka Connect bring its rows to 'kafka'.",
             edit=swapped(script, table.node),
         )
     if table.endpoints.stream is None:
         raise script.error(
             at,
-            f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
+            f'table "{table.name}" is {table.connector.name}, which cannot be the stream',
             hint="Let Debezium bring the changes of the table into a topic, and declare that as "
             "'kafka' with 'format' = 'debezium-json' and a PRIMARY KEY."
             if table.connector.home is Home.DATABASE

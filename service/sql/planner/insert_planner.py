@@ -473,7 +473,7 @@ class JobPlanner:
             raise self._script.error(
                 select.at,
                 "the select list is too large once it is written out",
-                hint="Move repeated parts into computed columns of the probe.",
+                hint="Move repeated parts into computed columns of the stream.",
             )
 
 

@@ -317,9 +317,9 @@ def system_time(scope: NameScope, node: TemporalJoinClause) -> Column | None:
     name = column.name if column.type.name in INSTANTS and relation is probe else "ts"
     raise scope.script.error(
         node.time.at,
-        f'"{column.name}" is {type_text(column.type)}, not the probe\'s PROCTIME() column nor its '
+        f'"{column.name}" is {type_text(column.type)}, not the stream\'s PROCTIME() column nor its '
         "rowtime",
-        hint=f"Declare in the probe WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND, or "
+        hint=f"Declare in the stream WATERMARK FOR {name} AS {name} - INTERVAL '5' SECOND, or "
         f"proctime AS PROCTIME() for the newest rows, and write {probe.alias}.column.",
     )
 

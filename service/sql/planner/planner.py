@@ -150,7 +150,7 @@ def _no_job(script: Script, statements: tuple[Statement, ...]) -> SqlError:
     return script.error(
         max(len(script.text.rstrip()) - 1, 0),
         "the script has no INSERT INTO",
-        hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
+        hint="End it with INSERT INTO sink SELECT … FROM stream JOIN dimension …; "
         "questions such as EXPLAIN and SHOW TABLES are for sluice sql, or POST /v1/statements; "
         "tables for all later scripts are kept by sluice tables create -f FILE.",
     )

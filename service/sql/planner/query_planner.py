@@ -416,7 +416,7 @@ class QueryPlanner:
                 node.table.at,
                 f'view "{view.name.text}" {has}, so it cannot be a dimension',
                 hint=f"{OUTSIDE} "
-                "Join the tables of the view one after the other, or make the view the probe.",
+                "Join the tables of the view one after the other, or make the view the stream.",
             )
         base, table, filters = inner.base, inner.base.table, tuple(inner.filters)
         newest = None

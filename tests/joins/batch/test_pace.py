@@ -26,10 +26,11 @@ def test_records_a_second(ended, running, now, rate):
     pace = Pace()
     for begin, end, records in ended:
         pace.begin(begin)
-        pace.end(end, records)
+        pace.end(end, records, 2 * records)
     if running is not None:
         pace.begin(running)
     assert pace.records_per_s(now) == (None if rate is None else pytest.approx(rate))
+    assert pace.rows_per_s(now) == (None if rate is None else pytest.approx(2 * rate))
 
 
 def test_the_time_of_a_batch_is_that_of_the_newest_which_this_runner_has_begun():

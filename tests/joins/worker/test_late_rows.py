@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.index.index import remove_versions
+from joins.kernels.probe.arrival_files import WaitingFile
 from joins.kernels.probe.probe import kernel_spec, waited_columns
 from joins.lookback.event_replay import state_differences
 from joins.plan.plan import Field, JoinType, KeyPair
 from joins.plan.types import Call, Column, Constant, SqlType, TypeName
+from joins.worker.late_rows import _KeyHashes
 from joins.worker.probe_task import ProbeTask
 from tests.support.late_batches import WAIT_MS, WAITING_PLAN, LateJob
 from tests.support.laws import examples
@@ -298,6 +300,32 @@ def test_waiting_rows_of_other_keys_are_not_read(job):
     pq.write_table(without.add_column(value, "_value", pa.nulls(1, pa.int8())), path)
     job.change({1: "ann"})
     assert job.run({}, T + 1).rows == [(0, 0, "ann")]
+
+
+def test_a_file_is_read_once_for_its_keys(job, monkeypatch):
+    job.run({0: [click(1)]}, T)
+    opened = []
+    read = WaitingFile.carried
+    monkeypatch.setattr(WaitingFile, "carried", lambda *a: opened.append(a[0].path) or read(*a))
+    for user in (7, 8, 9):
+        job.change({user: "eve"})
+        job.run({}, T + user)
+    assert len(opened) == 1
+    job.change({1: "ann"})
+    assert job.run({}, T + 10).rows == [(0, 0, "ann")]
+
+
+def test_keys_of_many_files_take_a_limited_size(job):
+    for number in range(3):
+        job.run({0: [click(number), click(99)]}, T + number)
+    job.change({7: "eve"})
+    changed = job.probe.changed_since({"users": 1}, job.probe.attach({"users": 2}))
+    kept = _KeyHashes(limit_bytes=40)
+    files = [job.root / "waiting" / each.path for each in job.log.newest_files()]
+    for path in (*files, *files):
+        file = WaitingFile(path, job.task.kernel.arrivals)
+        assert kept.of(file, job.task.kernel, changed)["u"].nbytes == 16
+    assert (len(files), kept.count) == (3, 2)
 
 
 def test_a_version_that_is_gone_from_the_node_costs_a_look_at_all_rows(job):

@@ -79,10 +79,15 @@ def test_for_a_stream_a_table_is_proposed_that_a_job_reads(inspect, kafka):
     assert parsed.batch.column("at").null_count == 0
 
 
-def test_an_empty_topic_proposes_nothing(inspect, kafka):
+@pytest.mark.parametrize("values", [[], [b"{", b"no json"]], ids=["empty", "unreadable"])
+def test_a_topic_without_a_readable_record_is_of_no_kind_and_proposes_nothing(
+    inspect, kafka, values
+):
     topic = create_topic(kafka.bootstrap_servers)
+    produce(kafka.bootstrap_servers, topic, values)
     code, told, _ = inspect(topic)
     assert code == 0
+    assert "read as      unknown" in told
     assert "CREATE TABLE" not in told
 
 

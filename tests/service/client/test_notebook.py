@@ -79,9 +79,12 @@ def test_outside_of_a_notebook_nothing_is_displayed(monkeypatch):
 def test_jobs_tables_and_outputs_have_a_form_of_their_own(tables_plane):
     with Sluice(tables_plane.url) as sluice:
         job = sluice.job("enriched")
-        assert "enriched" in sluice._repr_html_()
+        listed = sluice._repr_html_()
+        assert "enriched" in listed
+        assert "<th>waiting</th><th>dead letters</th>" in listed
         shown = job._repr_html_()
         assert "Running" in shown
+        assert "<th>rows out</th>" in shown
         assert '<progress value="10" max="10">' in shown
         shown = job.dimension("users")._repr_html_()
         assert "user 3" in shown

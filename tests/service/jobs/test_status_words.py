@@ -145,6 +145,22 @@ CASES = {
         f'Check what "users" is copied from; records go on by themselves when it answers. To let '
         f"them pass before: sluice acknowledge {ID} stale",
     ),
+    "only_dead_letters_and_nothing_waits": (
+        opened(probe=joining(joined_records=0, dead_letters=31, lag_records=0)),
+        "Running",
+        "warn",
+        "dead-letters",
+        'All 31 records of topic "clicks" so far are dead letters.',
+        f"sluice dlq ls {ID}",
+    ),
+    "dead_letters_beside_rows": (
+        opened(probe=joining(dead_letters=2, lag_records=0)),
+        "Running",
+        "good",
+        "dead-letters",
+        "2 dead letters need a replay or a discard.",
+        f"sluice dlq ls {ID}",
+    ),
     "transaction": (
         opened(probe=joining(open_transactions=[TRANSACTION])),
         "Waiting for a transaction",

@@ -181,7 +181,7 @@ WAITS = {
     "stalled_with_cause": (
         opened(state="STALLED", stalls=[LOST], error={**UNAVAILABLE, "type": "records-lost"}),
         "not-stalled",
-        "Probe is stalled: 5 records of partition 0 are gone",
+        "The stream is stalled: 5 records of partition 0 are gone",
     ),
     "stalled_and_only_the_error_is_known": (
         job(state="STALLED", error={**UNAVAILABLE, "type": "kafka"}),
@@ -207,7 +207,7 @@ WAITS = {
     "a_partition_has_not_given_a_watermark": (
         opened(event_time=event_time(channels=[generator("probe/1", None)])),
         "channel-has-watermark",
-        'Channel "probe/1" is not idle and has no watermark yet: no record has given one.',
+        "Partition 1 of the stream is not idle and has no watermark yet: no record has given one.",
     ),
     "no_window_has_ended": (
         opened(event_time=windows()),
@@ -431,14 +431,14 @@ def test_an_idle_partition_is_not_waited_for_and_one_that_came_back_is_told_as_i
     found = event_time(channels=[*event_time()["channels"], back])
     channels = told(opened(event_time=found), "channel-has-watermark")
     assert [met for _, met, _ in channels] == [True] * 4
-    assert channels[1][2] == 'channel "probe/1" is idle: the others do not wait for it'
+    assert channels[1][2] == "partition 1 of the stream is idle: the others do not wait for it"
     assert "it counts again once it has caught up" in channels[3][2]
 
 
 def test_a_partition_in_processing_time_is_not_waited_for():
     switched = generator("probe/0", None, use_processing_time=True, backlog_end=7)
     (channel,) = told(opened(event_time=event_time(channels=[switched])), "channel-has-watermark")
-    said = 'channel "probe/0" is in processing time: it does not hold the watermark back'
+    said = "partition 0 of the stream is in processing time: it does not hold the watermark back"
     assert channel == ("probe/0", True, said)
 
 
@@ -501,7 +501,7 @@ def test_a_new_copy_of_a_table_holds_nothing_up_once_the_gate_is_open():
 def test_a_gate_names_the_channels_that_it_waits_for():
     found = explain_wait(job(dimensions=[table(), table("items", done=True)]))
     gate = next(condition for condition in found.conditions if condition.name == "gate-open")
-    assert gate.evidence == "the gate is closed: 1 of 2 channels wait: users/0"
+    assert gate.evidence == "1 of 2 partitions are not complete: users/0"
 
 
 def test_what_is_behind_an_unmet_condition_is_not_guessed():

@@ -131,6 +131,17 @@ def test_state_cause_object_and_remedy_are_above_the_fold(plane, browser, ids, n
     assert text.count("Hurry.") == text.count("removes records") // 2  # each hint once
 
 
+def test_conditions_are_those_of_a_job_that_waits(plane, browser, ids):
+    for name, has_conditions in (("running", False), ("copying", True), ("kafka", True)):
+        browser.open(job_url(plane, ids[name]))
+        browser.until(CASES[name][1], "#why")
+        if has_conditions:
+            browser.until("All conditions:", "#why")
+        text = browser.text("main")
+        assert ("All conditions:" in text) is has_conditions
+        assert "not met" not in text  # before it is unfolded
+
+
 def test_a_job_is_at_most_three_screens_on_a_phone(plane, browser, ids):
     browser.screen(390, 844)
     for name in ("running", "copying", "source", "two_faults"):

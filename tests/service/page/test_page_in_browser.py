@@ -87,7 +87,8 @@ def test_a_job_that_copies_says_what_it_waits_for(plane, browser, copying_job):
     browser.until("Copying (41 %)", ".title")
     why = browser.until('Table "user_info": 412,000 of about 1,000,000 rows are copied', "#why")
     assert '163,000 records of "clicks" wait' in why
-    browser.until("Next condition: snapshot complete", "#why")
+    browser.until("All conditions:", "#why")
+    assert browser.text("#why .sentence").count("412,000") == browser.text("#why").count("412,000")
     show(browser, "details")
     browser.until("CLOSED", "#valve")
     assert "2 of 4 channels complete" in browser.text("#valve")
@@ -186,9 +187,9 @@ def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, b
     assert "late records\n7" in panel
     assert "open windows" not in panel
     rows = browser.run(_CELLS, "#event-time tbody tr")
-    assert [row[:3] for row in rows][1] == ["probe/1", "IDLE", "none yet"]
+    assert [row[:3] for row in rows][1] == ["stream/1", "IDLE", "none yet"]
     assert rows[1][3] == DASH
-    assert [row[0] for row in rows] == ["probe/0", "probe/1", "rates/0"]
+    assert [row[0] for row in rows] == ["stream/0", "stream/1", "rates/0"]
     browser.until("11,999 records wait for later records of table rates", "#why")
     of_windows = joining(now_ms) | {"dimensions": [], "versions_at_open": {}}
     plane.tell(job_id, **of_windows, event_time=windows(watermark_ms=2**63 - 1))
@@ -664,8 +665,9 @@ def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_withou
         at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, transitions: [],
         series: { records_per_s: [1, 1], lag_records: [2, 2], held_records: [5, 0] },
       };
-      const watch = { job: a[0], numbers, history: [], range: "hour", cursorMs: a[1] };
-      document.querySelector("main").append(m.numbers({ ...watch, statusAtMs: 15_000 }));
+      const known = m.withLive(numbers, a[0], 15_000);
+      const watch = { job: a[0], numbers: known, history: [], range: "hour", cursorMs: a[1] };
+      document.querySelector("main").append(m.numbers(watch));
       return document.querySelector("#numbers").innerText;
     """
     job = {
@@ -684,6 +686,100 @@ def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_withou
     table = {"name": "users", "snapshot": {}, "channels": []}
     text = browser.call("numbers.js", draw, {**job, "dimensions": [table]}, None)
     assert "held until the tables are copied" in text
+
+
+AGES = {
+    "proven": ({"freshness": {"as_of_ms": 9_360}}, "640 ms old"),
+    "by_a_clock_that_is_ahead": ({"freshness": {"as_of_ms": 10_040}}, "0 ms old"),
+    "not_proven_yet": ({"freshness": {"as_of_ms": None}}, ""),
+    "unknown": ({"freshness": None}, ""),
+}
+
+
+@pytest.mark.parametrize(("of_table", "label"), AGES.values(), ids=AGES)
+def test_a_table_is_as_old_as_its_source_proves_and_not_as_its_newest_change(
+    plane, browser, of_table, label
+):
+    browser.open(plane.url)
+    body = """
+      const { edges } = m.flowParts(a[0], {}, { tables: 3, nowMs: 10_000 });
+      return edges.find(({ to }) => to === "index-0").label;
+    """
+    table = {"name": "users", "snapshot": {}, "channels": [], "binlog_delay_ms": 9, **of_table}
+    probe = {"topic": "t", "freshness_ms": {"users": 3_600_000}}
+    job = {"phase": "JOIN", "report": {"is_live": True}, "probe": probe, "dimensions": [table]}
+    assert browser.call("flow_parts.js", body, job) == label
+
+
+LIVE = {"report": {"is_live": True}, "probe": {"records_per_s": 7, "rows_per_s": 6}}
+# job, time of its report → newest numbers (records, rows, changes a second), and their time
+NEWEST = {
+    "the_report": (LIVE, 15_000, [7, 6, 4], 15_000),
+    "what_a_late_report_lacks_is_unknown": (LIVE, 100_000, [7, 6, None], 100_000),
+    "a_report_that_is_not_live": (
+        {**LIVE, "report": {"is_live": False}},
+        15_000,
+        [1, 2, 4],
+        10_000,
+    ),
+    "an_older_report": (LIVE, 10_000, [1, 2, 4], 10_000),
+    "no_report": ({}, None, [1, 2, 4], 10_000),
+}
+
+
+@pytest.mark.parametrize(("job", "at_ms", "numbers", "newest_ms"), NEWEST.values(), ids=NEWEST)
+def test_the_newest_report_is_the_last_point_of_the_charts(
+    plane, browser, job, at_ms, numbers, newest_ms
+):
+    browser.open(plane.url)
+    body = """
+      const series = { records_per_s: [1, 1], rows_per_s: [2, 2], changes_per_s: [4, 4] };
+      const past = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
+      const known = m.withLive(past, a[0], a[1]);
+      const { records_per_s, rows_per_s, changes_per_s } = m.newest(known);
+      return [[records_per_s, rows_per_s, changes_per_s], known.at_ms.at(-1), known.span.toMs];
+    """
+    assert browser.call("numbers.js", body, job, at_ms) == [numbers, newest_ms, newest_ms]
+
+
+def test_the_top_of_a_chart_is_more_than_nothing(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const series = { lag_records: [0.2, 0] };
+      const numbers = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
+      const known = { ...numbers, transitions: [] };
+      const watch = { job: {}, numbers: known, history: [], range: "hour", cursorMs: null };
+      return m.numbers(watch).querySelector(".top-of").textContent;
+    """
+    assert browser.call("numbers.js", body) == "0.2"
+
+
+def test_a_copy_that_is_complete_is_not_drawn_as_one_that_goes_on(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const series = { copied_rows_per_s: [9, 9], table_lag_records: [8, 8] };
+      const past = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
+      const { copied_rows_per_s, table_lag_records } = m.newest(m.withLive(past, a[0], 15_000));
+      return [copied_rows_per_s, table_lag_records];
+    """
+    tables = [{"evidence": "in_band_watermark", "lag_records": 3}, {"evidence": None}]
+    whole = {"report": {"is_live": True}, "dimensions": tables[:1]}
+    assert browser.call("numbers.js", body, whole) == [0, 3]
+    assert browser.call("numbers.js", body, {**whole, "dimensions": tables}) == [9, 3]
+
+
+def test_figures_picture_and_charts_show_the_same_rates(plane, browser):
+    job_id = plane.submit(script(), "one number")
+    plane.tell(job_id, **joining(1_700_000_000_000, records_per_s=1_250, rows_per_s=1_100))
+    wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    browser.open(job_url(plane, job_id))
+    for rate, figure, edge, line in (
+        ("1,250", "Rate in", "1,250 records/s", "records read"),
+        ("1,100", "Rate out", "1,100 rows/s", "rows written"),
+    ):
+        assert f"{rate}/s" in browser.until(f"{rate}/s", f"[data-figure='{figure}']")
+        assert edge in browser.until(edge, "#flow")
+        assert f"{line} {rate}/s" in browser.until(f"{line} {rate}/s", "#numbers")
 
 
 def test_nothing_passes_while_the_stream_cannot_be_read(plane, browser):

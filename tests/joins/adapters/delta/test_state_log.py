@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
@@ -9,6 +11,7 @@ from joins.dimension.maintenance import StateMaintenance, Upkeep, UpkeepSettings
 from joins.durable.leases import StateLease
 from joins.plan.errors import CheckpointError, FencedError, SinkError
 from tests.support.changelog import stage
+from tests.support.laws import examples
 
 SCHEMA = pa.schema([("_due", pa.int64()), ("_part", pa.int32()), ("value", pa.binary())])
 COLUMNS = StateColumns(due="_due", keep="_due", bucket="_part")
@@ -34,6 +37,42 @@ def test_a_batch_adds_and_removes_in_one_commit_and_older_versions_stay(state):
     ]
     assert [(f.path, f.bucket, f.max_keep) for f in state.files(after)] == [(second.path, 1, 30)]
     assert after == before + 1
+
+
+MADE = st.lists(
+    st.tuples(st.lists(st.integers(0, 99), max_size=3), st.integers(0, 3), st.booleans()),
+    max_size=6,
+)
+
+
+@settings(max_examples=examples(30))
+@given(made=MADE)
+def test_files_that_follow_the_entries_are_those_of_the_table(tmp_path_factory, made):
+    root = tmp_path_factory.mktemp("state") / "waiting"
+    StateLog.create(root, SCHEMA)
+    state = StateLog(DeltaLog(root, "app"), COLUMNS)
+    for batch, (dues, removed, undone) in enumerate(made):
+        before, gone = state.version(), [f.path for f in state.newest_files()][:removed]
+        new = [staged(state, due, part=due % 3, number=batch) for due in dues]
+        state.commit(batch, 1, StateChange(new, gone, {"watermark": batch}))
+        if undone:
+            state.undo(batch, 1, before, {})
+        for version in (before, state.version()):
+            expected = StateLog(DeltaLog(root, "app"), COLUMNS).files(version)
+            assert state.files(version) == expected
+
+
+def test_files_are_removed_by_an_entry_of_ours(state):
+    """Also where the columns have names of the user, as those of waiting rows do."""
+    named = pa.schema([*SCHEMA, pa.field("c0", pa.int64(), metadata={"column": "user_id"})])
+    StateLog.create(state.log.path.parent / "named", named)
+    log = StateLog(DeltaLog(state.log.path.parent / "named", "app"), COLUMNS)
+    rows = pa.RecordBatch.from_pylist([{"_due": 1, "_part": 0, "c0": 7}], named)
+    first = stage(log.log.path, rows, number=0)
+    log.commit(0, 1, StateChange([first]))
+    version = log.commit(1, 1, StateChange((), [first.path]))
+    (info,) = (e["commitInfo"] for e in log.log.versions.commit_entry(version) if "commitInfo" in e)
+    assert (info["engineInfo"], log.files(version)) == ("Sluice", ())
 
 
 def test_a_batch_that_comes_again_changes_nothing(state):

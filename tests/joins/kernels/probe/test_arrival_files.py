@@ -45,7 +45,8 @@ def rows(*places):
 
 
 def waiting_file(directory, *groups, columns=COLUMNS):
-    with ParquetStage(directory, columns.schema, ORIGIN) as stage:
+    # a transfer: each group stays a row group
+    with ParquetStage(directory, columns.schema, ORIGIN, kept=False) as stage:
         for group in groups:
             stage.write(group)
         return directory / stage.finish().path

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from joins.adapters.delta.log import DeltaLog, create_table
+from joins.kernels.probe import files
 from joins.kernels.probe.files import FileOrigin, ParquetStage, writer_tag
 from tests.support.changelog import stage
 from tests.support.laws import examples
@@ -71,10 +72,12 @@ def is_exact(value):
 
 
 @settings(max_examples=examples(60))
-@given(batches=BATCHES)
-def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(tmp_path_factory, batches):
+@given(batches=BATCHES, short_lived=st.booleans())
+def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(
+    tmp_path_factory, batches, short_lived
+):
     root = tmp_path_factory.mktemp("table")
-    with ParquetStage(root, SCHEMA, ORIGIN) as staging:
+    with ParquetStage(root, SCHEMA, ORIGIN, short_lived=short_lived) as staging:
         for rows in batches:
             staging.write(batch_of(rows))
         staged = staging.finish()
@@ -90,18 +93,13 @@ def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(tmp_path_f
     stats = json.loads(staged.stats)
     assert stats["numRecords"] == table.num_rows
     assert stats["nullCount"] == {name: table.column(name).null_count for name in SCHEMA.names}
-    bounds = {
-        name: [pair for batch in batches if (pair := bounds_of(batch, name))] for name in BOUNDED
-    }
-    whole = {
-        n: pairs for n, pairs in bounds.items() if pairs and all(map(is_exact, sum(pairs, ())))
-    }
-    assert stats["minValues"] == {n: plain(min(p)[0]) for n, p in whole.items()}
-    assert stats["maxValues"] == {n: plain(max(high for _, high in p)) for n, p in whole.items()}
+    bounds = {name: bounds_of(table.column(name)) for name in BOUNDED}
+    whole = {name: pair for name, pair in bounds.items() if pair and all(map(is_exact, pair))}
+    assert stats["minValues"] == {name: plain(low) for name, (low, _) in whole.items()}
+    assert stats["maxValues"] == {name: plain(high) for name, (_, high) in whole.items()}
 
 
-def bounds_of(rows, name):
-    column = batch_of(rows).column(name)
+def bounds_of(column):
     return () if column.null_count == len(column) else tuple(pc.min_max(column).as_py().values())
 
 
@@ -117,6 +115,35 @@ def test_only_columns_whose_values_repeat_have_a_dictionary(tmp_path):
     found = [group.column(at).has_dictionary_page for at in range(2)]
     assert found == [False, True]
     assert pq.read_table(tmp_path / staged.path).to_pydict() == pa.table(columns).to_pydict()
+
+
+def test_small_batches_are_one_row_group_and_many_rows_are_several(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_GROUP_ROWS", 4)
+    with ParquetStage(tmp_path, SCHEMA, ORIGIN) as staging:
+        for count in (1, 2, 3, 1, 9, 1):
+            staging.write(batch_of([dict.fromkeys(SCHEMA.names)] * count))
+        staged = staging.finish()
+    metadata = pq.read_metadata(tmp_path / staged.path)
+    groups = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+    assert groups == [6, 10, 1]
+
+
+def test_a_transfer_keeps_its_batches_apart(tmp_path):
+    with ParquetStage(tmp_path, SCHEMA, ORIGIN, kept=False) as staging:
+        for _ in range(3):
+            staging.write(batch_of([dict.fromkeys(SCHEMA.names)]))
+        staged = staging.finish()
+    assert pq.read_metadata(tmp_path / staged.path).num_row_groups == 3
+
+
+def test_a_short_lived_file_keeps_nested_columns(tmp_path):
+    nested = pa.record_batch(
+        {"list": [[{"x": 1, "y": "long" * 99}], None], "of": [1, None], "d": [Decimal(1), None]}
+    )
+    with ParquetStage(tmp_path, nested.schema, ORIGIN, short_lived=True) as staging:
+        staging.write(nested)
+        staged = staging.finish()
+    assert pq.read_table(tmp_path / staged.path).to_pylist() == nested.to_pylist()
 
 
 def test_a_file_that_is_not_finished_does_not_stay(tmp_path):

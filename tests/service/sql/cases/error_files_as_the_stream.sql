@@ -1,4 +1,4 @@
--- error: table "s" is filesystem, which cannot be a probe
+-- error: table "s" is filesystem, which cannot be the stream
 -- fixed: 'filesystem', 'path' = 's', 'format' = 'json' => 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json'
 CREATE TABLE d (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'd', 'format' = 'json');
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH ('connector' = 'filesystem', 'path' = 's', 'format' = 'json');

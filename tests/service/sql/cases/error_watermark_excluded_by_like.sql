@@ -1,4 +1,4 @@
--- error: not the probe's PROCTIME() column nor its rowtime
+-- error: not the stream's PROCTIME() column nor its rowtime
 -- fixed: e.ts ON => e.p ON
 -- with: d_since s_event_time out_bigint_string
 CREATE TABLE e WITH ('topic' = 'e') LIKE s (EXCLUDING WATERMARKS);
