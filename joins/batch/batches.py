@@ -118,15 +118,12 @@ class BatchRunner(Protocol):
 
     def sweep(self) -> None:
         """Remove staged files that an earlier runner has left."""
-        ...
 
     def newest_state(self) -> EventState:
         """State after the newest batch that was not abandoned."""
-        ...
 
     def committed(self, pin: Pin) -> FinishedBatch | None:
         """The batch of `pin`, if its output is complete."""
-        ...
 
     def run(self, pin: Pin) -> FinishedBatch:
         """Run the batch of `pin` and commit what is not committed yet.
@@ -134,7 +131,6 @@ class BatchRunner(Protocol):
         Raises:
             SluiceError: a part failed; outputs committed before stay, `run` commits the others.
         """
-        ...
 
 
 def records_work(

@@ -14,7 +14,6 @@ class CommittedBatches(Protocol):
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Counts of the batch of `pin` if its output is already complete, else None."""
-        ...
 
 
 class BatchWriter(Protocol):
@@ -25,16 +24,12 @@ class BatchWriter(Protocol):
 
         Nothing is visible yet, but for rows that may be there twice.
         """
-        ...
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Make the output of `pin` visible; repeating a committed batch changes nothing."""
-        ...
 
     def accept(self) -> None:
         """Write to the output as it is now, after an operator has acknowledged its change."""
-        ...
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
         """Counts of the batch of `pin` if its output is already complete, else None."""
-        ...
