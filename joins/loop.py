@@ -77,19 +77,15 @@ class Steps(Protocol):
 
     def recover(self) -> None:
         """Find where the previous loop stopped."""
-        ...
 
     def step(self) -> bool:
         """Run a batch if there is a reason for one; returns True if there was."""
-        ...
 
     def wait(self) -> None:
         """Return when there may be a reason for a batch, after half a second at the latest."""
-        ...
 
     def close(self) -> None:
         """Close all resources."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import ClassVar, Self
 from urllib.parse import quote
 from weakref import WeakValueDictionary
@@ -62,7 +63,7 @@ def redact(error: BaseException | None) -> None:
 
 
 def secrets_in(value: object) -> dict[str, str]:
-    """Value → reference of the secrets in lists, tuples and mappings, for another process."""
+    """Value → reference of the secrets in collections and dataclasses, for another process."""
     if isinstance(value, Secret):
         return {str(value): value.reference}
     inner: Iterator[object] = iter(())
@@ -70,6 +71,8 @@ def secrets_in(value: object) -> dict[str, str]:
         inner = iter(value.values())
     elif isinstance(value, list | tuple):
         inner = iter(value)
+    elif is_dataclass(value):
+        inner = (getattr(value, each.name) for each in fields(value))
     return {v: reference for each in inner for v, reference in secrets_in(each).items()}
 
 

@@ -2,101 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from watermark.checks import checked, unchecked
 from watermark.combine import Combination
 from watermark.model import Progress, Watermark, WatermarkStatus
-
-
-@checked
-class CombinedWatermarkStatus:
-    """The watermark and status of an operator with several inputs, or a stream with several splits.
-
-    One rule differs from the valve's, by FLIP-326: an input that returns from idleness behind the
-    operator's watermark takes part in the minimum at once, and holds it until it has caught up.
-    Unknown inputs raise UnknownChannelError, names in use InvalidParameterError.
-
-    >>> combined = CombinedWatermarkStatus(["probe", "build"])
-    >>> combined.update_watermark("probe", Watermark(5), now_ms=100)
-    ()
-    >>> combined.update_watermark("build", Watermark(3), now_ms=100)
-    (Watermark(timestamp_ms=3, use_processing_time=False),)
-
-    Source: FLIP-326, "IndexedCombinedWatermarkStatus".
-    """
-
-    # reads better long: what Flink's class has, and what a checkpoint needs.
-
-    def __init__(self, inputs: Sequence[str]) -> None:
-        self._combination = Combination(inputs, laggards_hold_back=True)
-
-    @property
-    def watermark(self) -> Watermark:
-        return self._combination.last
-
-    @property
-    def lowest_ms(self) -> int | None:
-        """Minimum over the active inputs in event time, None without any.
-
-        Unlike the watermark, this goes back when a slow input joins.
-        """
-        return self._combination.lowest_ms()
-
-    @property
-    def status(self) -> WatermarkStatus:
-        return self._combination.status
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return tuple(self._combination.channels)
-
-    def watermark_of(self, name: str) -> Watermark:
-        return self._combination.channel(name).watermark
-
-    @unchecked
-    def update_watermark(
-        self, name: str, watermark: Watermark, *, now_ms: int
-    ) -> tuple[Progress, ...]:
-        """Apply the newest watermark of an input; returns the output downstream, in order.
-
-        Raises:
-            WatermarkRegressionError: the input went back, or left processing time.
-            FutureWatermarkError: `(T, true)` while T, or the input's watermark before, is after
-                `now_ms`.
-        """
-        return self._combination.input_watermark(name, watermark, now_ms)
-
-    def update_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
-        """Apply the newest status of an input; returns the output downstream, in order."""
-        return self._combination.input_status(name, status)
-
-    @unchecked
-    def stage(self, name: str, progress: Progress, *, now_ms: int) -> None:
-        """Apply a watermark or status without output until `emit`; raises as `update_watermark`."""
-        channel = self._combination.channel(name)
-        if isinstance(progress, Watermark):
-            self._combination.advance(channel, progress, now_ms)
-        else:
-            self._combination.set_status(channel, progress)
-
-    def emit(self) -> tuple[Progress, ...]:
-        return self._combination.emit()
-
-    def add_input(self, name: str) -> None:
-        """Add an active input with the lowest watermark, which holds the output until it moves."""
-        self._combination.add(name)
-
-    def remove_input(self, name: str) -> None:
-        """Remove an input; the watermark moves with the next update, and never without inputs."""
-        self._combination.remove(name)
-
-    def snapshot(self) -> dict[str, object]:
-        return self._combination.snapshot()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a `snapshot`; raises StateFormatError."""
-        self._combination = Combination.restored(state, laggards_hold_back=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +41,11 @@ class StatusWatermarkValve:
     Source: FLIP-326, "StatusWatermarkValve".
     """
 
+    _laggards_hold_back: ClassVar[bool] = False
+
     def __init__(self, channels: Sequence[str]) -> None:
-        self._combination = Combination(channels, laggards_hold_back=False)
+        hold_back = self._laggards_hold_back
+        self._combination = Combination(channels, laggards_hold_back=hold_back)
 
     @property
     def last_output(self) -> Watermark:
@@ -193,4 +106,50 @@ class StatusWatermarkValve:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a `snapshot`; raises StateFormatError."""
-        self._combination = Combination.restored(state, laggards_hold_back=False)
+        hold_back = self._laggards_hold_back
+        self._combination = Combination.restored(state, laggards_hold_back=hold_back)
+
+
+@checked
+class CombinedWatermarkStatus(StatusWatermarkValve):
+    """The watermark and status of an operator with several inputs, or a stream with several splits.
+
+    One rule differs from the valve's, by FLIP-326: an input that returns from idleness behind the
+    operator's watermark takes part in the minimum at once, and holds it until it has caught up.
+
+    >>> combined = CombinedWatermarkStatus(["probe", "build"])
+    >>> combined.input_watermark("probe", Watermark(5), now_ms=100)
+    ()
+    >>> combined.input_watermark("build", Watermark(3), now_ms=100)
+    (Watermark(timestamp_ms=3, use_processing_time=False),)
+
+    Source: FLIP-326, "IndexedCombinedWatermarkStatus".
+    """
+
+    # reads better long: what Flink's class has, and what a checkpoint needs.
+
+    _laggards_hold_back = True
+
+    @property
+    def lowest_ms(self) -> int | None:
+        """Minimum over the active inputs in event time, None without any.
+
+        Unlike the watermark, this goes back when a slow input joins.
+        """
+        return self._combination.lowest_ms()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(self._combination.channels)
+
+    @unchecked
+    def stage(self, name: str, progress: Progress, *, now_ms: int) -> None:
+        """Apply a watermark or status without output until `emit`; raises as `input_watermark`."""
+        channel = self._combination.channel(name)
+        if isinstance(progress, Watermark):
+            self._combination.advance(channel, progress, now_ms)
+        else:
+            self._combination.set_status(channel, progress)
+
+    def emit(self) -> tuple[Progress, ...]:
+        return self._combination.emit()

@@ -22,6 +22,7 @@ from prometheus_client.metrics_core import Metric
 import joins
 import service
 import watermark
+from docs.site.language import answers
 from joins.durable.failpoints import POINTS
 from joins.source.chunk_reader import SOURCE_STEPS
 from service.api.routes.metrics import RequestCounters, job_metrics, leadership_metrics
@@ -31,7 +32,6 @@ from service.config import PREFIX, Settings, accepted
 from service.jobs.leadership import Leadership
 from service.jobs.store.job import JOB_STATES, JobState, Transitions
 from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage
-from service.sql.answers.language import answers
 from service.sql.catalog.connectors import CONNECTORS
 from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.settings import SETTINGS

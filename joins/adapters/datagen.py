@@ -22,13 +22,13 @@ from kafka import KafkaProducer
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.options import client_options
 from joins.adapters.process.sessions import redact_standard_error
+from joins.durable.codec import from_json
 from joins.kernels.changelog.envelope import now_ms
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.probe.generate import Material, generate, row_limit
 from joins.plan.errors import SourceError
 from joins.plan.faker import TEXTS, calls_of
-from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
-from joins.plan.types import SqlType
+from joins.plan.plan import DatagenField, DatagenSource, Field, KafkaOptions
 from watermark.errors import keep, secrets_in
 
 _OF_EACH = 2_000
@@ -78,21 +78,18 @@ def datagen_config(
         "rows_per_second": source.rows_per_second,
         "number_of_rows": row_limit(source),
         "seed": seed,
-        "fields": [[f.name, asdict(f.type)] for f in fields],
+        "fields": [asdict(f) for f in fields],
         "rules": [asdict(rule) for rule in source.fields],
     }
 
 
 def _rules(config: dict[str, Any]) -> tuple[tuple[Field, ...], tuple[DatagenField, ...]]:
-    fields = tuple(Field(name, SqlType.of_json(kind)) for name, kind in config["fields"])
-    rules = tuple(
-        DatagenField(**{**r, "generator": DatagenKind(r["generator"])}) for r in config["rules"]
-    )
-    return fields, rules
+    fields = tuple(from_json(Field, each) for each in config["fields"])
+    return fields, tuple(from_json(DatagenField, each) for each in config["rules"])
 
 
 def _run(config: dict[str, Any], stopping: threading.Event) -> None:
-    kafka = KafkaOptions.of_json(config)
+    kafka = from_json(KafkaOptions, config)
     fields, rules = _rules(config)
     limit, texts = config["number_of_rows"], texts_of(rules, config["seed"])
     row = KafkaCluster(kafka).end_offsets(kafka.topic)[0]

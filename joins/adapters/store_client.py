@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -105,13 +105,6 @@ class StoreAddress:
         if self.is_plain_http:
             config["allow_http"] = "true"
         return config
-
-    def as_json(self) -> dict[str, Any]:
-        return {"url": self.url, "config": dict(self.config), "is_plain_http": self.is_plain_http}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "StoreAddress":
-        return cls(value["url"], tuple(sorted(value["config"].items())), value["is_plain_http"])
 
 
 def _check_environment(table: StoreTable, options: StoreOptions) -> None:

@@ -11,15 +11,17 @@ from contextvars import copy_context  # a deadline holds for the racers, too
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import obstore
 import obstore.exceptions as failures
 import pyarrow as pa
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
+from pydantic import PlainSerializer, PlainValidator
 
 from joins.adapters.store_client import StoreAddress, client_of, store_errors
+from joins.durable.codec import as_json, from_json
 from joins.durable.stored import StoredFiles, all_stored, keep_stored
 from joins.kernels.table_path import TablePath
 from joins.plan.connections import StoreOptions, StoreTable
@@ -254,14 +256,18 @@ class StorePath:
 
 def path_as_json(path: TablePath) -> Any:  # noqa: ANN401 (a value of JSON)
     if isinstance(path, StorePath):
-        return {"store": path.store.as_json(), "key": path.key}
+        return {"store": as_json(path.store), "key": path.key}
     return str(path)
 
 
 def path_from_json(value: str | Mapping[str, Any]) -> TablePath:
     if isinstance(value, str):
         return Path(value)
-    return StorePath(StoreAddress.from_json(value["store"]), value["key"])
+    return StorePath(from_json(StoreAddress, value["store"]), value["key"])
+
+
+DocumentPath = Annotated[TablePath, PlainValidator(path_from_json), PlainSerializer(path_as_json)]
+"""A `TablePath` as a field of a document."""
 
 
 def stored_as_json() -> list[dict[str, Any]]:

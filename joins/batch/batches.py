@@ -120,20 +120,16 @@ class BatchRunner(Protocol):
 
     def sweep(self) -> None:
         """Remove staged files that an earlier runner has left."""
-        ...
 
     def newest_state(self) -> EventState:
         """State after the newest batch that was not abandoned."""
-        ...
 
     def committed(self, pin: Pin) -> FinishedBatch | None:
         """The batch of `pin`, if its output is complete."""
-        ...
 
     @property
     def shows_early(self) -> bool:
         """True if rows may be visible before the commits: then the pin is durable before `run`."""
-        ...
 
     def run(self, pin: Pin, settle: Callable[[], None]) -> FinishedBatch:
         """Run the batch of `pin` and commit what is not committed yet.
@@ -143,7 +139,6 @@ class BatchRunner(Protocol):
         Raises:
             SluiceError: a part failed; outputs committed before stay, `run` commits the others.
         """
-        ...
 
 
 def commit_letters(hooks: ProbeHooks, pin: Pin, letters: Sequence[StagedFile]) -> None:

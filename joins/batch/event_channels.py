@@ -133,7 +133,7 @@ class EventChannels:
 
     @property
     def watermark(self) -> Watermark:
-        return self._combined.watermark
+        return self._combined.last_output
 
     def watermark_of(self, name: str) -> Watermark:
         if name in self._combined.inputs:
@@ -271,7 +271,7 @@ class EventChannels:
         ]
         if all(self.status_of(name) is WatermarkStatus.IDLE for name in others):
             for name in others:
-                self._combined.remove_input(name)
+                self._combined.remove_channel(name)
             self._combined.emit()
 
     def _switch(self, stream: EventInput, partitions: Collection[int]) -> None:
@@ -315,9 +315,9 @@ class EventChannels:
             return
         for progress in promises:
             if isinstance(progress, Watermark):
-                self._combined.update_watermark(each.name, progress, now_ms=self._now_ms)
+                self._combined.input_watermark(each.name, progress, now_ms=self._now_ms)
             else:
-                self._combined.update_status(each.name, progress)
+                self._combined.input_status(each.name, progress)
 
     # Over batches and restarts
 

@@ -261,23 +261,18 @@ class Stages(Protocol):
 
     def steps(self) -> BatchReport:
         """Stage `steps` over the records of the batch."""
-        ...
 
     def scan(self, merged: MergedSteps | None) -> BatchReport:
         """Stage `scan`; `merged` where watermarks hold at once."""
-        ...
 
     def act(self, plan: StagePlan) -> BatchReport:
         """Stage `act`, where windows come behind it."""
-        ...
 
     def last(self, plan: StagePlan) -> BatchReport:
         """The last stage, `act` or `windows`, whose rows are the sink's."""
-        ...
 
     def answer(self, waiting: Mapping[int, Mapping[str, Any]]) -> BatchReport:
         """The stage of a job with late rows: `waiting_parts`, then the batch's records."""
-        ...
 
     def files(self, name: str) -> Sequence[StateFile]:
         """The files of the state `waiting` or `windows` in the version that the batch has pinned.
@@ -285,7 +280,6 @@ class Stages(Protocol):
         Raises:
             SluiceError: the version cannot be read any more.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

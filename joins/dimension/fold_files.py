@@ -28,6 +28,7 @@ import structlog
 
 from joins.adapters.process.parent import bind_to_parent
 from joins.adapters.store_path import path_as_json, path_from_json
+from joins.durable.codec import as_json, from_json
 from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.fold_rows import CHANGE_TYPE, FILE_ROWS, FoldRows, FoldTask
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
@@ -54,17 +55,6 @@ class StagedFold:
     added: tuple[StagedFile, ...] = ()
     changed: tuple[StagedFile, ...] = ()
     rewritten: tuple[int, ...] = ()
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        document: dict[str, Any] = json.loads(text)
-        added, changed = (
-            tuple(StagedFile(**file) for file in document[name]) for name in ("added", "changed")
-        )
-        return cls(added, changed, tuple(document["rewritten"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +144,7 @@ class FoldFiles:
                 error=said[-_SHOWN:],
             )
             return None
-        return StagedFold.from_json(output)
+        return from_json(StagedFold, json.loads(output))
 
 
 def run_watched(command: list[str], text: str, *, idle_s: float) -> tuple[int, str, str]:
@@ -184,7 +174,7 @@ def main() -> None:
     bind_to_parent()
     os.nice(_NICE)
     pa.set_cpu_count(1)
-    sys.stdout.write(FoldFiles.from_json(sys.stdin.read()).write().to_json())
+    sys.stdout.write(json.dumps(as_json(FoldFiles.from_json(sys.stdin.read()).write())))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,16 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from joins.durable.codec import as_json, from_json
 from joins.durable.stored import create_here, stored_files, write_here
 from joins.kernels.local_files import take_lock
 from joins.plan.errors import CheckpointError, CheckpointInUseError
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 
 _REPLAY = ":replay"
+_Kind = TypeVar("_Kind")
 
 
 def job_app_id(job_id: str, incarnation: str) -> str:
@@ -44,9 +46,9 @@ FORMAT_VERSION = 1
 _EPOCHS_KEPT = 100  # more than runners that start at the same time
 
 
-def _json(path: Path, value: Mapping[str, Any], format_version: int) -> bytes:
+def _json(path: Path, value: Mapping[str, Any]) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"format_version": format_version, **value}
+    content = {"format_version": FORMAT_VERSION, **value}
     return json.dumps(content, separators=(",", ":")).encode()
 
 
@@ -66,22 +68,14 @@ def write_atomically(
     write_here(path, content, mode)
 
 
-def write_json_atomically(
-    path: Path,
-    value: Mapping[str, Any],
-    *,
-    format_version: int = FORMAT_VERSION,
-    lazily: bool = False,
-) -> None:
+def write_json_atomically(path: Path, value: Mapping[str, Any], *, lazily: bool = False) -> None:
     """Replace `path` by `value` with `format_version` added, as `write_atomically` does."""
-    write_atomically(path, _json(path, value, format_version), lazily=lazily)
+    write_atomically(path, _json(path, value), lazily=lazily)
 
 
-def create_json_once(
-    path: Path, value: Mapping[str, Any], *, format_version: int = FORMAT_VERSION
-) -> bool:
+def create_json_once(path: Path, value: Mapping[str, Any]) -> bool:
     """Write `value`, durably, unless `path` exists; True if this call created the file."""
-    return create_once(path, _json(path, value, format_version))
+    return create_once(path, _json(path, value))
 
 
 def create_once(path: Path, content: bytes) -> bool:
@@ -121,9 +115,7 @@ PROGRESS_DAMAGED = (
 _DAMAGED = "It was damaged from outside; restore it from a backup or submit the job again."
 
 
-def read_json(
-    path: Path, *, format_version: int = FORMAT_VERSION, damaged: str = _DAMAGED
-) -> dict[str, Any] | None:
+def read_json(path: Path, *, damaged: str = _DAMAGED) -> dict[str, Any] | None:
     """The content, or None without a file; CheckpointError if damaged or of another version."""
     try:
         text = path.read_bytes()
@@ -136,12 +128,22 @@ def read_json(
     if not isinstance(value, dict):
         raise CheckpointError(f'file "{path}" is not a JSON object', hint=damaged)
     version = value.get("format_version")
-    if version != format_version:
+    if version != FORMAT_VERSION:
         raise CheckpointError(
-            f'file "{path}" has format version {version}, expected {format_version}',
+            f'file "{path}" has format version {version}, expected {FORMAT_VERSION}',
             hint="Run the version of Sluice that wrote this job, or submit the job again.",
         )
     return dict(value)
+
+
+def read_document(path: Path, kind: type[_Kind]) -> _Kind | None:
+    """The content of a file; None and errors as `read_json`."""
+    document = read_json(path)
+    return None if document is None else from_json(kind, document)
+
+
+def write_document(path: Path, value: object, *, lazily: bool = False) -> None:
+    write_json_atomically(path, as_json(value), lazily=lazily)
 
 
 class CheckpointLock:
@@ -203,23 +205,10 @@ class JobMeta:
 
 
 def _meta_json(meta: JobMeta) -> dict[str, Any]:
-    return {
-        "incarnation": meta.incarnation,
-        "epoch": meta.epoch,
-        "probe_topic": meta.probe_topic,
-        "probe_topic_id": meta.probe_topic_id,
-        "probe_start_offsets": {str(k): v for k, v in meta.probe_start_offsets.items()},
-        "changelog_topics": meta.changelog_topics,
-        "probe_end_offsets": meta.probe_end_offsets
-        and {str(k): v for k, v in meta.probe_end_offsets.items()},
-        "probe_backlog_offsets": meta.probe_backlog_offsets
-        and {str(k): v for k, v in meta.probe_backlog_offsets.items()},
-        **({"probe_topics": meta.probe_topics.as_json()} if meta.probe_topics else {}),
-    }
-
-
-def _offsets(value: Mapping[str, int] | None) -> dict[int, int] | None:
-    return None if value is None else {int(k): v for k, v in value.items()}
+    topics = {"probe_topics": meta.probe_topics.as_json()} if meta.probe_topics else {}
+    document = as_json(meta)
+    del document["probe_topics"]
+    return {**document, **topics}
 
 
 class Checkpoint:
@@ -247,17 +236,8 @@ class Checkpoint:
         value = read_json(self._meta_file)
         if value is None:
             return None
-        return JobMeta(
-            incarnation=value["incarnation"],
-            epoch=value["epoch"],
-            probe_topic=value["probe_topic"],
-            probe_topic_id=value["probe_topic_id"],
-            probe_start_offsets={int(k): v for k, v in value["probe_start_offsets"].items()},
-            changelog_topics=dict(value["changelog_topics"]),
-            probe_end_offsets=_offsets(value.get("probe_end_offsets")),
-            probe_backlog_offsets=_offsets(value.get("probe_backlog_offsets")),
-            probe_topics=StreamTopics.of_json(value.get("probe_topics", ())),
-        )
+        topics = StreamTopics.of_json(value.get("probe_topics", ()))
+        return from_json(JobMeta, {**value, "probe_topics": topics})
 
     def write_meta(self, meta: JobMeta) -> None:
         write_json_atomically(self._meta_file, _meta_json(meta))

@@ -125,7 +125,6 @@ class TurnHandler(Protocol):
         self, request: Request, *, turn: AbstractContextManager[object]
     ) -> Mapping[str, Any]:
         """`turn` is held while a batch runs."""
-        ...
 
 
 class Requests:

@@ -7,13 +7,15 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 
 class ObjectStatus(Protocol):
@@ -22,17 +24,14 @@ class ObjectStatus(Protocol):
     @property
     def st_size(self) -> int:
         """Size in bytes."""
-        ...
 
     @property
     def st_mtime(self) -> float:
         """Time of the upload, in seconds since the epoch."""
-        ...
 
     @property
     def st_mtime_ns(self) -> int:
         """Time of the upload, in nanoseconds."""
-        ...
 
 
 class ObjectPath(Protocol):
@@ -43,64 +42,49 @@ class ObjectPath(Protocol):
     @property
     def name(self) -> str:
         """The last part."""
-        ...
 
     @property
     def parent(self) -> Self:
         """The path without the last part."""
-        ...
 
     def __truediv__(self, other: str) -> Self:
         """The path of a child."""
-        ...
 
     def exists(self) -> bool:
         """True if there is an object at this path."""
-        ...
 
     def stat(self) -> ObjectStatus:
         """Status of the object."""
-        ...
 
     def read_bytes(self) -> bytes:
         """The object's content."""
-        ...
 
     def iterdir(self) -> Iterator[Self]:
         """The objects directly below; none if there are none."""
-        ...
 
     def below(self) -> Iterator[Self]:
         """All objects below, at any depth."""
-        ...
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove the object."""
-        ...
 
     def unlink_all(self, others: Sequence[Self]) -> None:
         """Remove objects of the same store in few requests; missing ones are skipped."""
-        ...
 
     def clear(self) -> None:
         """Remove all objects below."""
-        ...
 
     def put(self, content: pa.Buffer | bytes) -> None:
         """Write the object, atomically and durably."""
-        ...
 
     def create(self, content: bytes) -> bool:
         """Write the object unless it exists; returns True if this call's content is there."""
-        ...
 
     def open_input(self) -> pa.NativeFile:
         """Open the object for random reads."""
-        ...
 
     def in_arrow(self) -> tuple[pa_fs.FileSystem, str]:
         """Arrow's view of the store, and the object's name in it."""
-        ...
 
 
 TablePath = Path | ObjectPath
@@ -158,8 +142,10 @@ def remove_below(place: TablePath) -> None:
         place.clear()
 
 
-def dataset_of(files: Sequence[TablePath], schema: pa.Schema) -> ds.Dataset:
+def dataset_of(files: Sequence[TablePath], schema: pa.Schema) -> "ds.Dataset":
     """The rows of Parquet files, all of them in one place."""
+    import pyarrow.dataset as ds  # 3 MB that a control plane does not use
+
     first = next(iter(files), None)
     if first is None or isinstance(first, Path):
         return ds.dataset([str(file) for file in files], schema, format="parquet")

@@ -41,7 +41,6 @@ class LetterWriter(Protocol):
 
     def committed(self, number: int) -> Mapping[str, Any] | None:
         """The outcome of replay `number` if its rows are certainly written."""
-        ...
 
     def write(
         self,
@@ -51,7 +50,6 @@ class LetterWriter(Protocol):
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
         """Write all rows of `parts`, then call `outcome`; durable when this returns."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

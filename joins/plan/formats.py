@@ -1,9 +1,7 @@
 """Formats of the keys and values of a topic's records."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
 
 from joins.plan.connections import RegistryOptions
 
@@ -58,15 +56,6 @@ class RecordFormat:
     def flag(self, option: str) -> bool:
         return self.text(option).lower() == "true"
 
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Self:
-        registry = value["registry"]
-        return cls(
-            KafkaFormat(value["name"]),
-            tuple((str(key), str(text)) for key, text in value["options"]),
-            None if registry is None else RegistryOptions(**registry),
-        )
-
     @property
     def needs_all(self) -> bool:
         return self.flag(FAIL_ON_MISSING_FIELD)
@@ -89,11 +78,6 @@ class RecordKey:
     format: RecordFormat = JSON_FORMAT
     prefix: str = ""  # of these names; the key itself has them without it
     is_in_value: bool = True  # the value has these columns too, and they are read there
-
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Self:
-        form = RecordFormat.of_json(value["format"])
-        return cls(tuple(value["fields"]), form, value["prefix"], value["is_in_value"])
 
     def name_of(self, field: str) -> str:
         return field.removeprefix(self.prefix)

@@ -5,10 +5,10 @@ A plan holds no secret: options keep their `${secret:name}` references, which th
 # reads better long: a plan is one document, whose parts name each other and have one format.
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from joins.plan.connections import StoreOptions
@@ -65,14 +65,6 @@ class Field:
     name: str
     type: SqlType
     nullable: bool = True
-
-    def as_json(self) -> list[Any]:
-        return [self.name, asdict(self.type), self.nullable]
-
-    @classmethod
-    def of_json(cls, value: Sequence[Any]) -> "Field":
-        name, kind, nullable = value
-        return cls(name, SqlType.of_json(kind), nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +206,6 @@ class KafkaOptions:
     @property
     def offset_reset(self) -> OffsetReset:
         return OffsetReset(dict(self.properties).get(OFFSET_RESET, OffsetReset.NONE))
-
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> "KafkaOptions":
-        properties = tuple((str(name), str(text)) for name, text in value["properties"])
-        return cls(value["bootstrap_servers"], value["topic"], properties)
 
     def uncommitted(self) -> "KafkaOptions":
         return self._with(ISOLATION_LEVEL, Isolation.UNCOMMITTED)
@@ -503,11 +490,6 @@ class DeltaTableSource:
     def explained(self) -> str:
         return f"delta({self.path}, every {self.monitor_interval_ms} ms)"
 
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> "DeltaTableSource":
-        store = tuple((str(key), str(text)) for key, text in value["store"])
-        return cls(**{**value, "store": store})
-
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvidence:
@@ -555,11 +537,6 @@ class FileSource:
     @property
     def of_rows(self) -> RecordFormat:
         return RecordFormat(KafkaFormat(self.format), self.options)
-
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> "FileSource":
-        options = tuple((str(key), str(text)) for key, text in value["options"])
-        return cls(**{**value, "options": options, "format": FileFormat(value["format"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -631,19 +608,6 @@ class TopicHistory:
             startup_mode=StartupMode.SPECIFIC,
             startup_timestamp_ms=None,
             startup_offsets=pairs,
-        )
-
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> "TopicHistory":
-        is_delta = value["files"]["kind"] == "delta"
-        of_kind = DeltaTableSource.of_json if is_delta else FileSource.of_json
-        return cls(
-            of_kind(value["files"]),
-            StartupMode(value["startup_mode"]),
-            value["startup_timestamp_ms"],
-            tuple((int(p), int(offset)) for p, offset in value["startup_offsets"]),
-            value["startup_column"],
-            value["version"],
         )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Self
 from typing import Literal as Tag
 
 import pyarrow as pa
@@ -55,11 +54,6 @@ class SqlType:
         if self.name is TypeName.DECIMAL:
             return f"DECIMAL({self.precision}, {self.scale})"
         return nested_text(self, str) if self.members else self.name.value
-
-    @classmethod
-    def of_json(cls, value: Mapping[str, Any]) -> Self:
-        parts = (Member(m["name"], cls.of_json(m["type"]), m["nullable"]) for m in value["members"])
-        return cls(TypeName(value["name"]), value["precision"], value["scale"], tuple(parts))
 
     @property
     def is_nested(self) -> bool:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar
@@ -128,40 +128,6 @@ class SourceState:
         if made.phase is not phase:
             raise illegal_step("copy of a table", f'step "{step}" leads to "{made.phase}"')
         return made
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "epoch": self.epoch,
-            "generation": self.generation,
-            "low": self.low.as_json(),
-            "server": self.server.as_json(),
-            "table": self.table.as_json(),
-            "rows_estimate": self.rows_estimate,
-            "after": list(self.after) if self.after is not None else None,
-            "chunks_done": self.chunks_done,
-            "chunks_complete": self.chunks_complete,
-            "high": self.high.as_json() if self.high is not None else None,
-            "needed": self.needed,
-            "takeover": None if self.takeover is None else asdict(self.takeover),
-        }
-
-    @staticmethod
-    def from_json(value: dict[str, Any]) -> "SourceState":
-        takeover = value.get("takeover")  # a job of an earlier version has none
-        return SourceState(
-            epoch=value["epoch"],
-            generation=value["generation"],
-            low=BinlogMark.from_json(value["low"]),
-            server=ServerIdentity.from_json(value["server"]),
-            table=CapturedTable.from_json(value["table"]),
-            rows_estimate=value["rows_estimate"],
-            after=tuple(value["after"]) if value["after"] is not None else None,
-            chunks_done=value["chunks_done"],
-            chunks_complete=value["chunks_complete"],
-            high=BinlogMark.from_json(value["high"]) if value["high"] is not None else None,
-            needed=value["needed"],
-            takeover=None if takeover is None else Takeover(**takeover),
-        )
 
 
 COMPRESSION = Compression.LZ4

@@ -1,23 +1,16 @@
 """Coordinates sources whose process copies, follows and owns the durable state, without Spark."""
 
 import threading
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
-from joins.adapters.delta.source import DeltaFeedConfig, DeltaFeedState, state_from_json
-from joins.adapters.delta.source import abandon as abandon_delta
-from joins.adapters.delta.source import read_state as read_delta_state
-from joins.adapters.files.listing import FileFeedConfig
-from joins.adapters.files.listing import abandon as abandon_files
-from joins.adapters.files.listing import read_state as read_file_state
+from joins.adapters.delta.source import DeltaFeedConfig, DeltaFeedState
+from joins.adapters.files.listing import FileFeedConfig, FileFeedState
 from joins.adapters.polled.table import PolledConfig, PolledState
-from joins.adapters.polled.table import abandon as abandon_polled
-from joins.adapters.polled.table import read_state as read_polled_state
-from joins.adapters.polled.table import state_from_json as polled_state_from_json
 from joins.adapters.process.process import SourceConfig, SourceProcess
+from joins.adapters.process.sessions import abandon
 from joins.adapters.topic.feed_state import (
     Decision,
     Decisions,
@@ -28,6 +21,8 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.feed_state import abandon as abandon_topic
 from joins.dimension.changelog_topic import ChangelogTopic
+from joins.durable.checkpoint import read_document
+from joins.durable.codec import from_json
 from joins.durable.dead_rows import SUFFIX, warning_of
 from joins.durable.requests import Request, Stalls, append_missing, reason_of, record_of
 from joins.plan.errors import (
@@ -96,6 +91,7 @@ class FeedCoordinator(SourceCoordinator, Generic[_Config, _State]):
     """Runs one such source on a thread; a process whose source has an end reports `ended`."""
 
     module: ClassVar[str]  # of the process
+    durable: ClassVar[type[Any]]  # its state
 
     def __init__(
         self,
@@ -109,13 +105,16 @@ class FeedCoordinator(SourceCoordinator, Generic[_Config, _State]):
         self._state: _State | None = None
         self._has_ended = threading.Event()
 
-    @abstractmethod
     def _stored(self) -> _State | None:
         """The state that an earlier process has stored, before this one reports."""
+        return read_document(self._config.state_file, self.durable)
 
-    @abstractmethod
     def _reported(self, state: Mapping[str, Any]) -> _State:
         """The state in an event of the process."""
+        return cast(_State, from_json(self.durable, state))
+
+    def _abandon(self, reason: str) -> None:
+        abandon(self._config.state_file, self.durable, reason)
 
     def warnings(self) -> list[Mapping[str, Any]]:
         view, state_file = self.view(), self._config.state_file
@@ -149,6 +148,7 @@ class DeltaCoordinator(FeedCoordinator[DeltaFeedConfig, DeltaFeedState]):
     # reads better deep: two kinds of sources differ only in what their process keeps.
 
     module = "joins.adapters.delta.feed"
+    durable = DeltaFeedState
 
     def view(self) -> SourceView | None:
         state = self._state
@@ -167,15 +167,6 @@ class DeltaCoordinator(FeedCoordinator[DeltaFeedConfig, DeltaFeedState]):
             version=state.version,
         )
 
-    def _abandon(self, reason: str) -> None:
-        abandon_delta(self._config.state_file, reason)
-
-    def _stored(self) -> DeltaFeedState | None:
-        return read_delta_state(self._config.state_file)
-
-    def _reported(self, state: Mapping[str, Any]) -> DeltaFeedState:
-        return state_from_json(state)
-
 
 class PolledCoordinator(FeedCoordinator[PolledConfig, PolledState]):
     """Runs one `jdbc` source on a thread until stopped."""
@@ -183,6 +174,7 @@ class PolledCoordinator(FeedCoordinator[PolledConfig, PolledState]):
     # reads better deep: kinds of sources differ only in what their process keeps.
 
     module = "joins.adapters.polled.feed"
+    durable = PolledState
 
     def view(self) -> SourceView | None:
         state = self._state
@@ -201,15 +193,6 @@ class PolledCoordinator(FeedCoordinator[PolledConfig, PolledState]):
             version=state.sent,
         )
 
-    def _abandon(self, reason: str) -> None:
-        abandon_polled(self._config.state_file, reason)
-
-    def _stored(self) -> PolledState | None:
-        return read_polled_state(self._config.state_file)
-
-    def _reported(self, state: Mapping[str, Any]) -> PolledState:
-        return polled_state_from_json(state)
-
 
 _PLACE = {"epoch": 0, "file": 0, "pos": 0}
 
@@ -220,6 +203,7 @@ class FileCoordinator(FeedCoordinator[FileFeedConfig, Mapping[str, int]]):
     # reads better deep: kinds of sources differ only in what their process keeps.
 
     module = "joins.adapters.files.feed"
+    durable = FileFeedState
 
     def view(self) -> SourceView | None:
         state = self._state
@@ -238,11 +222,8 @@ class FileCoordinator(FeedCoordinator[FileFeedConfig, Mapping[str, int]]):
             evidence=Evidence.BOUNDED_INPUT_ENDED if is_copied else None,
         )
 
-    def _abandon(self, reason: str) -> None:
-        abandon_files(self._config.state_file, reason)
-
     def _stored(self) -> Mapping[str, int] | None:
-        state = read_file_state(self._config.state_file)
+        state = read_document(self._config.state_file, FileFeedState)
         return None if state is None else state.progress
 
     def _reported(self, state: Mapping[str, Any]) -> Mapping[str, int]:
@@ -383,11 +364,11 @@ class HistoryCoordinator(TopicCoordinator):
     def _files(self) -> Mapping[str, int] | None:
         if self._copy is not None:
             return self._copy
-        kept = read_file_state(history_state(self._config.state_file))
+        kept = read_document(history_state(self._config.state_file), FileFeedState)
         return None if kept is None else kept.progress
 
     def _abandon(self, reason: str) -> None:
-        abandon_files(history_state(self._config.state_file), reason)
+        abandon(history_state(self._config.state_file), FileFeedState, reason)
         super()._abandon(reason)
 
     def _on_event(self, event: Mapping[str, Any]) -> None:

@@ -37,12 +37,13 @@ from joins.adapters.mysql.position import (
     take_low,
 )
 from joins.adapters.mysql.repair import WRITE_AGAIN, Repair, require_repairable
-from joins.adapters.mysql.sender import CdcConfig, read_boundary
+from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
-from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.checkpoint import read_document, write_document
+from joins.durable.codec import as_json, from_json
 from joins.durable.dead_rows import RESERVED_BYTES, SUFFIX, DeadRows, warning_of
 from joins.durable.requests import Request, Stalls
 from joins.kernels.changelog.envelope import now_ms
@@ -146,9 +147,9 @@ class SnapshotCoordinator(SourceCoordinator):
         )
 
     def _abandon(self, reason: str) -> None:
-        value = read_json(self._settings.state_file)
-        if value is not None:
-            self.state = SourceState.from_json(value)
+        kept = read_document(self._settings.state_file, SourceState)
+        if kept is not None:
+            self.state = kept
             self._keep(SourceStep.ABANDON, needed=reason)
 
     def _note(self, error: SluiceError) -> None:
@@ -170,9 +171,7 @@ class SnapshotCoordinator(SourceCoordinator):
         self._follow(self._require_state())
 
     def _load_state(self) -> SourceState:
-        value = read_json(self._settings.state_file)
-        kept = None if value is None else SourceState.from_json(value)
-        self.state = kept
+        self.state = kept = read_document(self._settings.state_file, SourceState)
         self._checked_table(kept)
         if kept is None:
             return self._new_state(0, 1)
@@ -192,7 +191,7 @@ class SnapshotCoordinator(SourceCoordinator):
 
     def _take_over(self, kept: SourceState, server: ServerIdentity) -> bool:
         """True if the table is followed on another server, in a new epoch, without a copy."""
-        boundary = read_boundary(self._settings.offset_file)
+        boundary = read_document(self._settings.offset_file, AcknowledgedBoundary)
         if not kept.is_complete_at(boundary) or server.is_mariadb != kept.server.is_mariadb:
             self.copied_because = "the server was replaced before the copy was complete"
             return False
@@ -210,7 +209,7 @@ class SnapshotCoordinator(SourceCoordinator):
             table=self._checked_table(kept, server),
             takeover=first.takeover,
         )
-        _log.info("source goes on at another server", part=self.part, server=server.as_json())
+        _log.info("source goes on at another server", part=self.part, server=as_json(server))
         return True
 
     def _checked_table(
@@ -257,7 +256,7 @@ class SnapshotCoordinator(SourceCoordinator):
         return binlog_still_has(connection, self._reopened_at(state))
 
     def _reopened_at(self, state: SourceState) -> BinlogMark:
-        kept = read_boundary(self._settings.offset_file)
+        kept = read_document(self._settings.offset_file, AcknowledgedBoundary)
         if kept is None or (kept.position.epoch, kept.generation) != (
             state.epoch,
             state.generation,
@@ -283,7 +282,7 @@ class SnapshotCoordinator(SourceCoordinator):
         next_state("copy of a table", SOURCE_STEPS, phase, SourceStep.BEGIN)
         with self._keeping:
             self._write(state)
-        _log.info("snapshot starts", part=self.part, generation=generation, low=low.as_json())
+        _log.info("snapshot starts", part=self.part, generation=generation, low=as_json(low))
         return state
 
     def _take_high(self) -> None:
@@ -312,7 +311,7 @@ class SnapshotCoordinator(SourceCoordinator):
             self._write(self._require_state().advanced(step, **changes))
 
     def _write(self, state: SourceState) -> None:
-        write_json_atomically(self._settings.state_file, state.as_json())
+        write_document(self._settings.state_file, state)
         self.state = state
 
     def _start_process(self, state: SourceState) -> None:
@@ -468,11 +467,11 @@ class SnapshotCoordinator(SourceCoordinator):
                 hint=WRITE_AGAIN,
             )
         require_repairable(state.table)
-        repair = Repair.from_json({"id": request.id, **request.body})
+        repair = from_json(Repair, {"id": request.id, **request.body})
         answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._repairs[repair.id] = answers
         try:
-            process.send({"repair": repair.as_json()})
+            process.send({"repair": as_json(repair)})
             answer = answers.get(timeout=_REPAIR_S)
         except queue.Empty:
             raise RepairError(

@@ -42,23 +42,19 @@ class BatchTask(Protocol):
     @property
     def kernel(self) -> ProbeKernelSpec:
         """The join, which has the columns of the output."""
-        ...
 
     @property
     def epoch(self) -> int:
         """Epoch of the runner, by which commits of an older one are refused."""
-        ...
 
     @property
     def dead_letters(self) -> TablePath:
         """Root of the dead-letter table."""
-        ...
 
     def answers(
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
     ) -> Iterator[JoinedBatch]:
         """Join the records of one task under `pin`; what it counts and stages goes to `counts`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,9 @@ class Sender(Protocol):
 
     def admit(self, records: Records) -> Mapping[str, Any]:
         """JSON values by which a task may send these records; SinkError without an answer."""
-        ...
 
     def acknowledge(self, records: Records) -> None:
         """These records are there; the next task sends behind them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

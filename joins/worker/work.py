@@ -221,11 +221,9 @@ class Tasks(Protocol):
         With `has_index` each item prefers the same node each time. Raises PySparkException if a
         task fails repeatedly, or the call is cancelled; `fault_in` finds the cause in its text.
         """
-        ...
 
     def cancel(self) -> None:
         """Let the calls that run now fail; later ones run."""
-        ...
 
 
 class SparkTasks:

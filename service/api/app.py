@@ -64,7 +64,7 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
     )
     app.state.services = services
     app.state.requests = RequestCounters()
-    app.state.look_at_store = program.SharedProbe(services.store.check)
+    app.state.look_at_store = program.SharedProbe(services.store.database.check)
     app.state.events = EventHub(services.store, closing=closing)
     for router in _ROUTERS:
         app.include_router(router)

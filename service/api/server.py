@@ -68,10 +68,10 @@ def bind_directory(store: JobStore, data_dir: Path, warehouse: str | None) -> No
     the rest. The first control plane decides. Raises ControlPlaneError if this one differs.
     """
     path = data_dir / _ID
-    bound = store.bind(None)
+    bound = store.database.bind(None)
     of_warehouse = None if warehouse is None else str(uuid.uuid5(uuid.NAMESPACE_URL, warehouse))
     if bound is None and of_warehouse is not None and not path.exists():
-        bound = store.bind(of_warehouse)
+        bound = store.database.bind(of_warehouse)
     if bound is not None and bound == of_warehouse:
         store.keep_all()
         return
@@ -79,7 +79,7 @@ def bind_directory(store: JobStore, data_dir: Path, warehouse: str | None) -> No
         create_json_once(path, {"data_dir_id": str(uuid.uuid4())})
     content = read_json(path)
     own = None if content is None else str(content["data_dir_id"])
-    if own is None or store.bind(own) != own:
+    if own is None or store.database.bind(own) != own:
         has = "no job store" if own is None else "another job store"
         raise ControlPlaneError(
             f'data directory "{data_dir}" belongs to {has}, not to that of SLUICE_DATABASE_URL',
@@ -247,7 +247,7 @@ def _store(settings: Settings) -> JobStore:
     try:
         if store_is_shared(settings):
             bind_directory(store, settings.data_dir, settings.warehouse)
-            store.fence(None)
+            store.database.fence(None)
         exposure.check_tokens(settings, store.tokens)
     except BaseException:
         store.close()
@@ -262,12 +262,12 @@ def _election(services: Services, address: Callable[[str], str]) -> Election | N
         return None
 
     def begin(term: int) -> None:
-        store.fence(term)
+        store.database.fence(term)
         services.updates.catch_up()
         supervisor.start()
 
     def end(by: float) -> None:
-        store.fence(None)
+        store.database.fence(None)
         supervisor.give_up(by=by)
 
     return Election(settings.store_url, address, services.leadership, Duties(begin, end))

@@ -13,7 +13,7 @@ from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, is
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable, advice
-from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.checkpoint import read_document, write_document
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.plan.plan import Dimension, MysqlCdcSource, PolledSource
 from joins.plan.types import TypeName
@@ -87,9 +87,9 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
         for text in advice(table):
             yield unknown(f"declaration of source {dimension.name}", text)
         yield _clock(dimension, config)
-        kept = read_json(patient.checkpoint.source_file(dimension.name))
+        kept = read_document(patient.checkpoint.source_file(dimension.name), SourceState)
         if kept is not None:
-            yield _binlog(dimension, config, SourceState.from_json(kept))
+            yield _binlog(dimension, config, kept)
 
     def captured(
         self, job: "JobContext", dimension: Dimension, source: MysqlCdcSource
@@ -108,8 +108,7 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
     def copied(self, dimension: Dimension, state_file: Path) -> tuple["SourceState", Copy] | None:
         from joins.source.chunk_reader import SourcePhase, SourceState
 
-        kept = read_json(state_file)
-        state = None if kept is None else SourceState.from_json(kept)
+        state = read_document(state_file, SourceState)
         if state is None or state.phase is not SourcePhase.FOLLOWING:
             return None
         return state, (state.epoch, state.generation)
@@ -199,12 +198,11 @@ def as_first_seen(
 ) -> CapturedTable:
     """The table as first seen: a restart joins without the database."""
     path = job.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
-    kept = read_json(path)
-    if kept is not None:
-        return CapturedTable.from_json(kept)
-    table = look_at()
-    write_json_atomically(path, table.as_json())
-    return table
+    kept = read_document(path, CapturedTable)
+    if kept is None:
+        kept = look_at()
+        write_document(path, kept)
+    return kept
 
 
 def _clock(dimension: Dimension, config: MysqlConnectionConfig) -> Check:

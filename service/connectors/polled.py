@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from joins.adapters.mysql.source import check_readable_table
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.polled.table import PolledConfig, PolledState, read_state
+from joins.adapters.polled.table import PolledConfig, PolledState
+from joins.durable.checkpoint import read_document
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.plan.errors import VerificationError
 from joins.plan.plan import Database, Dimension, PolledSource
@@ -54,7 +55,7 @@ class PolledTables(SourceConnector[PolledSource, PolledState]):
     ) -> Iterator[Check]:
         self.check(dimension, source, patient.settings)
         what = f'table "{source.table}" of "{source.hostname}:{source.port}" fits its declaration'
-        kept = read_state(patient.checkpoint.source_file(dimension.name))
+        kept = read_document(patient.checkpoint.source_file(dimension.name), PolledState)
         if kept is not None and kept.is_copied:
             ago_s = time.time() - kept.started_ms / 1000
             what += f", read {kept.sent} began {ago_s:.0f} s ago, generation {kept.generation}"

@@ -11,12 +11,11 @@ from joins.adapters.delta.source import (
     DeltaFeedConfig,
     DeltaFeedState,
     check_source_table,
-    read_state,
 )
 from joins.adapters.delta.version_read import VersionRead
 from joins.adapters.files.listing import FileFeedConfig, FileFeedState
-from joins.adapters.files.listing import read_state as read_files
 from joins.adapters.files.readers import check_files
+from joins.durable.checkpoint import read_document
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.plan.errors import VerificationError
 from joins.plan.plan import DeltaTableSource, Dimension, FileSource, SharedSource
@@ -59,7 +58,7 @@ class DeltaTables(SourceConnector[DeltaTableSource, DeltaFeedState]):
         table = check_source_table(path, dimension.fields, dimension.primary_key)
         what = f'delta table "{path}" at version {table.version} fits its declaration'
         yield good(f"source {dimension.name}", what)
-        kept = read_state(patient.checkpoint.source_file(dimension.name))
+        kept = read_document(patient.checkpoint.source_file(dimension.name), DeltaFeedState)
         if kept is None:
             return
         title = f"versions of source {dimension.name}"
@@ -90,7 +89,7 @@ class DeltaTables(SourceConnector[DeltaTableSource, DeltaFeedState]):
         return DeltaCoordinator(dimension.name, config, parts.stalls, parts.runtime.topic)
 
     def copied(self, dimension: Dimension, state_file: Path) -> tuple[DeltaFeedState, Copy] | None:
-        state = read_state(state_file)
+        state = read_document(state_file, DeltaFeedState)
         if state is None or not state.copied or state.needed is not None:
             return None
         return state, (state.epoch, state.generation)
@@ -120,7 +119,7 @@ class FileTables(SourceConnector[FileSource, FileFeedState]):
         self, patient: Patient, dimension: Dimension, source: FileSource
     ) -> Iterator[Check]:
         title = f"source {dimension.name}"
-        kept = read_files(patient.checkpoint.source_file(dimension.name))
+        kept = read_document(patient.checkpoint.source_file(dimension.name), FileFeedState)
         if kept is not None and kept.is_copied:
             yield good(title, f"all files were read, generation {kept.generation}")
             return
@@ -134,7 +133,7 @@ class FileTables(SourceConnector[FileSource, FileFeedState]):
         return FileCoordinator(dimension.name, config, parts.stalls, parts.runtime.topic)
 
     def copied(self, dimension: Dimension, state_file: Path) -> tuple[FileFeedState, Copy] | None:
-        state = read_files(state_file)
+        state = read_document(state_file, FileFeedState)
         if state is None or not state.is_copied:
             return None
         return state, (state.generation - 1, state.generation)

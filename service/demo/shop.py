@@ -11,10 +11,10 @@ from pathlib import Path
 from kafka import KafkaAdminClient, KafkaProducer
 
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import Java, find_java
-from service.embedded.server import side_by_side
+from service.embedded.server import DatabaseSettings, side_by_side
 
 _READY_TIMEOUT_S = 300.0  # a busy laptop may be slow, and a server that dies is seen at once
 

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,35 +32,11 @@ DEFAULT_OPTIONS: dict[str, str | None] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseSettings:
-    """How a database runs; `port` None takes the directory's earlier port, else a free one.
-
-    `options` are the server's, such as ``{"binlog-row-image": "MINIMAL"}``; None for an option
-    without a value, such as ``{"skip-log-bin": None}``.
-    """
-
-    port: int | None = None
-    options: Mapping[str, str | None] = field(default_factory=dict)
-    ready_timeout_s: float = 90.0
-
-
 class MariaDb(EmbeddedDatabase):
     """A MariaDB whose data is below `data_dir`, with users `root` and `cdc`; passwords are kept."""
 
     name = "mariadb"
     state_file = "database.json"
-
-    def __init__(
-        self, data_dir: Path, home: Path, settings: DatabaseSettings | None = None
-    ) -> None:
-        self._settings = settings or DatabaseSettings()
-        super().__init__(
-            data_dir,
-            home,
-            port=self._settings.port,
-            ready_timeout_s=self._settings.ready_timeout_s,
-        )
 
     @property
     def cdc_user(self) -> str:

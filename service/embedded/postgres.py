@@ -4,9 +4,6 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Self
 
 import pg8000.dbapi
@@ -40,18 +37,6 @@ DEFAULT_POSTGRES_OPTIONS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresSettings:
-    """How a PostgreSQL runs; `port` None takes the directory's earlier port, else a free one.
-
-    `options` are the server's, such as ``{"wal_level": "replica"}``.
-    """
-
-    port: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    ready_timeout_s: float = 90.0
-
-
 class PostgreSql(EmbeddedDatabase):
     """A PostgreSQL whose data is below `data_dir`, with users `postgres` and `cdc`.
 
@@ -62,17 +47,6 @@ class PostgreSql(EmbeddedDatabase):
     name = "postgres"
     state_file = "postgres.json"
     stop_signal = signal.SIGINT  # PostgreSQL's fast shutdown: it disconnects clients
-
-    def __init__(
-        self, data_dir: Path, home: Path, settings: PostgresSettings | None = None
-    ) -> None:
-        self._settings = settings or PostgresSettings()
-        super().__init__(
-            data_dir,
-            home,
-            port=self._settings.port,
-            ready_timeout_s=self._settings.ready_timeout_s,
-        )
 
     @property
     def cdc_user(self) -> str:

@@ -5,9 +5,10 @@ import signal
 import subprocess
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -181,6 +182,19 @@ def side_by_side(*servers: EmbeddedServer) -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """How a database runs; `port` None takes the directory's earlier port, else a free one.
+
+    `options` are the server's, such as ``{"binlog-row-image": "MINIMAL"}``; None for an option
+    without a value, such as ``{"skip-log-bin": None}``.
+    """
+
+    port: int | None = None
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    ready_timeout_s: float = 90.0
+
+
 class EmbeddedDatabase(EmbeddedServer):
     """A database with a superuser and the user `cdc`; a later start keeps their passwords."""
 
@@ -189,11 +203,11 @@ class EmbeddedDatabase(EmbeddedServer):
     role = "the database"
 
     def __init__(
-        self, data_dir: Path, home: Path, *, port: int | None, ready_timeout_s: float
+        self, data_dir: Path, home: Path, settings: DatabaseSettings | None = None
     ) -> None:
-        super().__init__(data_dir, ready_timeout_s=ready_timeout_s)
+        self._settings = settings or DatabaseSettings()
+        super().__init__(data_dir, ready_timeout_s=self._settings.ready_timeout_s)
         self._home = home
-        self._chosen_port = port
 
     @property
     def cdc_password(self) -> str:
@@ -209,7 +223,7 @@ class EmbeddedDatabase(EmbeddedServer):
 
     def _prepare(self) -> None:
         passwords = {name: secrets.token_urlsafe(18) for name in ("root_password", "cdc_password")}
-        self._keep_state(self._chosen_port, **passwords).chmod(0o600)
+        self._keep_state(self._settings.port, **passwords).chmod(0o600)
         self._install()
 
     @abstractmethod

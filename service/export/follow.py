@@ -105,11 +105,9 @@ class Exporter(Protocol):
 
         Raises ExportError if the receiver cannot be reached now.
         """
-        ...
 
     def look(self) -> None:
         """Send what has no transition, such as batches; raises as `tell`."""
-        ...
 
 
 class FollowPosition:

@@ -10,9 +10,10 @@ from typing import Any
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
+from service.embedded.server import DatabaseSettings
 from tests.support.rig import Rig, running_rig
 from tests.support.services import running_services
 from tests.support.topics import unique_name

@@ -9,7 +9,8 @@ import pytest
 from kafka import KafkaAdminClient
 
 from service.embedded.broker import KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.support.rig import Rig, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql

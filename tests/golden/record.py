@@ -33,7 +33,8 @@ from service.embedded.connect import (
 from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
-from service.embedded.postgres import PostgreSql, PostgresSettings
+from service.embedded.postgres import PostgreSql
+from service.embedded.server import DatabaseSettings
 from tests.golden import mariadb_tables, modes, postgres_tables
 from tests.golden.columns import Table
 from tests.support.apicurio import ApicurioRegistry
@@ -422,7 +423,7 @@ def main() -> int:
             if name == "mariadb":
                 source: Any = MariaSource(start(MariaDb(root / name, cache.database_home())))
             else:
-                many = PostgresSettings(
+                many = DatabaseSettings(
                     options={"max_wal_senders": "50", "max_replication_slots": "50"}
                 )
                 source = PostgresSource(start(PostgreSql(root / name, cache.postgres_home(), many)))

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 import pytest
 
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.services import running_services
 

@@ -31,10 +31,11 @@ from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from service.config import Settings
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.embedded.process import LOOPBACK, ServerStartError
+from service.embedded.server import DatabaseSettings
 from tests.reliability.experiment import Lab, result
 from tests.support.cdc import KeptEvents
 from tests.support.copies import copy_of

@@ -23,6 +23,7 @@ from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.network import within
 from joins.adapters.process.process import SourceProcess
 from joins.adapters.process.sessions import redact_standard_error
+from joins.durable.codec import as_json, from_json
 from joins.durable.requests import Fault
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import detail_of
@@ -384,9 +385,9 @@ def test_the_configuration_of_a_process_keeps_its_secrets(world):
     planned = plan(script("mysql-cdc", with_secret("password"), broker, topic))
     resolved = resolve_secrets(planned, SecretResolver.of(world_settings, None))
     config = connection_of(resolved.dimensions[0].source)
-    told = json.loads(json.dumps(config.as_json()))
-    assert secrets_in(config.as_json()) == {CANARY: "${secret:canary}"}
-    assert MysqlConnectionConfig.from_json(told) == config
+    told = json.loads(json.dumps(as_json(config)))
+    assert secrets_in(config) == {CANARY: "${secret:canary}"}
+    assert from_json(MysqlConnectionConfig, told) == config
     assert "c4n4ry" not in repr(config)
 
 

@@ -15,6 +15,7 @@ from joins.adapters.mysql.position import BinlogMark, server_identity, take_low
 from joins.adapters.mysql.repair import Repair
 from joins.adapters.mysql.sender import CdcConfig
 from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.durable.codec import as_json
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
@@ -112,7 +113,7 @@ class CdcProcess:
         self.events: list[dict[str, Any]] = []
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self._say({"config": config.as_json()})
+        self._say({"config": as_json(config)})
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -130,7 +131,7 @@ class CdcProcess:
 
     def repair(self, repair: Repair) -> dict[str, Any]:
         """The answer to an order to send rows again."""
-        self._say({"repair": repair.as_json()})
+        self._say({"repair": as_json(repair)})
         return self.wait_for("repaired", lambda e: e["id"] == repair.id)
 
     def high(self, mark: BinlogMark, generation: int = 1) -> None:

@@ -21,7 +21,8 @@ from typing import Any
 from kafka import KafkaAdminClient, TopicPartition
 
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.services import running_services
 from tests.support.shop import USERS, click, enrich_sql, fill_users

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.support.sockets import LOOPBACK, balanced
 from tests.support.sql import run_sql
 from tests.support.wait import wait_until

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
+from service.embedded.server import DatabaseSettings
 
 _INSTALL = """\
 #!/bin/sh

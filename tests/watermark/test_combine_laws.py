@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.watermark.acceptance import covers
 from tests.watermark.combine_model import CombineModel, ModelChannel
-from tests.watermark.inputs import BOTH, AsInput
+from tests.watermark.inputs import BOTH
 from watermark.errors import FutureWatermarkError, WatermarkRegressionError
 from watermark.model import (
     END_OF_TIME,
@@ -18,6 +18,7 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
+from watermark.valve import CombinedWatermarkStatus
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 NOW = 1_000_000
@@ -36,7 +37,10 @@ STEP = st.tuples(
 @given(steps=st.lists(STEP, max_size=40))
 @covers("B44", "B45", "B46", "B47", "B48", "B51", "E24")
 def test_any_input_gives_what_the_rule_from_scratch_gives(make, steps):
-    valve, model = make(NAMES), CombineModel(NAMES, laggards_hold_back=make is AsInput)
+    valve, model = (
+        make(NAMES),
+        CombineModel(NAMES, laggards_hold_back=make is CombinedWatermarkStatus),
+    )
     seen = []
     for name, what in steps:
         if what in ("add", "remove"):

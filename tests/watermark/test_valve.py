@@ -1,7 +1,7 @@
 import pytest
 
 from tests.watermark.acceptance import covers
-from tests.watermark.inputs import BOTH, AsInput
+from tests.watermark.inputs import BOTH
 from tests.watermark.seed import VECTORS
 from watermark.errors import (
     FutureWatermarkError,
@@ -168,7 +168,7 @@ def test_one_active_unaligned_channel_alone_says_nothing():
 
 @covers("B51")
 def test_a_returning_input_of_an_operator_holds_back_until_it_has_caught_up():
-    combined = AsInput(["a", "b"])
+    combined = CombinedWatermarkStatus(["a", "b"])
     feed(combined, [("a", 5), ("b", IDLE), ("a", 20), ("b", ACTIVE)])
     assert feed(combined, [("b", 10), ("a", 30), ("b", 25)]) == [[], [], [25]]
 
@@ -238,7 +238,7 @@ BAD_INPUTS = {
 }
 
 
-@pytest.mark.parametrize("make", [StatusWatermarkValve, AsInput])
+@pytest.mark.parametrize("make", [StatusWatermarkValve, CombinedWatermarkStatus])
 @pytest.mark.parametrize("case", BAD_INPUTS.values(), ids=BAD_INPUTS)
 @covers("B17", "B22", "B40", "B43")
 def test_bad_input_names_the_channel_the_value_and_the_remedy(make, case):
@@ -306,17 +306,17 @@ def test_an_input_that_does_not_move_the_minimum_looks_at_no_other_channel():
 
 def test_combined_state_survives_being_stored():
     combined = CombinedWatermarkStatus(["a", "b", "c"])
-    combined.update_watermark("a", Watermark(5), now_ms=NOW)
-    combined.update_watermark("b", PROCESSING_TIME, now_ms=NOW)
-    combined.update_status("c", IDLE)
+    combined.input_watermark("a", Watermark(5), now_ms=NOW)
+    combined.input_watermark("b", PROCESSING_TIME, now_ms=NOW)
+    combined.input_status("c", IDLE)
     restored = CombinedWatermarkStatus([])
     restored.restore(combined.snapshot())
-    assert restored.watermark == combined.watermark == Watermark(5)
+    assert restored.last_output == combined.last_output == Watermark(5)
     assert restored.inputs == ("a", "b", "c")
     assert restored.watermark_of("b") == PROCESSING_TIME
-    assert restored.update_status("c", ACTIVE) == ()
-    assert restored.update_watermark("a", Watermark(7), now_ms=NOW) == ()
-    assert restored.update_watermark("c", Watermark(6), now_ms=NOW) == (Watermark(6),)
+    assert restored.input_status("c", ACTIVE) == ()
+    assert restored.input_watermark("a", Watermark(7), now_ms=NOW) == ()
+    assert restored.input_watermark("c", Watermark(6), now_ms=NOW) == (Watermark(6),)
     with pytest.raises(StateFormatError):
         restored.restore({"last": 1})
 

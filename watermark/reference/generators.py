@@ -55,17 +55,17 @@ class WatermarkAlignment:
     def report(self, split: str, watermark: Watermark, *, now_ms: int) -> None:
         """An active split is at `watermark`; raises as the combined status."""
         if split not in self._combined.inputs:
-            self._combined.add_input(split)
-        self._combined.update_status(split, WatermarkStatus.ACTIVE)
-        self._combined.update_watermark(split, watermark, now_ms=now_ms)
+            self._combined.add_channel(split)
+        self._combined.input_status(split, WatermarkStatus.ACTIVE)
+        self._combined.input_watermark(split, watermark, now_ms=now_ms)
 
     def report_idle(self, split: str) -> None:
         """A split has nothing to read, and holds no other back; raises UnknownChannelError."""
-        self._combined.update_status(split, WatermarkStatus.IDLE)
+        self._combined.input_status(split, WatermarkStatus.IDLE)
 
     def remove(self, split: str) -> None:
         """Remove a split; raises UnknownChannelError."""
-        self._combined.remove_input(split)
+        self._combined.remove_channel(split)
 
     def paused(self) -> tuple[str, ...]:
         """In the order of their first report."""

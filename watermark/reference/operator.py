@@ -93,7 +93,7 @@ class Operator(ABC):
         if source not in self._ignored:
             # A clock that stepped back must not turn an earlier promise into one of the future.
             now_ms = max(now_ms, self.timers.now_ms)
-            self._forward(self.combined.update_watermark(source, watermark, now_ms=now_ms), now_ms)
+            self._forward(self.combined.input_watermark(source, watermark, now_ms=now_ms), now_ms)
         return self._taken()
 
     def process_status(
@@ -101,7 +101,7 @@ class Operator(ABC):
     ) -> Sequence[Element]:
         """Take a status of the input `source`; raises UnknownChannelError."""
         if source not in self._ignored:
-            self._forward(self.combined.update_status(source, status), now_ms)
+            self._forward(self.combined.input_status(source, status), now_ms)
         return self._taken()
 
     def advance_clock(self, now_ms: int) -> Sequence[Element]:

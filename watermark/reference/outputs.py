@@ -123,7 +123,7 @@ class WatermarkMultiplexer:
 
     @property
     def last(self) -> Watermark:
-        return self._combined.watermark
+        return self._combined.last_output
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -131,11 +131,11 @@ class WatermarkMultiplexer:
 
     def register(self, split: str) -> None:
         """Add a split, which holds the watermark until it has caught up."""
-        self._combined.add_input(split)
+        self._combined.add_channel(split)
         self._outputs[split] = MonotonicOutput()
 
     def unregister(self, split: str) -> None:
-        self._combined.remove_input(split)
+        self._combined.remove_channel(split)
         del self._outputs[split]
 
     @unchecked

@@ -9,7 +9,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +29,12 @@ from joins.adapters.delta.source import (
     DeltaFeedConfig,
     DeltaFeedState,
     SourceTable,
-    abandon,
     check_source_table,
-    read_state,
-    write_state,
 )
-from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
+from joins.adapters.process.sessions import SourceProtocol, abandon, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.durable.checkpoint import read_document, write_document
+from joins.durable.codec import as_json, from_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
     Envelopes,
@@ -82,7 +81,7 @@ class FeedSession:
     def __init__(self, config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
         self._config = config
         self._protocol = protocol
-        kept = read_state(config.state_file)
+        kept = read_document(config.state_file, DeltaFeedState)
         self._table = _checked(config, kept)
         self._state = self._begin(kept)
         self._dead: DeadRows | None = None
@@ -154,7 +153,7 @@ class FeedSession:
             version=self._table.version,
             commit=self._digest(self._table.version),
         )
-        write_state(self._config.state_file, state)
+        write_document(self._config.state_file, state)
         return state
 
     def _is_continuous(self, state: DeltaFeedState) -> bool:
@@ -164,7 +163,7 @@ class FeedSession:
         return state.commit is None or digest is None or digest == state.commit
 
     def _keep(self, state: DeltaFeedState) -> None:
-        write_state(self._config.state_file, state)
+        write_document(self._config.state_file, state)
         self._state = state
 
     # The copy
@@ -328,7 +327,7 @@ class FeedSession:
         self._protocol.tell(
             event,
             {
-                "state": asdict(state),
+                "state": as_json(state),
                 "position": {"epoch": place.epoch, "file": place.file, "pos": place.pos},
                 "records": self._records,
                 "source_ts_ms": self._source_ts_ms,
@@ -446,13 +445,13 @@ def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
         finally:
             producer.close()
     except SnapshotNeededError as error:
-        abandon(config.state_file, error.message)
+        abandon(config.state_file, DeltaFeedState, error.message)
         raise
 
 
 def main() -> int:
     protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(DeltaFeedConfig.from_json(config), protocol))
+    return run_process(protocol, lambda config: run(from_json(DeltaFeedConfig, config), protocol))
 
 
 if __name__ == "__main__":

@@ -3,17 +3,16 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from joins.adapters.delta.versions import delta_options, store_faults
-from joins.adapters.store_path import path_as_json, path_from_json
-from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.adapters.store_path import DocumentPath
 from joins.kernels.changelog.envelope import BinlogPosition, CapturedColumn
 from joins.kernels.expressions.casts import mask_of
 from joins.kernels.expressions.nested import Parts, assembled, parts_of
@@ -29,7 +28,7 @@ from watermark.errors import SluiceError
 class DeltaFeedConfig:
     """Configuration of a `delta` dimension's process; `kafka` has the changelog topic."""
 
-    path: TablePath
+    path: DocumentPath
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
     kafka: KafkaOptions
@@ -37,31 +36,6 @@ class DeltaFeedConfig:
     state_file: Path
     monitor_interval_ms: int
     freshness_s: float = 1.0
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "path": path_as_json(self.path),
-            "fields": [[f.name, asdict(f.type)] for f in self.fields],
-            "primary_key": list(self.primary_key),
-            "kafka": asdict(self.kafka),
-            "partitions": self.partitions,
-            "state_file": str(self.state_file),
-            "monitor_interval_ms": self.monitor_interval_ms,
-            "freshness_s": self.freshness_s,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        return cls(
-            path=path_from_json(value["path"]),
-            fields=tuple(Field(name, SqlType.of_json(kind)) for name, kind in value["fields"]),
-            primary_key=tuple(value["primary_key"]),
-            kafka=KafkaOptions.of_json(value["kafka"]),
-            partitions=value["partitions"],
-            state_file=Path(value["state_file"]),
-            monitor_interval_ms=value["monitor_interval_ms"],
-            freshness_s=value["freshness_s"],
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +56,6 @@ class DeltaFeedState:
 
     def place(self, version: int) -> BinlogPosition:
         return BinlogPosition(self.epoch, version, 0)
-
-
-def read_state(path: Path) -> DeltaFeedState | None:
-    value = read_json(path)
-    return None if value is None else state_from_json(value)
-
-
-def abandon(path: Path, reason: str) -> None:
-    kept = read_state(path)
-    if kept is not None:
-        write_state(path, replace(kept, needed=reason))
-
-
-def state_from_json(value: Mapping[str, Any]) -> DeltaFeedState:
-    return DeltaFeedState(**{k: v for k, v in value.items() if k != "format_version"})
-
-
-def write_state(path: Path, state: DeltaFeedState) -> None:
-    write_json_atomically(path, asdict(state))
 
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"

@@ -6,7 +6,10 @@ begins. docs/reference/contracts.md ("The process of a dimension of files") desc
 
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +19,61 @@ from joins.adapters.files.listing import (
     FileFeedConfig,
     FileFeedState,
     FileStamp,
-    read_state,
-    write_state,
+    list_files,
+    stamp_of,
 )
-from joins.adapters.files.tables import SourceFiles, table_files
+from joins.adapters.files.readers import read_file
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.durable.checkpoint import read_document, write_document
+from joins.durable.codec import from_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import encode_copy, in_parts
 from joins.kernels.json.wire import declared_encoding, to_declared
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.plan.plan import COORDINATES, declared_fields
+from joins.plan.plan import COORDINATES, FileSource, declared_fields
+
+
+class SourceFiles(Protocol):
+    """Files that are read once; errors as `list_files` and `read_file`."""
+
+    def listed(self) -> tuple[FileStamp, ...]:
+        """All files, sorted by path."""
+
+    def stamp(self, path: str) -> FileStamp | None:
+        """The file as it is now, None if it is missing."""
+
+    def rows(self, path: str) -> Iterator[pa.RecordBatch]:
+        """Wire columns of the declared fields."""
+
+
+class DirectoryFiles:
+    """A file, or a directory of files."""
+
+    def __init__(self, root: Path, source: FileSource, config: FileFeedConfig) -> None:
+        self._root = root
+        self._source = source
+        self._fields = declared_fields(config.fields)
+
+    def listed(self) -> tuple[FileStamp, ...]:
+        return list_files(self._root)
+
+    def stamp(self, path: str) -> FileStamp | None:
+        return stamp_of(self._root, path)
+
+    def rows(self, path: str) -> Iterator[pa.RecordBatch]:
+        return read_file(self._root / path, self._source, self._fields)
+
+
+def table_files(config: FileFeedConfig) -> SourceFiles:
+    if config.source is None:
+        from joins.adapters.files.delta_version import VersionFiles  # most tables are no history
+
+        assert config.version is not None, "submission has resolved it"
+        return VersionFiles(config.path, config.version, config.fields, config.primary_key)
+    assert isinstance(config.path, Path), "files are in a directory"
+    return DirectoryFiles(config.path, config.source, config)
+
 
 _PROGRESS_S = 0.5
 
@@ -46,7 +93,7 @@ class FileFeedSession:
         self._protocol = protocol
         self._behind = behind
         self._files: SourceFiles | None = None
-        self.state = self._begin(read_state(config.state_file))
+        self.state = self._begin(read_document(config.state_file, FileFeedState))
         self._newest_ms: int | None = None
         self._sent = 0
         self._reported_at_s = 0.0
@@ -87,7 +134,7 @@ class FileFeedSession:
             return kept
         newest = max(newest, 0 if kept is None else kept.generation)
         state = FileFeedState(newest + 1, files)
-        write_state(self._config.state_file, state)
+        write_document(self._config.state_file, state)
         return state
 
     def _send(self, producer: RecordSink, file: FileStamp, dead: DeadRows) -> int:
@@ -163,7 +210,7 @@ class FileFeedSession:
         self._protocol.tell("watermark", {"generation": state.generation, "partitions": partitions})
 
     def _keep(self, state: FileFeedState) -> None:
-        write_state(self._config.state_file, state)
+        write_document(self._config.state_file, state)
         self.state = state
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
@@ -200,7 +247,7 @@ def run(config: FileFeedConfig, protocol: SourceProtocol) -> int:
 
 def main() -> int:
     protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(FileFeedConfig.from_json(config), protocol))
+    return run_process(protocol, lambda config: run(from_json(FileFeedConfig, config), protocol))
 
 
 if __name__ == "__main__":

@@ -4,16 +4,13 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 import pyarrow as pa
 
-from joins.adapters.store_path import path_as_json, path_from_json
-from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.adapters.store_path import DocumentPath
 from joins.kernels.changelog.envelope import BinlogPosition
-from joins.kernels.table_path import TablePath
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field, FileSource, KafkaOptions
 
@@ -149,7 +146,7 @@ class FileFeedConfig:
     Without a `source` they are the files of the `version` of a Delta table.
     """
 
-    path: TablePath
+    path: DocumentPath
     source: FileSource | None
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
@@ -159,34 +156,6 @@ class FileFeedConfig:
     # a TIMESTAMP_LTZ column whose maximum the state has; None without one
     newest_of: str | None = None
     version: int | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "path": path_as_json(self.path),
-            "source": None if self.source is None else asdict(self.source),
-            "fields": [field.as_json() for field in self.fields],
-            "primary_key": list(self.primary_key),
-            "kafka": asdict(self.kafka),
-            "partitions": self.partitions,
-            "state_file": str(self.state_file),
-            "newest_of": self.newest_of,
-            "version": self.version,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        source = value["source"]
-        return cls(
-            path=path_from_json(value["path"]),
-            source=None if source is None else FileSource.of_json(source),
-            fields=tuple(map(Field.of_json, value["fields"])),
-            primary_key=tuple(value["primary_key"]),
-            kafka=KafkaOptions.of_json(value["kafka"]),
-            partitions=value["partitions"],
-            state_file=Path(value["state_file"]),
-            newest_of=value["newest_of"],
-            version=value["version"],
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,22 +187,3 @@ class FileFeedState:
             "files_done": self.files_done,
             "files_total": len(self.files),
         }
-
-
-def read_state(path: Path) -> FileFeedState | None:
-    value = read_json(path)
-    if value is None:
-        return None
-    value = {k: v for k, v in value.items() if k != "format_version"}
-    files = tuple(FileStamp(**each) for each in value["files"])
-    return FileFeedState(**{**value, "files": files})
-
-
-def abandon(path: Path, reason: str) -> None:
-    kept = read_state(path)
-    if kept is not None:
-        write_state(path, replace(kept, needed=reason))
-
-
-def write_state(path: Path, state: FileFeedState) -> None:
-    write_json_atomically(path, asdict(state))

@@ -24,8 +24,6 @@ from joins.adapters.mysql.sender import (
     AcknowledgedBoundary,
     CdcConfig,
     ChangelogSender,
-    read_boundary,
-    write_boundary,
 )
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
@@ -33,6 +31,8 @@ from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
 from joins.adapters.mysql.tokens import Effect, Statement, Target
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
+from joins.durable.checkpoint import read_document, write_document
+from joins.durable.codec import from_json
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import (
     RepairError,
@@ -75,7 +75,7 @@ class BinlogProtocol(SourceProtocol):
             position = BinlogPosition(**command["high"])
             self.highs.put(_High(position, command["generation"]))
         if "repair" in command:
-            self.repairs.put(Repair.from_json(command["repair"]))
+            self.repairs.put(from_json(Repair, command["repair"]))
 
 
 def _next(commands: "queue.SimpleQueue[Command]") -> Command | None:
@@ -250,7 +250,7 @@ class BinlogSession:
             position, created_at_s, self._config.generation, gtids, sent
         )
         if boundary != self._kept:
-            write_boundary(self._config.offset_file, boundary)
+            write_document(self._config.offset_file, boundary, lazily=True)
             self._kept, self._kept_at_s = boundary, time.monotonic()
 
     def _is_reached(self, high: BinlogPosition) -> bool:
@@ -407,7 +407,7 @@ _HINTS = {
 
 
 def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
-    kept = read_boundary(config.offset_file)
+    kept = read_document(config.offset_file, AcknowledgedBoundary)
     if kept is None or kept.generation != config.generation:
         return None
     return kept if kept.position.epoch == config.low.position.epoch else None
@@ -433,7 +433,7 @@ def main() -> int:
     protocol = BinlogProtocol()
 
     def follow(config: Mapping[str, Any]) -> int:
-        return run(CdcConfig.from_json(config), protocol)
+        return run(from_json(CdcConfig, config), protocol)
 
     return run_process(protocol, follow, "pymysqlreplication")
 

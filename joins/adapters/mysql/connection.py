@@ -2,9 +2,9 @@
 
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Self
@@ -177,13 +177,6 @@ class ServerIdentity:
     version: str
     is_mariadb: bool
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        return cls(**value)
-
     def same_server(self, other: "ServerIdentity") -> bool:
         mine = (self.server_uid, self.server_id, self.gtid_domain_id, self.is_mariadb)
         return mine == (other.server_uid, other.server_id, other.gtid_domain_id, other.is_mariadb)
@@ -212,19 +205,6 @@ class MysqlConnectionConfig:
 
     def of_server(self, identity: ServerIdentity) -> Self:
         return replace(self, identity=identity)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        tls, identity = value["tls"], value["identity"]
-        rest = {k: v for k, v in value.items() if k not in ("tls", "identity")}
-        return cls(
-            **rest,
-            tls=MysqlTls(**{**tls, "mode": TlsMode(tls["mode"])}),
-            identity=None if identity is None else ServerIdentity.from_json(identity),
-        )
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from pymysql.connections import Connection
 
@@ -40,15 +40,6 @@ class BinlogMark:
     @property
     def file_name(self) -> str:
         return f"{self.prefix}.{self.position.file:0{self.digits}d}"
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        position = BinlogPosition(**value["position"])
-        rest = (value["prefix"], value["digits"], value["gtid"], value["taken_at_ms"])
-        return cls(position, *rest)
 
 
 def server_identity(config: MysqlConnectionConfig) -> ServerIdentity:

@@ -35,13 +35,6 @@ class Repair:
     # of rows that only the copy has: they are deleted unless the source has them now
     extra: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return {"id": self.id, "keys": self.keys, "extra": self.extra}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> "Repair":
-        return Repair(str(value["id"]), tuple(value["keys"]), tuple(value["extra"]))
-
 
 @dataclass(frozen=True, slots=True)
 class RowsAt:

@@ -1,10 +1,9 @@
 """Collects, encodes and sends changed rows to the changelog topic."""
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
 
 import pyarrow as pa
 
@@ -16,7 +15,6 @@ from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.table import CapturedTable
-from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
@@ -50,40 +48,6 @@ class CdcConfig:
     def dead_rows_file(self) -> Path:
         return self.offset_file.with_suffix(SUFFIX)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "connection": self.connection.as_json(),
-            "table": self.table.as_json(),
-            "server_id": self.server_id,
-            "low": self.low.as_json(),
-            "generation": self.generation,
-            "kafka": asdict(self.kafka),
-            "partitions": self.partitions,
-            "offset_file": str(self.offset_file),
-            "most_bytes": self.most_bytes,
-            "freshness_s": self.freshness_s,
-            "copied_dead_rows": str(self.copied_dead_rows) if self.copied_dead_rows else None,
-            "takeover": None if self.takeover is None else asdict(self.takeover),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        copied, takeover = value["copied_dead_rows"], value["takeover"]
-        return cls(
-            connection=MysqlConnectionConfig.from_json(value["connection"]),
-            table=CapturedTable.from_json(value["table"]),
-            server_id=value["server_id"],
-            low=BinlogMark.from_json(value["low"]),
-            generation=value["generation"],
-            kafka=KafkaOptions.of_json(value["kafka"]),
-            partitions=value["partitions"],
-            offset_file=Path(value["offset_file"]),
-            most_bytes=value["most_bytes"],
-            freshness_s=value["freshness_s"],
-            copied_dead_rows=None if copied is None else Path(copied),
-            takeover=None if takeover is None else Takeover(**takeover),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedBoundary:
@@ -98,20 +62,6 @@ class AcknowledgedBoundary:
     generation: int
     gtids: str | None = None
     sent: str | None = None
-
-
-def read_boundary(path: Path) -> AcknowledgedBoundary | None:
-    value = read_json(path)
-    if value is None:
-        return None
-    position = BinlogPosition(**value["position"])
-    created, generation = value["file_created_at_s"], value["generation"]
-    gtids, sent = value.get("gtids"), value.get("sent")  # jobs of an earlier version have none
-    return AcknowledgedBoundary(position, created, generation, gtids, sent)
-
-
-def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:
-    write_json_atomically(path, asdict(boundary), lazily=True)
 
 
 MAX_BATCH_ROWS = 5_000

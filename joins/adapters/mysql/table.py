@@ -1,8 +1,7 @@
 """A captured MySQL or MariaDB table: its columns, their encodings and declarations."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -137,14 +136,6 @@ class CapturedTable:
         by_name = {column.captured.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.primary_key)
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        columns = tuple(_column_from_json(item) for item in value["columns"])
-        return cls(value["database"], value["table"], columns, tuple(value["primary_key"]))
-
 
 def fits(table: CapturedTable, now: CapturedTable) -> bool:
     encodings = ([column.captured.encoding for column in one.columns] for one in (table, now))
@@ -190,15 +181,6 @@ def advice(table: CapturedTable) -> tuple[str, ...]:
         if c.server.collation is not None and not c.server.collation.endswith("_bin")
     ]
     return (*instants, *keys)
-
-
-def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
-    captured = value["captured"]
-    kind = captured["sql_type"]
-    sql_type = SqlType(TypeName(kind["name"]), kind["precision"], kind["scale"])
-    column = CapturedColumn(captured["name"], sql_type, Encoding(captured["encoding"]))
-    server = {**value["server"], "computed_from": tuple(value["server"].get("computed_from", ()))}
-    return MysqlColumn(column, ServerColumn(**server), value.get("zone", UTC))
 
 
 def capture(

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,11 +23,11 @@ from joins.adapters.polled.table import (
     PolledState,
     is_due,
     is_whole_due,
-    read_state,
-    write_state,
 )
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.durable.checkpoint import read_document, write_document
+from joins.durable.codec import as_json, from_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.comparison import hashes_of
 from joins.kernels.changelog.envelope import (
@@ -233,7 +233,7 @@ class PolledSession:
     def __init__(self, config: PolledConfig, protocol: SourceProtocol) -> None:
         self._config = config
         self._protocol = protocol
-        self.state, self._image = self._begin(read_state(config.state_file))
+        self.state, self._image = self._begin(read_document(config.state_file, PolledState))
         self._dead: DeadRows | None = None
         self._is_marked = False
         self._records = 0
@@ -274,14 +274,14 @@ class PolledSession:
             if is_whole and (image is not None or kept.rows == 0):
                 return kept, image
         state = PolledState(generation=1 if kept is None else kept.generation + 1)
-        write_state(self._config.state_file, state)
+        write_document(self._config.state_file, state)
         return state, None
 
     def _file(self, state: PolledState, read: int, suffix: str) -> Path:
         return self._config.state_file.with_suffix(f".{state.generation}-{read}{suffix}")
 
     def _keep(self, state: PolledState) -> None:
-        write_state(self._config.state_file, state)
+        write_document(self._config.state_file, state)
         self.state = state
 
     # A read
@@ -376,7 +376,7 @@ class PolledSession:
         self._protocol.tell(
             event,
             {
-                "state": asdict(state),
+                "state": as_json(state),
                 "position": {"epoch": place.epoch, "file": place.file, "pos": place.pos},
                 "records": self._records,
                 "source_ts_ms": state.started_ms if state.sent else 0,
@@ -399,7 +399,7 @@ def _run_session(config: PolledConfig, protocol: SourceProtocol) -> None:
 
 def main() -> int:
     protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(PolledConfig.from_json(config), protocol))
+    return run_process(protocol, lambda config: run(from_json(PolledConfig, config), protocol))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
 """Configuration and durable state of the process of a `jdbc` dimension, and its table as it is."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol
 
 import pyarrow as pa
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.table import CapturedTable
-from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.plan.plan import Field, KafkaOptions
 
@@ -33,36 +32,6 @@ class PolledConfig:
     refresh_ms: int
     column: str | None
     whole_refresh_ms: int
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "connection": self.connection.as_json(),
-            "captured": None if self.captured is None else self.captured.as_json(),
-            "fields": [field.as_json() for field in self.fields],
-            "primary_key": list(self.primary_key),
-            "kafka": asdict(self.kafka),
-            "partitions": self.partitions,
-            "state_file": str(self.state_file),
-            "refresh_ms": self.refresh_ms,
-            "column": self.column,
-            "whole_refresh_ms": self.whole_refresh_ms,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        captured = value["captured"]
-        return cls(
-            connection=MysqlConnectionConfig.from_json(value["connection"]),
-            captured=None if captured is None else CapturedTable.from_json(captured),
-            fields=tuple(map(Field.of_json, value["fields"])),
-            primary_key=tuple(value["primary_key"]),
-            kafka=KafkaOptions.of_json(value["kafka"]),
-            partitions=value["partitions"],
-            state_file=Path(value["state_file"]),
-            refresh_ms=value["refresh_ms"],
-            column=value["column"],
-            whole_refresh_ms=value["whole_refresh_ms"],
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +59,6 @@ class PolledState:
     def place(self, read: int) -> BinlogPosition:
         """The copy has the place 1, and the changes of each later read its number."""
         return BinlogPosition(self.generation - 1, read, 0)
-
-
-def read_state(path: Path) -> PolledState | None:
-    value = read_json(path)
-    return None if value is None else state_from_json(value)
-
-
-def state_from_json(value: Mapping[str, Any]) -> PolledState:
-    return PolledState(**{k: v for k, v in value.items() if k != "format_version"})
-
-
-def write_state(path: Path, state: PolledState) -> None:
-    write_json_atomically(path, asdict(state))
-
-
-def abandon(path: Path, reason: str) -> None:
-    kept = read_state(path)
-    if kept is not None:
-        write_state(path, replace(kept, needed=reason))
 
 
 class OpenTable(Protocol):

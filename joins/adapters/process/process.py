@@ -21,6 +21,7 @@ from setproctitle import setproctitle
 from joins.adapters.process.forks import ForkedChild, Forks, receive, send
 from joins.adapters.process.parent import bind_to_parent
 from joins.adapters.store_path import stored_as_json
+from joins.durable.codec import as_json
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from watermark.errors import secrets_in
@@ -138,9 +139,6 @@ class SourceConfig(Protocol):
     def kafka(self) -> KafkaOptions:
         """Cluster and changelog topic."""
 
-    def as_json(self) -> dict[str, Any]:
-        """The value of `config` in the first line on standard input."""
-
 
 class SourceProcess:
     """A running process of a source; it dies with this process or the thread that starts it."""
@@ -156,9 +154,8 @@ class SourceProcess:
             target=self._read, name=f"source {self._topic}", daemon=True
         )
         self._reader.start()
-        document = config.as_json()
-        secrets = secrets_in(document)
-        self.send({"config": document, "secrets": secrets, "stored": stored_as_json()})
+        secrets = secrets_in(config)
+        self.send({"config": as_json(config), "secrets": secrets, "stored": stored_as_json()})
 
     @property
     def pid(self) -> int:

@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from io import TextIOBase
+from pathlib import Path
 from typing import Any, TextIO
 
 from joins.adapters.process.parent import bind_to_parent
 from joins.adapters.store_path import store_alike
+from joins.durable.checkpoint import read_document, write_document
 from watermark.errors import SluiceError, keep, redacted
 from watermark.freshness import Proof
 
@@ -91,6 +93,13 @@ class _Redacted(TextIOBase):
 
     def isatty(self) -> bool:
         return self._stream.isatty()
+
+
+def abandon(path: Path, kind: type[Any], reason: str) -> None:
+    """Make a source whose state of `kind` is in `path` copy its table again."""
+    kept = read_document(path, kind)
+    if kept is not None:
+        write_document(path, replace(kept, needed=reason))
 
 
 def redact_standard_error() -> None:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,7 @@ from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.adapters.topic.start import find_start, lost_deletions, require_topic
 from joins.adapters.topic.times import TopicTimes
+from joins.durable.codec import from_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import PART_BYTES, BinlogPosition, now_ms
@@ -80,17 +80,7 @@ from watermark.foreign import ForeignSnapshot, Missing, SnapshotRules, Waiting
 from watermark.foreign_journal import Complete, FeedStep, SnapshotJournal
 from watermark.foreign_records import NewSnapshot
 
-BY_ONE_HASH = ("rows", "places", "times")
-"""Kinds of files of an earlier version, which kept one hash a key; a number follows each."""
-FILES_OF_KEYS = (
-    "row-keys",
-    "place-keys",
-    "owners",
-    "row-times",
-    "row-offsets",
-    "values",
-    *BY_ONE_HASH,
-)
+FILES_OF_KEYS = ("row-keys", "place-keys", "owners", "row-times", "row-offsets", "values")
 """Kinds of all files beside the journal that its entries count."""
 _COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 _READ_AHEAD = 100_000
@@ -398,19 +388,8 @@ class TopicFeedSession:
                 "filled from the start with as many partitions.",
             )
 
-    def _by_one_hash(self, kept: FeedJournal) -> tuple[Path, ...]:
-        """Files of keys that an earlier version has kept."""
-        numbers = (kept.generation, kept.generation, kept.times[0])
-        names = (f".{kind}-{n}" for kind, n in zip(BY_ONE_HASH, numbers, strict=True))
-        return tuple(map(self._config.state_file.with_suffix, names))
-
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
         self._check_id(kept.position.topic_id)
-        if any(file.exists() for file in self._by_one_hash(kept)):
-            raise SnapshotNeededError(
-                f'keys of topic "{self._topic}" are kept by hashes that two keys may share',
-                hint=_READ_ANEW,
-            )
         offsets = kept.position.offsets
         lost = sorted(p for p, offset in offsets.items() if begins.get(p, 0) > offset)
         if lost:
@@ -956,7 +935,7 @@ def run_session(
 
 def main() -> int:
     protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(TopicFeedConfig.from_json(config), protocol))
+    return run_process(protocol, lambda config: run(from_json(TopicFeedConfig, config), protocol))
 
 
 if __name__ == "__main__":

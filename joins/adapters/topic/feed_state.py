@@ -5,30 +5,20 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import TypeAdapter
-
 from joins.adapters.files.listing import FileFeedConfig
-from joins.adapters.store_path import path_as_json, path_from_json
+from joins.adapters.store_path import DocumentPath
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.codec import from_json
 from joins.kernels.debezium.changes import ForeignTable
-from joins.kernels.table_path import TablePath
-from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
-    BoundedMode,
-    ComputedField,
     Field,
     FileSource,
     KafkaOptions,
-    MetadataField,
-    SnapshotEvidence,
-    TopicHistory,
     TopicSource,
 )
-from joins.plan.types import SqlType
 from watermark.errors import InvalidTransitionError
 from watermark.foreign_journal import CopyState, FeedPhase, FeedPosition, FeedStep, SnapshotJournal
 
-_COMPUTED = TypeAdapter(tuple[ComputedField, ...])
 Offsets = tuple[tuple[int, int], ...]
 """(partition, offset) pairs."""
 
@@ -51,7 +41,7 @@ class TopicFeedConfig:
     rowtime: str | None = None
     failpoints: str = ""
     freshness_s: float = 1.0
-    history_path: TablePath | None = None
+    history_path: DocumentPath | None = None
 
     @property
     def files(self) -> FileFeedConfig:
@@ -76,54 +66,6 @@ class TopicFeedConfig:
     def partitions(self) -> int:
         assert self.source.changelog_partitions is not None
         return self.source.changelog_partitions
-
-    def as_json(self) -> dict[str, Any]:
-        computed = _COMPUTED.dump_python(self.source.computed)
-        return {
-            "source": asdict(self.source) | {"computed": computed},
-            "fields": [field.as_json() for field in self.fields],
-            "primary_key": list(self.primary_key),
-            "kafka": asdict(self.kafka),
-            "state_file": str(self.state_file),
-            "decisions_file": str(self.decisions_file),
-            "rowtime": self.rowtime,
-            "failpoints": self.failpoints,
-            "freshness_s": self.freshness_s,
-            "history_path": None if self.history_path is None else path_as_json(self.history_path),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        source = dict(value["source"])
-        evidence, key, history = source["evidence"], source["key"], source["history"]
-        path = value["history_path"]
-        source |= {
-            "kafka": KafkaOptions.of_json(source["kafka"]),
-            "value": RecordFormat.of_json(source["value"]),
-            "key": None if key is None else RecordKey.of_json(key),
-            "history": None if history is None else TopicHistory.of_json(history),
-            "evidence": None if evidence is None else SnapshotEvidence(**evidence),
-            "end_offsets": _pairs(source["end_offsets"]),
-            "bounded_mode": BoundedMode(source["bounded_mode"]),
-            "bounded_offsets": _pairs(source["bounded_offsets"]),
-            "metadata": tuple(
-                MetadataField(each["name"], each["key"], SqlType.of_json(each["type"]))
-                for each in source["metadata"]
-            ),
-            "computed": _COMPUTED.validate_python(source["computed"]),
-        }
-        return cls(
-            source=TopicSource(**source),
-            fields=tuple(map(Field.of_json, value["fields"])),
-            primary_key=tuple(value["primary_key"]),
-            kafka=KafkaOptions.of_json(value["kafka"]),
-            state_file=Path(value["state_file"]),
-            decisions_file=Path(value["decisions_file"]),
-            rowtime=value["rowtime"],
-            failpoints=value["failpoints"],
-            freshness_s=value["freshness_s"],
-            history_path=None if path is None else path_from_json(path),
-        )
 
 
 def history_state(state_file: Path) -> Path:
@@ -302,20 +244,8 @@ class Decisions:
 
 
 def read_decisions(path: Path) -> Decisions:
-    value = read_json(path)
-    if value is None:
-        return Decisions()
-    return Decisions(
-        tuple(
-            Decision(
-                each["record"],
-                each["generation"],
-                None if each["place"] is None else (each["place"][0], each["place"][1]),
-                each.get("topic_id", ""),
-            )
-            for each in value["decisions"]
-        )
-    )
+    value = read_json(path) or {"decisions": ()}
+    return Decisions(tuple(from_json(Decision, each) for each in value["decisions"]))
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:

@@ -17,6 +17,7 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.producer import TopicProducer
 from joins.adapters.topic.start import find_start, require_topic
+from joins.durable.codec import from_json
 from joins.plan.errors import SourceError
 
 
@@ -65,7 +66,7 @@ def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
 
 def main() -> int:
     protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(TopicFeedConfig.from_json(config), protocol))
+    return run_process(protocol, lambda config: run(from_json(TopicFeedConfig, config), protocol))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ An invalid text gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT f
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
@@ -153,7 +153,7 @@ def to_instant(op: Operation) -> Checked:
 
     def micros(text: str, pattern: str, zone: str) -> int | None:
         nanos = _local_nanos(text, pattern or None)
-        return None if nanos is None else _instant_micros(nanos // _MS * 1_000, zone)
+        return None if nanos is None else _moved(nanos // _MS * 1_000, zone, instants_of)
 
     made = rowwise(micros, op.arrays(), pa.int64())
     return Checked(cast(made.values, arrow_type(op.result)), made.failed)
@@ -283,11 +283,11 @@ def _read_instant(text: str, pattern: str, zone: str) -> int | None:
         return None
     if offset is not None:
         return nanos // 1_000 - offset * 60_000_000
-    return _instant_micros(nanos // 1_000, zone)
+    return _moved(nanos // 1_000, zone, instants_of)
 
 
 def _shown_instant(micros: int, pattern: str, zone: str) -> str:
-    local = _local_micros(micros, zone)
+    local = _moved(micros, zone, local_times)
     return shown(local, 0, pattern, Dialect.SIMPLE, (local - micros) // 60_000_000)
 
 
@@ -297,24 +297,12 @@ def _checked(zone: str) -> str:
     return zone
 
 
-@lru_cache(maxsize=4096)
-def _instant_micros(micros: int, zone: str) -> int:
+@lru_cache(maxsize=8192)
+def _moved(micros: int, zone: str, move: Callable[[pa.Array, str], pa.Array]) -> int:
     if known_zone(zone) == UTC:
         return micros
-    instant = instants_of(_moment(micros), _checked(zone))
-    return int(instant.cast(pa.int64())[0].as_py())
-
-
-@lru_cache(maxsize=4096)
-def _local_micros(micros: int, zone: str) -> int:
-    if known_zone(zone) == UTC:
-        return micros
-    local = local_times(_moment(micros), _checked(zone))
-    return int(local.cast(pa.int64())[0].as_py())
-
-
-def _moment(micros: int) -> pa.Array:
-    return pa.array([micros], pa.int64()).cast(pa.timestamp("us"))
+    moment = pa.array([micros], pa.int64()).cast(pa.timestamp("us"))
+    return int(move(moment, _checked(zone)).cast(pa.int64())[0].as_py())
 
 
 TEXT_TIMES: Mapping[str, Function] = {

@@ -82,10 +82,10 @@ class RowDigests:
 
 def hashes_of(rows: pa.Table, names: Sequence[str]) -> Hashes:
     """A hash of these columns by row."""
-    return hash_rows([_plain(rows.column(name)) for name in names])
+    return hash_rows([hashable(rows.column(name)) for name in names])
 
 
-def _plain(column: pa.ChunkedArray) -> pa.Array:
+def hashable(column: pa.ChunkedArray) -> pa.Array:
     """A column that can be hashed: nested values as text."""
     values = whole(column)
     return encode_values(values) if pa.types.is_nested(values.type) else values

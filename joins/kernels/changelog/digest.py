@@ -22,7 +22,7 @@ Position = tuple[int, int, int, int]
 POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
 DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
 _COMPACTED_READS = "compacted-reads"
-_STREAMED = pa.array(["c", "u", "d"])
+_STREAMED = ("c", "u", "d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class ChangelogDigest:
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Counts `batch`; returns it without repeated changes."""
         keep = np.ones(batch.num_rows, dtype=bool)
-        streamed = pc.is_in(batch.column("_op"), _STREAMED).to_numpy(zero_copy_only=False)
+        streamed = pc.is_in(batch.column("_op"), pa.array(_STREAMED)).to_numpy(zero_copy_only=False)
         partitions = batch.column("_partition").to_numpy(zero_copy_only=False)
         if streamed.any():
             positions = _positions(batch)
@@ -230,7 +230,7 @@ class ChangelogDigest:
         self.generation = max(self.generation, newest_generation)
         self._add_reads(reads_of(op, batch.column("_generation")))
         self._count_marks(batch.filter(pc.equal(op, "w")))
-        self._count_streamed(batch.filter(pc.is_in(op, _STREAMED)))
+        self._count_streamed(batch.filter(pc.is_in(op, pa.array(_STREAMED))))
         newest = pa.table([batch.column("_partition"), batch.column("_offset")], names=["p", "o"])
         for entry in newest.group_by("p").aggregate([("o", "max")]).to_pylist():
             known = self._next_offsets.get(entry["p"], 0)

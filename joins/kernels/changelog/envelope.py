@@ -27,7 +27,6 @@ PART_BYTES = 32 << 20
 """Of rows that are encoded at once: texts of one column have at most 2 GiB."""
 _SNAPSHOT_ROW = -1
 _SHORT_BYTES = 1024
-_NULL = pa.scalar("null")
 SOURCE_SCHEMA = pa.schema(
     [
         ("epoch", pa.int32()),
@@ -411,9 +410,10 @@ def decode(
 
 def _objects(rows: pa.RecordBatch | None, present: pa.Array) -> pa.Array | pa.Scalar:
     if rows is None:
-        return _NULL
+        return pa.scalar("null")
     objects = encode_objects(rows)
-    return objects if pc.all(present, min_count=0).as_py() else pc.if_else(present, objects, _NULL)
+    is_whole = pc.all(present, min_count=0).as_py()
+    return objects if is_whole else pc.if_else(present, objects, "null")
 
 
 def _keys(changes: Envelopes, primary_key: tuple[str, ...]) -> pa.StringArray:

@@ -4,9 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.changelog.comparison import hashable
 from joins.kernels.changelog.envelope import SOURCE_SCHEMA, BinlogPosition, Envelopes
-from joins.kernels.expressions.casts import mask_of, whole
-from joins.kernels.json.encode import encode_objects, encode_values
+from joins.kernels.expressions.casts import mask_of
+from joins.kernels.json.encode import encode_objects
 
 
 def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
@@ -98,7 +99,7 @@ def _same(
     same = mask_of(old.combine_chunks().is_valid())
     for name in after.schema.names:
         one, other = (
-            _comparable(column.take(rows))
+            hashable(column.take(rows))
             for column, rows in ((before.column(name), old), (after.column(name), new))
         )
         equal = pc.or_(
@@ -106,8 +107,3 @@ def _same(
         )
         same &= mask_of(equal)
     return np.asarray(same)
-
-
-def _comparable(values: pa.ChunkedArray) -> pa.Array:
-    column = whole(values)
-    return encode_values(column) if pa.types.is_nested(column.type) else column

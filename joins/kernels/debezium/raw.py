@@ -257,11 +257,9 @@ class PayloadReader(Protocol):
 
     def unwrapped(self, values: RawValues) -> Payloads:
         """The payloads of `values`, in JSON."""
-        ...
 
     def type_of(self, number: int) -> ConnectType | None:
         """The schema of a number in `Payloads.schemas`, None for `NO_SCHEMA`."""
-        ...
 
 
 @dataclass(slots=True)

@@ -46,8 +46,8 @@ Mask = npt.NDArray[np.bool_]
 DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 TIMESTAMP_PATTERN = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?$"
 INSTANT_PATTERN = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})$"
-_PLAIN_LENGTHS = pa.array([19, 23, 26, None], pa.int32())  # to the second, ms or us
-_PLAIN_INSTANTS = pa.array([20, 24, 27, None], pa.int32())  # the same with `Z`
+_PLAIN_LENGTHS = (19, 23, 26, None)  # to the second, ms or us
+_PLAIN_INSTANTS = (20, 24, 27, None)  # the same with `Z`
 TIME_PATTERN = r"^\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?$"
 INTEGER_PATTERN = r"^[+-]?\d+$"
 NUMBER_PATTERN = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?$"
@@ -174,7 +174,7 @@ def _plain_times(text: pa.Array, to: pa.DataType) -> pa.Array | None:
     if not pa.types.is_timestamp(to):
         return None
     lengths = _PLAIN_LENGTHS if to.tz is None else _PLAIN_INSTANTS
-    if not pc.all(pc.is_in(pc.binary_length(text), lengths)).as_py():
+    if not pc.all(pc.is_in(pc.binary_length(text), pa.array(lengths, pa.int32()))).as_py():
         return None
     try:
         return text.cast(to)

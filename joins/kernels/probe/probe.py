@@ -134,7 +134,7 @@ __all__ = [
 ]
 
 
-_NO_TIME = pa.scalar(-(2**63), pa.int64())
+_NO_TIME = -(2**63)
 
 
 def join_batch(
@@ -468,7 +468,11 @@ def _times(joined: _Joined, join: DimensionJoin) -> Rows:
     if arrivals is not None:
         return np.asarray(arrivals.column(TIME).to_numpy()[joined.probe_rows], dtype=np.int64)
     times = joined.resolve(join.time)
-    return millis(times.fill_null(_NO_TIME.cast(times.type)) if times.null_count else times)
+    return millis(
+        times.fill_null(pa.scalar(_NO_TIME, pa.int64()).cast(times.type))
+        if times.null_count
+        else times
+    )
 
 
 def _padded(at: Rows, rows: Rows, count: int) -> tuple[Rows, Rows]:

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from joins.plan.plan import Compression
 from joins.plan.stream_topics import FILES_INDEX, SPAN, StreamTopics
 
-_BITS = pa.scalar(SPAN.bit_length() - 1, pa.int32())
-_MASK = pa.scalar(SPAN - 1, pa.int32())
+_BITS = SPAN.bit_length() - 1
 OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
 """What of a record is needed whatever a plan reads."""
 MORE_OF_A_RECORD = pa.schema(
@@ -56,7 +55,7 @@ def record_type(name: str) -> pa.DataType:
 
 
 def true_partitions(numbers: pa.Array) -> pa.Array:
-    return pc.bit_wise_and(numbers.cast(pa.int32()), _MASK)
+    return pc.bit_wise_and(numbers.cast(pa.int32()), pa.scalar(SPAN - 1, pa.int32()))
 
 
 def topic_names(topics: StreamTopics, numbers: pa.Array) -> pa.Array:
@@ -75,7 +74,7 @@ def of_topics(records: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch
 
 
 def _indexes(numbers: pa.Array) -> pa.Array:
-    return pc.shift_right(numbers.cast(pa.int32()), _BITS)
+    return pc.shift_right(numbers.cast(pa.int32()), pa.scalar(_BITS, pa.int32()))
 
 
 def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.Array:
@@ -89,7 +88,8 @@ def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.
     if topics.history is not None:
         of_files = pc.fill_null(pc.equal(names, topics.history.name), False)
         indexes = pc.if_else(of_files, pa.scalar(FILES_INDEX, indexes.type), indexes)
-    return pc.add(pc.shift_left(indexes, _BITS), partitions.cast(pa.int32()))
+    shifted = pc.shift_left(indexes, pa.scalar(_BITS, pa.int32()))
+    return pc.add(shifted, partitions.cast(pa.int32()))
 
 
 class RecordFormatError(ValueError):

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -189,14 +189,25 @@ class _Runs:
             )
 
 
-class KnownKeys:
-    """Keys with the number of their first record."""
+class _Kept:
+    """Keys with a value each, of which `load` takes those of an earlier process."""
+
+    kind: ClassVar[np.dtype[Any]]
 
     def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
-        self._runs = _Runs(_KEPT, directory, in_memory)
+        self._runs = _Runs(self.kind, directory, in_memory)
 
     def __len__(self) -> int:
         return len(self._runs)
+
+    def load(self, data: bytes) -> None:
+        self._runs.load(data)
+
+
+class KnownKeys(_Kept):
+    """Keys with the number of their first record."""
+
+    kind = _KEPT
 
     def add(self, keys: KeyHashes, numbers: Numbers) -> tuple[Numbers, bytes]:
         """Adds keys; returns the first number of each, and the new keys as bytes for `load`."""
@@ -211,18 +222,11 @@ class KnownKeys:
         result[order] = known[np.cumsum(is_first) - 1]
         return result, new.packed(_KEPT)
 
-    def load(self, data: bytes) -> None:
-        self._runs.load(data)
 
-
-class RowTimes:
+class RowTimes(_Kept):
     """The newest time of each key; deleted ones stay, too."""
 
-    def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
-        self._runs = _Runs(_KEPT_TIME, directory, in_memory)
-
-    def __len__(self) -> int:
-        return len(self._runs)
+    kind = _KEPT_TIME
 
     def take(self, keys: KeyHashes, times: Times) -> tuple[Times, bytes]:
         """Applies changes in their order; returns the time before each, `GONE` without a row.
@@ -247,9 +251,6 @@ class RowTimes:
         back = np.empty_like(before)
         back[order] = before
         return back
-
-    def load(self, data: bytes) -> None:
-        self._runs.load(data)
 
     def parts(self) -> Iterator[bytes]:
         """One entry a key, as bytes for `load`."""

@@ -43,6 +43,7 @@ class Accumulator(Protocol):
 
     def result(self, columns: Columns) -> pa.Array:
         """The value of each accumulator."""
+        return columns[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _plain(function: AggregateKind, kind: SqlType, item: WindowAggregate) -> Acc
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
+class _Count(Accumulator):
     types: tuple[pa.DataType, ...] = (pa.int64(),)
 
     def lift(self, values: pa.Array) -> Columns:
@@ -125,12 +126,9 @@ class _Count:
     def merge(self, columns: Columns, groups: Groups) -> Columns:
         return [pa.array(_added(integers(columns[0]), groups))]
 
-    def result(self, columns: Columns) -> pa.Array:
-        return columns[0]
-
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
+class _Sum(Accumulator):
     """The sum and its number of values: integers in 64 bits that wrap, floats in double."""
 
     types: tuple[pa.DataType, ...]
@@ -153,12 +151,9 @@ class _Sum:
             total = _added(integers(sums), groups)
         return [null_where(pa.array(total), added == 0), pa.array(added)]
 
-    def result(self, columns: Columns) -> pa.Array:
-        return columns[0]
-
 
 @dataclass(frozen=True, slots=True)
-class _DecimalSum:
+class _DecimalSum(Accumulator):
     """The exact sum of decimals of any size, as bytes of 76 digits, and its number of values."""
 
     scale: int
@@ -183,7 +178,7 @@ class _DecimalSum:
 
 
 @dataclass(frozen=True, slots=True)
-class _Average:
+class _Average(Accumulator):
     sums: _Sum | _DecimalSum
     to: SqlType
 
@@ -210,7 +205,7 @@ class _Average:
 
 
 @dataclass(frozen=True, slots=True)
-class _Extreme:
+class _Extreme(Accumulator):
     kind: pa.DataType
     smallest: bool
 
@@ -229,12 +224,9 @@ class _Extreme:
         extremes = _grouped(column, groups, "min" if self.smallest else "max")
         return [extremes if extremes.type.equals(self.kind) else cast(extremes, self.kind)]
 
-    def result(self, columns: Columns) -> pa.Array:
-        return columns[0]
-
 
 @dataclass(frozen=True, slots=True)
-class _Outermost:
+class _Outermost(Accumulator):
     kind: pa.DataType
     first: bool
 
@@ -259,12 +251,9 @@ class _Outermost:
         at[codes[edge]] = order[edge]
         return [columns[0].take(pa.array(at, mask=at < 0))]
 
-    def result(self, columns: Columns) -> pa.Array:
-        return columns[0]
-
 
 @dataclass(frozen=True, slots=True)
-class _ListAgg:
+class _ListAgg(Accumulator):
     separator: str
     types: tuple[pa.DataType, ...] = (pa.string(),)
 
@@ -276,12 +265,9 @@ class _ListAgg:
         joined = pc.binary_join(lists, self.separator)
         return [null_where(joined, integers(pc.list_value_length(lists)) == 0)]
 
-    def result(self, columns: Columns) -> pa.Array:
-        return columns[0]
-
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Accumulator):
     """The rows in the order of arrival, or the first ones by their sort keys."""
 
     kind: pa.DataType
@@ -307,12 +293,9 @@ class _Rows:
         kept = np.sort(rows.order[rows.numbers <= self.first.count])
         return [_lists(values.take(pa.array(kept)), Groups(codes[kept], groups.count))]
 
-    def result(self, columns: Columns) -> pa.Array:
-        return columns[0]
-
 
 @dataclass(frozen=True, slots=True)
-class _Distinct:
+class _Distinct(Accumulator):
     """The different values in the order of their first row; input of another aggregate."""
 
     kind: pa.DataType

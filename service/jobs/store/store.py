@@ -169,7 +169,7 @@ class JobStore:
     # reads better long: each method is one transaction over the same two tables
 
     def __init__(self, database: StoreDatabase) -> None:
-        self._database = database
+        self.database = database
         self._keeps_all = False
         self.tokens = TokenStore(database.reading, partial(database.writing, fenced=False))
         self.catalog = CatalogStore(database.reading, database.writing)
@@ -180,16 +180,7 @@ class JobStore:
         return cls(StoreDatabase.open(url))
 
     def close(self) -> None:
-        self._database.close()
-
-    def check(self) -> None:
-        self._database.check()
-
-    def fence(self, term: int | None) -> None:
-        self._database.fence(term)
-
-    def bind(self, data_dir_id: str | None) -> str | None:
-        return self._database.bind(data_dir_id)
+        self.database.close()
 
     @property
     def has_directories(self) -> bool:
@@ -198,11 +189,8 @@ class JobStore:
     def keep_all(self) -> None:
         self._keeps_all = True
 
-    def tidy(self) -> None:
-        self._database.tidy()
-
     def look(self, look: Callable[[StoredJobs], Found]) -> Found:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return look(StoredJobs(connection))
 
     def add(self, new: NewJob, check: Callable[[StoredJobs], object] | None = None) -> Job:
@@ -212,7 +200,7 @@ class JobStore:
         name is taken, TableConflictError if a shared table that it reads has been dropped.
         """
         try:
-            with self._database.writing() as connection:
+            with self.database.writing() as connection:
                 if check is not None:
                     lock_names(connection)
                     check(StoredJobs(connection))
@@ -227,12 +215,12 @@ class JobStore:
     def secrets(self, job_id: str) -> bytes | None:
         """The inline secrets of a job, as in its directory; None if none are stored here."""
         query = sa.select(SECRETS.c.content).where(SECRETS.c.job_id == job_id)
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             content: bytes | None = connection.execute(query).scalar()
             return content
 
     def find_by_key(self, idempotency_key: str) -> tuple[Job, str] | None:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(
                 sa.select(JOBS.c.id, JOBS.c.request_digest).where(
                     JOBS.c.idempotency_key == idempotency_key
@@ -241,12 +229,12 @@ class JobStore:
             return None if row is None else (get_job(connection, row.id), row.request_digest)
 
     def get(self, job_id: str) -> Job:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return get_job(connection, job_id)
 
     def plans(self, job_ids: Sequence[str]) -> dict[str, bytes]:
         query = sa.select(JOBS.c.id, JOBS.c.plan).where(JOBS.c.id.in_(job_ids))
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return {row.id: row.plan for row in connection.execute(query)}
 
     def page(
@@ -257,19 +245,19 @@ class JobStore:
         query = query.where(*chosen.conditions())
         if before is not None:
             query = query.where(JOBS.c.id < before)
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return [job_of(row) for row in connection.execute(query).mappings()]
 
     def all_jobs(self) -> list[Job]:
         query = sa.select(*LISTED).order_by(JOBS.c.id)
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return [job_of(row) for row in connection.execute(query).mappings()]
 
     def events(self, job_id: str | None, *, after: int = 0, limit: int = 500) -> list[JobEvent]:
         """Events of a job (None: all jobs), oldest first. Raises JobNotFoundError."""
         query = sa.select(EVENTS).where(EVENTS.c.sequence > after)
         query = query.order_by(EVENTS.c.sequence).limit(limit)
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             if job_id is not None:
                 get_job(connection, job_id)
                 query = query.where(EVENTS.c.job_id == job_id)
@@ -279,22 +267,22 @@ class JobStore:
         """The newest events of a job since `at_ms`, oldest first. Raises JobNotFoundError."""
         query = sa.select(EVENTS).where(EVENTS.c.job_id == job_id, EVENTS.c.at_ms >= at_ms)
         query = query.order_by(EVENTS.c.sequence.desc()).limit(limit)
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             get_job(connection, job_id)
             rows = connection.execute(query).mappings().all()
         return [event_of(row) for row in reversed(rows)]
 
     def job_ids(self) -> frozenset[str]:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return frozenset(connection.execute(sa.select(JOBS.c.id)).scalars())
 
     def count_by_state(self) -> dict[JobState, int]:
         query = sa.select(JOBS.c.state, sa.func.count()).group_by(JOBS.c.state)
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return {JobState(state): number for state, number in connection.execute(query)}
 
     def newest_event(self) -> int:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return connection.execute(sa.select(sa.func.max(EVENTS.c.sequence))).scalar() or 0
 
     def want(
@@ -351,7 +339,7 @@ class JobStore:
             update_job(connection, job_id, values)
 
     def delete(self, job_id: str) -> None:
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(sa.delete(EVENTS).where(EVENTS.c.job_id == job_id))
             connection.execute(sa.delete(SECRETS).where(SECRETS.c.job_id == job_id))
             connection.execute(sa.delete(ATTACHMENTS).where(ATTACHMENTS.c.job_id == job_id))
@@ -359,7 +347,7 @@ class JobStore:
 
     @contextmanager
     def _changing(self, job_id: str) -> Iterator[tuple[sa.Connection, Job]]:
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             yield connection, get_job(connection, job_id, lock=True)
 
 

@@ -115,21 +115,13 @@ _REMOVAL = WorkKind("removal", "removal failed", at_once=2, doubled=1)
 _REMEMBERED = 1_000
 
 
-class Removals:
+class Removals(Attempts):
     """Running removals; a job whose removal fails keeps its row, which shows the error."""
 
     def __init__(self, store: JobStore, settings: Settings, remove: Remover) -> None:
-        self._store = store
-        self._settings = settings
+        super().__init__(store, settings, _REMOVAL)
         self._remove = remove
-        self._attempts = Attempts(store, settings, _REMOVAL)
         self._left: dict[str, tuple[str, ...]] = {}
-
-    def begin_anew(self) -> None:
-        self._attempts.begin_anew()
-
-    def close(self) -> None:
-        self._attempts.close()
 
     def left(self, job_id: str) -> tuple[str, ...]:
         return self._left.get(job_id, ())
@@ -140,11 +132,8 @@ class Removals:
         while len(self._left) > _REMEMBERED:
             self._left.pop(next(iter(self._left)), None)
 
-    def forget(self, job_id: str) -> None:
-        self._attempts.forget(job_id)
-
     def carry_out(self, job: Job) -> None:
-        self._attempts.is_done(job.id, lambda: self._remove_now(job))
+        self.is_done(job.id, lambda: self._remove_now(job))
 
     def _remove_now(self, job: Job) -> None:
         layout = JobLayout(self._settings.jobs_dir / job.id)
@@ -159,34 +148,26 @@ class Removals:
 _RESTORATION = WorkKind("restoration", "files cannot be restored", at_once=4)
 
 
-class Restorations:
+class Restorations(Attempts):
     """Running restorations with retries; a job shows their error. `done` is called after each."""
 
     def __init__(self, store: JobStore, settings: Settings, done: Callable[[], None]) -> None:
-        self._store = store
-        self._settings = settings
+        super().__init__(store, settings, _RESTORATION)
         self._done = done
-        self._attempts = Attempts(store, settings, _RESTORATION)
-
-    def begin_anew(self) -> None:
-        self._attempts.begin_anew()
-
-    def close(self) -> None:
-        self._attempts.close()
 
     def has(self, job: Job) -> bool:
         """True if the job's directory is complete; starts its restoration if not."""
         if self._store.has_directories:
             return True
-        is_new = job.state is JobState.CREATED and not self._attempts.has_begun(job.id)
+        is_new = job.state is JobState.CREATED and not self.has_begun(job.id)
         if is_new and self._layout(job).plan.exists():
             return True  # it was submitted here and has no other file yet
-        return self._attempts.is_done(job.id, lambda: self._try(job))
+        return self.is_done(job.id, lambda: self._restored(job))
 
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)
 
-    def _try(self, job: Job) -> None:
+    def _restored(self, job: Job) -> None:
         try:
             self._restore(job)
         finally:

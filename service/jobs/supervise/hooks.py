@@ -55,7 +55,6 @@ class ScriptPlanner(Protocol):
         self, sql: str, /, *, name: str | None, catalog: Iterable[CatalogEntry]
     ) -> PlannedScript:
         """Plan `sql` as the job `name`; raises a SluiceError that names line and column."""
-        ...
 
 
 class Remover(Protocol):
@@ -63,7 +62,6 @@ class Remover(Protocol):
 
     def __call__(self, job_dir: Path, settings: Settings, /, *, output: bool) -> tuple[str, ...]:
         """Outputs that are left and why; raises a SluiceError to be called again later."""
-        ...
 
 
 Preflight = Callable[[JoinPlan, Settings, SecretResolver], JoinPlan]

@@ -199,7 +199,7 @@ class Supervisor:
                 self._has_looked.set()
                 if ending and all(watch.runner is None for watch in self._watches.values()):
                     self._all_ended.set()
-                self._store.tidy()
+                self._store.database.tidy()
             except Exception as exc:  # a fault must not stop the supervision of all jobs
                 self._faults.log("jobs cannot be looked at", exc)
             self._presence.show()

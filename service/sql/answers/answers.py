@@ -205,11 +205,9 @@ class Jobs(Protocol):
 
     def find(self, job_id: str) -> JobRow:
         """The job; raises a SluiceError if there is none."""
-        ...
 
     def stop(self, job_id: str) -> JobRow:
         """Ask the job to stop and show it; raises a SluiceError if it cannot."""
-        ...
 
 
 JOB_COLUMNS = ("job id", "job name", "status", "start time")

@@ -5,11 +5,12 @@ import json
 import pyarrow as pa
 import pytest
 
-from joins.adapters.files.listing import list_files, read_state
+from joins.adapters.files.listing import FileFeedState, list_files
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.topic.feed_state import read_journal
 from joins.adapters.topic.second_copy import read_files, read_topic
 from joins.dimension.changelog_scan import DimensionStates
+from joins.durable.checkpoint import read_document
 from joins.kernels.changelog.envelope import decode
 from joins.lookback.verification import Verification, VerifyLimits
 from joins.plan.errors import VerificationError
@@ -209,7 +210,7 @@ def users(tmp_path):
 def read_again(feed, directory):
     place = directory / f"again-{len(list(directory.iterdir()))}"
     place.mkdir()
-    state = read_state(feed.config.state_file)
+    state = read_document(feed.config.state_file, FileFeedState)
     return read_files(feed.config, place, state.generation - 1, state.files)
 
 

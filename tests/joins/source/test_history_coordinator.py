@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from joins.adapters.files.listing import FileFeedState, FileStamp, read_state, write_state
+from joins.adapters.files.listing import FileFeedState, FileStamp
 from joins.adapters.topic.feed_state import TopicFeedConfig, history_state
+from joins.durable.checkpoint import read_document, write_document
 from joins.durable.requests import Request, Stalls
 from joins.plan.errors import NothingToAcknowledgeError
 from joins.plan.formats import JSON_FORMAT
@@ -78,7 +79,7 @@ def test_a_restart_knows_the_files_that_were_read(tmp_path: Path) -> None:
     coordinator = coordinator_of(tmp_path)
     stamps = tuple(FileStamp(name, 1, 1) for name in "abc")
     state = FileFeedState(1, stamps, files_done=3, rows=300)
-    write_state(history_state(tmp_path / "users.json"), state)
+    write_document(history_state(tmp_path / "users.json"), state)
     coordinator._on_event({"event": "progress", "state": TOPIC})
     view = coordinator.view()
     assert view is not None
@@ -88,9 +89,9 @@ def test_a_restart_knows_the_files_that_were_read(tmp_path: Path) -> None:
 def test_a_lost_changelog_is_copied_again_with_its_files(tmp_path: Path) -> None:
     coordinator = coordinator_of(tmp_path)
     file = history_state(tmp_path / "users.json")
-    write_state(file, FileFeedState(1, (FileStamp("a", 1, 1),), files_done=1))
+    write_document(file, FileFeedState(1, (FileStamp("a", 1, 1),), files_done=1))
     coordinator._abandon("the changelog topic is gone")
-    kept = read_state(file)
+    kept = read_document(file, FileFeedState)
     assert kept is not None
     assert (kept.needed, kept.is_copied) == ("the changelog topic is gone", False)
 

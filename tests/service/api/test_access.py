@@ -198,7 +198,7 @@ def test_an_expired_token_says_so(plane, http, tokens):
     token, text = issue(
         NewToken("old", TokenScope.ADMIN, days=1), int(time.time() * 1000) - 2 * DAY_MS
     )
-    with plane.services.store._database.writing() as connection:
+    with plane.services.store.database.writing() as connection:
         values = (token.id, token.name, "admin", token.digest, "", 1, token.expires_at_ms)
         connection.exec_driver_sql(
             "INSERT INTO tokens (id, name, scope, digest, created_by, created_at_ms, expires_at_ms)"

@@ -14,9 +14,9 @@ from service.embedded.connect import ConnectSettings, KafkaConnect
 from service.embedded.database import MariaDb
 from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import Java
-from service.embedded.postgres import PostgreSql, PostgresSettings
+from service.embedded.postgres import PostgreSql
 from service.embedded.process import ServerStartError, free_port
-from service.embedded.server import EmbeddedServer
+from service.embedded.server import DatabaseSettings, EmbeddedServer
 from tests.support.apicurio import ApicurioRegistry
 from tests.support.debezium import mariadb_source, postgres_source, run_postgres
 from tests.support.topics import create_topic
@@ -156,7 +156,7 @@ def test_a_port_in_use_is_told_and_another_one_is_taken(
     def servers(port: int | None) -> list[EmbeddedServer]:
         at = ConnectSettings(port=port)
         return [
-            PostgreSql(tmp_path / "p", home, PostgresSettings(port=port)),
+            PostgreSql(tmp_path / "p", home, DatabaseSettings(port=port)),
             KafkaConnect(tmp_path / "c", java, jars, connect.bootstrap_servers, at),
             ApicurioRegistry(tmp_path / "r", java, jar_cache.registry_home(), port=port),
         ]

@@ -14,10 +14,10 @@ import pymysql
 import pytest
 
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from service.embedded.process import Command, ServerStartError
-from service.embedded.server import EmbeddedServer, side_by_side
+from service.embedded.server import DatabaseSettings, EmbeddedServer, side_by_side
 from tests.support.sql import run_sql
 from tests.support.topics import consume_json, create_topic, produce
 from tests.support.wait import wait_until

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from joins.adapters.polled.table import PolledState, write_state
-from joins.durable.checkpoint import Checkpoint
+from joins.adapters.polled.table import PolledState
+from joins.durable.checkpoint import Checkpoint, write_document
 from joins.plan.errors import SourceError, VerificationError
 from joins.plan.plan import Database, DatasetName, Dimension, Field, PolledSource
 from joins.plan.types import SqlType, TypeName
@@ -57,7 +57,7 @@ def test_doctor_and_submission_agree(dimension, tmp_path):
     assert check.ok is True
     assert "fits its declaration" in check.detail
     state_file.parent.mkdir(parents=True)
-    write_state(state_file, PolledState(1, done=3, sent=3, rows=0, started_ms=1))
+    write_document(state_file, PolledState(1, done=3, sent=3, rows=0, started_ms=1))
     assert "read 3 began" in doctor(dimension, tmp_path)[0].detail
     wrong = replace(dimension, fields=(ID, replace(NAME, name="nmae")))
     with pytest.raises(SourceError, match='"nmae"') as caught:

@@ -36,10 +36,10 @@ def store(url):
 
 
 def test_sqlite_is_durable_at_commit(store, tmp_path):
-    store.check()
+    store.database.check()
     with sqlite3.connect(tmp_path / "data" / "jobs.db") as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    with store._database._engine.connect() as connection:
+    with store.database._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 
 
@@ -59,15 +59,15 @@ def test_writers_leave_it_to_others_to_move_the_log_into_the_file(store, tmp_pat
 
     before = size()
     write(5)
-    store.tidy()
+    store.database.tidy()
     assert size() == before  # so little is left where it is
     write(120)  # more than SQLite would leave there
     assert size() == before
-    store.tidy()
+    store.database.tidy()
     tidied = size()
     assert tidied > before + 125 * 40_000
     write(5)
-    store.tidy()
+    store.database.tidy()
     assert size() == tidied
     assert len(store.all_jobs()) == 130
 
@@ -85,7 +85,7 @@ def test_several_stores_can_be_opened_at_once(tmp_path):
     urls = [f"sqlite:///{tmp_path / str(number % 4)}.db" for number in range(16)]
     with ThreadPoolExecutor(len(urls)) as pool:
         for opened in pool.map(JobStore.open, urls):
-            opened.check()
+            opened.database.check()
             opened.close()
 
 

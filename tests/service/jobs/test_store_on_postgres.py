@@ -58,7 +58,7 @@ def test_the_stories_of_sqlite_are_told_here_too():
 def test_stores_that_are_opened_at_once_make_the_tables_once(postgres):
     with ThreadPoolExecutor(4) as pool:
         for opened in pool.map(JobStore.open, [new_store_url(postgres)] * 4):
-            opened.check()
+            opened.database.check()
             opened.close()
 
 
@@ -94,18 +94,18 @@ def test_the_jobs_of_a_list_are_chosen(store):
 
 def test_who_does_not_lead_any_more_writes_nothing_but_tokens(store, url):
     later = JobStore.open(url)
-    store.fence(0)
+    store.database.fence(0)
     job = store.add(_new())
-    later.fence(1)
+    later.database.fence(1)
     with pytest.raises(StandbyError, match="does not lead"):
         later.add(_new("later"))
-    store.fence(None)
+    store.database.fence(None)
     with pytest.raises(StandbyError):
         store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
-    store.check()
+    store.database.check()
     store.tokens.create(NewToken("me", TokenScope.ADMIN))
     assert later.get(job.id).state is JobState.CREATED
-    store.fence(0)
+    store.database.fence(0)
     assert store.transition(job.id, StateUpdate(JobState.STARTING, "go")).id == job.id
     later.close()
 
@@ -151,7 +151,7 @@ def authority(postgres, tmp_path):
 def _speaks_tls(url):
     store = JobStore.open(url)
     try:
-        with store._database.reading() as connection:
+        with store.database.reading() as connection:
             mine = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
             return connection.exec_driver_sql(mine).scalar()
     finally:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.sql.answers.language import FORMS, Presence, answer, answers
+from docs.site.language import FORMS, Presence, answer, answers
 
 NEEDS_STATE = {
     *("GROUP BY", "OVER", "ROW_NUMBER (deduplication, Top-N)", "MATCH_RECOGNIZE", "UNION"),

@@ -16,11 +16,12 @@ from deltalake import DeltaTable, write_deltalake
 from joins.adapters.delta import feed as delta_feed
 from joins.adapters.delta.feed import FeedSession
 from joins.adapters.delta.source import (
-    abandon,
+    DeltaFeedState,
     captured_columns,
     check_source_table,
-    read_state,
 )
+from joins.adapters.process.sessions import abandon
+from joins.durable.checkpoint import read_document
 from joins.durable.dead_rows import RESERVED_BYTES, left_out
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
@@ -182,7 +183,10 @@ def test_a_commit_that_changes_no_row_sends_nothing(path, tmp_path):
     optimize(path)
     source.run(session)
     assert len(source.topic.records) == before
-    assert read_state(source.config.state_file).version == DeltaTable(path).version()
+    assert (
+        read_document(source.config.state_file, DeltaFeedState).version
+        == DeltaTable(path).version()
+    )
 
 
 def test_a_rewritten_row_that_is_the_same_is_no_change(path, tmp_path):
@@ -256,7 +260,7 @@ def follow_again(source, session):
     """The session ends with the need of a copy; the next one makes it."""
     with pytest.raises(SnapshotNeededError) as caught:
         source.run(session)
-    abandon(source.config.state_file, caught.value.message)
+    abandon(source.config.state_file, DeltaFeedState, caught.value.message)
     return source.run()
 
 
@@ -269,7 +273,7 @@ def test_a_table_that_was_created_anew_is_copied_again(path, tmp_path):
     follow_again(source, session)
     assert source.rows() == table_rows(path)
     assert source.topic.copy().generation == 2
-    assert read_state(source.config.state_file).epoch == 1
+    assert read_document(source.config.state_file, DeltaFeedState).epoch == 1
 
 
 def test_a_table_that_was_created_anew_while_we_were_away_is_copied_again(path, tmp_path):
@@ -357,7 +361,7 @@ def test_a_commit_that_is_too_large_to_compare_is_a_new_copy(path, tmp_path, mon
     with pytest.raises(SnapshotNeededError, match="more than the 3 that are compared") as caught:
         source.run(session)
     assert "delta.enableChangeDataFeed" in caught.value.hint
-    abandon(source.config.state_file, caught.value.message)
+    abandon(source.config.state_file, DeltaFeedState, caught.value.message)
     source.run()
     assert source.rows() == table_rows(path)
 
@@ -400,7 +404,7 @@ def test_a_redefined_column_is_an_error_until_it_fits_again(path, tmp_path):
     write_deltalake(path, other, mode="overwrite", schema_mode="overwrite")
     with pytest.raises(SnapshotNeededError, match='column "id" is string, declared BIGINT'):
         source.run(session)
-    abandon(source.config.state_file, "the column changed")
+    abandon(source.config.state_file, DeltaFeedState, "the column changed")
     with pytest.raises(SourceError, match="the column changed; now delta table"):
         FeedSession(source.config, Silent())
     write_deltalake(path, rows((1, "back")), mode="overwrite", schema_mode="overwrite")
@@ -560,7 +564,7 @@ def test_rows_that_a_deletion_vector_deletes_are_not_copied(vectors, tmp_path):
     source.run()
     assert source.rows() == table_rows(vectors)
     assert {r["id"] for r in source.rows()} == set(range(1, 9))
-    assert read_state(source.config.state_file).rows_total == 8
+    assert read_document(source.config.state_file, DeltaFeedState).rows_total == 8
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
@@ -586,7 +590,7 @@ def test_mapped_columns_are_found_under_their_names(tmp_path, mode):
     source = feed(path, tmp_path, FIELDS)
     source.run()
     assert source.rows() == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
-    assert read_state(source.config.state_file).rows_total == 2
+    assert read_document(source.config.state_file, DeltaFeedState).rows_total == 2
 
 
 def mapped_schema():

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.delta.source import DeltaFeedConfig, captured_columns, check_source_table
+from joins.durable.codec import as_json, from_json
 from joins.kernels.changelog.changes import DELETED, GENERATION, Progress, read_changes
 from joins.kernels.changelog.envelope import decode
 from joins.kernels.index.segment import IndexSpec
@@ -75,7 +76,7 @@ def test_each_commit_of_nested_values_is_followed(tmp_path, properties):
     write_deltalake(path, table(ROWS), configuration=properties)
     source = feed(path, tmp_path, FIELDS)
     assert (
-        DeltaFeedConfig.from_json(json.loads(json.dumps(source.config.as_json()))) == source.config
+        from_json(DeltaFeedConfig, json.loads(json.dumps(as_json(source.config)))) == source.config
     )
     session = source.run()
     assert rows_of(source) == table_rows(path)

@@ -8,6 +8,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.files.listing import FileFeedConfig
+from joins.durable.codec import as_json, from_json
 from joins.plan.errors import SourceError, SourceUnavailableError
 from tests.support.feeds import Silent
 from tests.support.file_feeds import FileFeed, file_feed
@@ -21,7 +22,7 @@ def rows(names):
 
 def history(path, version):
     config = replace(file_feed(path).config, source=None, version=version)
-    assert FileFeedConfig.from_json(config.as_json()) == config
+    assert from_json(FileFeedConfig, as_json(config)) == config
     return FileFeed(config)
 
 

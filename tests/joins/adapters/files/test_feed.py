@@ -12,6 +12,7 @@ from joins.adapters.files import listing
 from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.files.listing import FileFeedConfig, list_files
 from joins.adapters.process.process import SourceProcess
+from joins.durable.codec import as_json, from_json
 from joins.durable.dead_rows import RESERVED_BYTES, SUFFIX, left_out
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, Field, KafkaOptions
@@ -325,7 +326,7 @@ def test_the_process_ends_when_the_table_is_whole(users, kafka):
     topic = create_topic(kafka.bootstrap_servers, partitions=PARTITIONS)
     own = KafkaOptions(kafka.bootstrap_servers, topic)
     config = replace(file_feed(users).config, kafka=own)
-    assert FileFeedConfig.from_json(config.as_json()) == config
+    assert from_json(FileFeedConfig, as_json(config)) == config
     for _ in range(2):
         events = []
         process = SourceProcess("joins.adapters.files.feed", config, events.append)

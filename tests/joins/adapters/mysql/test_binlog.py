@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from joins.adapters.mysql.position import take_high
-from joins.adapters.mysql.sender import read_boundary
+from joins.adapters.mysql.sender import AcknowledgedBoundary
+from joins.durable.checkpoint import read_document
+from joins.durable.codec import as_json
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.embedded.broker import KafkaBroker
@@ -181,7 +183,9 @@ def test_quiet_server_reaches_high_at_once(mariadb, kafka, tmp_path):
             process.wait_for("watermark")
             process.high(take_high(config.connection, 0))
             assert process.end_input() == 0
-        assert read_boundary(config.offset_file).position == config.low.position
+        assert (
+            read_document(config.offset_file, AcknowledgedBoundary).position == config.low.position
+        )
 
 
 def test_big_transaction_keeps_the_boundary_before_it_and_little_memory(mariadb, kafka, tmp_path):
@@ -444,7 +448,7 @@ def test_process_dies_with_its_parent_even_when_input_stays_open(mariadb, kafka,
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as parent:
-            parent.stdin.write(json.dumps({"config": config.as_json()}) + "\n")
+            parent.stdin.write(json.dumps({"config": as_json(config)}) + "\n")
             parent.stdin.flush()
             child = psutil.Process(int(parent.stdout.readline()))
             assert child.is_running()

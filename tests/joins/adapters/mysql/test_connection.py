@@ -39,7 +39,8 @@ from joins.plan.errors import (
 )
 from joins.plan.plan import Field, MysqlTls, TlsMode
 from joins.plan.types import SqlType, TypeName
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.support.certificates import self_signed
 from tests.support.sockets import balanced, listening
 from tests.support.sql import new_schema, run_sql

@@ -9,9 +9,11 @@ from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.failover import applied_at, take_over
 from joins.adapters.mysql.gtids import gtid_position
 from joins.adapters.mysql.position import server_identity, take_high, take_low
-from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig, read_boundary
+from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
+from joins.durable.checkpoint import read_document
+from joins.durable.codec import as_json, from_json
 from joins.plan.errors import SnapshotNeededError
 from joins.plan.plan import KafkaOptions
 from tests.support.cdc import FIELDS, PARTITIONS, TABLE, CdcProcess, records_of
@@ -89,7 +91,7 @@ def test_a_stream_goes_on_at_a_replica_or_says_why_not(servers, tmp_path):
         tmp_path / "boundary.json",
         takeover=first.takeover,
     )
-    assert CdcConfig.from_json(cdc.as_json()) == cdc
+    assert from_json(CdcConfig, as_json(cdc)) == cdc
     applied = applied_at(cdc, None)
     start = StreamStart(
         SERVER_ID, first.low.file_name, first.low.position.pos, applied.gtids, applied.new
@@ -137,7 +139,7 @@ def test_the_process_of_a_source_goes_on_at_a_replica(servers, kafka, tmp_path):
         error = process.wait_for("error", lambda e: not e["retry"], deadline_s=60)
         assert error["type"] == "ServerChangedError"
         assert process.exit_code() == 1
-    kept = read_boundary(file)
+    kept = read_document(file, AcknowledgedBoundary)
     assert kept.sent == kept.gtids
     connection = config_of(servers, servers.address)
     first = take_over(connection, kept, 1)
@@ -151,7 +153,7 @@ def test_the_process_of_a_source_goes_on_at_a_replica(servers, kafka, tmp_path):
     rows = run_sql(replica, "SELECT id, v FROM t", schema="shop")
     copy = copy_of(records_of(again), PARTITIONS)
     assert {key[0]: row["v"] for key, row in copy.rows.items()} == dict(rows)
-    kept = read_boundary(file)
+    kept = read_document(file, AcknowledgedBoundary)
     assert kept.position.epoch == 1
     assert kept.position.file >= first.low.position.file
     assert kept.sent == kept.gtids

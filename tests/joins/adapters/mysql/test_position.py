@@ -18,9 +18,11 @@ from joins.adapters.mysql.position import (
 )
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
+from joins.durable.codec import as_json, from_json
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.support.sql import new_schema, run_sql
 from tests.support.wait import wait_until
 
@@ -103,7 +105,7 @@ def test_low_and_high_of_a_quiet_server_are_the_same_place(own_database):
         assert low.position == high.position
         assert low.position.epoch == 3
         assert low.gtid == high.gtid
-        assert BinlogMark.from_json(low.as_json()) == low
+        assert from_json(BinlogMark, as_json(low)) == low
         assert binlog_still_has(config, low)
         assert same_history(config, low)
         assert server_identity(config).same_server(server_identity(config))

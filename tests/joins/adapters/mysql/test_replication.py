@@ -13,7 +13,8 @@ from joins.adapters.mysql.table import advice
 from joins.plan.errors import SnapshotNeededError, SourceError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
+from service.embedded.server import DatabaseSettings
 from tests.support.sql import new_schema, run_sql
 
 ID = Field("id", SqlType(TypeName.BIGINT))

@@ -10,7 +10,8 @@ from joins.adapters.kafka import changelog_producer
 from joins.adapters.kafka.changelog_producer import has_gap
 from joins.adapters.mysql.binlog import BinlogProtocol, BinlogSession
 from joins.adapters.mysql.events.transactions import Begin, Boundary, FileOpened
-from joins.adapters.mysql.sender import ChangelogSender, read_boundary
+from joins.adapters.mysql.sender import AcknowledgedBoundary, ChangelogSender
+from joins.durable.checkpoint import read_document
 from joins.durable.dead_rows import RESERVED_BYTES, DeadRows, left_out, warning_of
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
@@ -83,7 +84,7 @@ def test_no_boundary_is_stored_behind_rows_that_kafka_has_not_taken(
                         sender.flush()
             session._settle(sender)
             sender.close()
-            stored = read_boundary(config.offset_file).position
+            stored = read_document(config.offset_file, AcknowledgedBoundary).position
             assert stored == replace(place, pos=place.pos + 100 * is_taken)
 
 

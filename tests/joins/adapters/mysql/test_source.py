@@ -8,11 +8,13 @@ import pytest
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.source import check_source, choose_server_id, computed_from, estimate_rows
 from joins.adapters.mysql.table import CapturedTable
+from joins.durable.codec import as_json, from_json
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
-from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.database import MariaDb
 from service.embedded.process import free_port
+from service.embedded.server import DatabaseSettings
 from tests.support.sql import new_schema, run_sql
 
 BIG, INT, TEXT, BOOL = (SqlType(TypeName(n)) for n in ("BIGINT", "INT", "STRING", "BOOLEAN"))
@@ -40,7 +42,7 @@ def test_table_that_fits_is_described(mariadb):
         assert [column.name for column in found.captured] == ["name", "id", "k"]
         assert found.primary_key == ("k", "id")
         assert [column.server.name for column in found.key_columns] == ["k", "Id"]
-        assert CapturedTable.from_json(found.as_json()) == found
+        assert from_json(CapturedTable, as_json(found)) == found
         assert estimate_rows(config) in (0, 1)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from joins.adapters.topic.check import check_topic
 from joins.adapters.topic.feed_state import TopicFeedConfig
+from joins.durable.codec import as_json, from_json
 from joins.durable.requests import Stalls
 from joins.plan.connections import RegistryOptions
 from joins.plan.errors import (
@@ -66,7 +67,7 @@ def test_records_are_read_to_the_end_and_followed(connector, own_registry, tmp_p
     connector.snapshot(USERS)
     connector.scanned(len(USERS))
     source = avro_feed(connector, tmp_path, own_registry, heard(connector))
-    assert TopicFeedConfig.from_json(source.config.as_json()) == source.config
+    assert from_json(TopicFeedConfig, as_json(source.config)) == source.config
     with source.session() as session:
         assert source.run(session)["complete"]
         assert source.rows() == USERS

@@ -8,6 +8,7 @@ import pytest
 
 from joins.adapters.topic.decoding import decoder_of
 from joins.adapters.topic.feed_state import TopicFeedConfig
+from joins.durable.codec import as_json, from_json
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
     DebeziumOptions,
@@ -104,7 +105,7 @@ def test_a_computed_time_is_a_column_of_the_rows_and_a_row_without_it_is_bad():
     config = TopicFeedConfig(
         source, fields, ("id",), KafkaOptions("b:1", "i"), Path("s"), Path("d"), rowtime="at"
     )
-    stored = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
+    stored = from_json(TopicFeedConfig, json.loads(json.dumps(as_json(config))))
     changes = decoder_of(stored.source, fields, ("id",), None).decode(records)
     times = changes.after.column("at").cast(pa.string()).to_pylist()
     assert times == ["2026-01-01 00:00:00.000000", None, None]

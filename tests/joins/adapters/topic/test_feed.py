@@ -22,6 +22,7 @@ from joins.adapters.topic.feed_state import (
     write_journal,
 )
 from joins.adapters.topic.producer import TopicProducer
+from joins.durable.codec import as_json, from_json
 from joins.durable.dead_rows import RESERVED_BYTES, left_out
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
@@ -472,7 +473,7 @@ def test_more_partitions_than_before_stall(single, tmp_path):
     single.snapshot(USERS)
     source = topic_feed(single, tmp_path)
     config = source.config
-    assert TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
+    assert from_json(TopicFeedConfig, json.loads(json.dumps(as_json(config)))) == config
     with source.session() as session:
         assert source.run(session)["complete"]
         add_partitions(single.servers, single.topic, 2)
@@ -599,7 +600,7 @@ def placed_feed(servers, topic, directory):
         state_file=directory / "source.json",
         decisions_file=directory / "decisions.json",
     )
-    return TopicFeed(TopicFeedConfig.from_json(config.as_json()))
+    return TopicFeed(from_json(TopicFeedConfig, as_json(config)))
 
 
 # Versions

@@ -14,6 +14,7 @@ from joins.adapters.topic.feed import TopicFeedSession
 from joins.adapters.topic.feed_state import TopicFeedConfig, abandon, read_journal
 from joins.adapters.topic.history import copy_files
 from joins.adapters.topic.start import find_start
+from joins.durable.codec import as_json, from_json
 from joins.plan.errors import SourceError
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import (
@@ -79,7 +80,7 @@ def feed_of(topic, files, history=None, fields=FIELDS, **source):
         decisions_file=directory / "decisions.json",
         history_path=files,
     )
-    assert TopicFeedConfig.from_json(config.as_json()) == config
+    assert from_json(TopicFeedConfig, as_json(config)) == config
     return config
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.adapters.topic.start import require_topic, start_of
+from joins.durable.codec import as_json, from_json
 from joins.plan.errors import SourceError
 from joins.plan.formats import JSON_FORMAT
 from joins.plan.plan import (
@@ -123,7 +124,7 @@ def test_a_process_gets_the_history_as_it_is_declared(history, tmp_path):
         decisions_file=tmp_path / "decisions.json",
         history_path=tmp_path / "users",
     )
-    told_by_json = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
+    told_by_json = from_json(TopicFeedConfig, json.loads(json.dumps(as_json(config))))
     assert told_by_json == config
     assert (config.files.version, config.files.newest_of) == (
         history.version,

@@ -1,6 +1,4 @@
--- error: ROW_NUMBER() OVER (…) keeps rows of every key, to number them
--- fixed: , ROW_NUMBER() OVER (PARTITION BY payment_id ORDER BY proc_time DESC) AS row_num => 
--- fixed: WHERE row_num = 1 => 
+-- plan: FROM payments AS payments kafka(payments @ broker:9092, earliest-offset) newest by payment_id [payment_id STRING, account STRING, amount DECIMAL(18, 2), currency STRING, method STRING, paid_at TIMESTAMP_LTZ(3), proc_time = PROCTIME()]
 -- with: payments
 CREATE TABLE newest (
     payment_id STRING,
