@@ -27,7 +27,7 @@ export function flow(watch) {
       "svg",
       {
         class: ["flow", isNarrow && "narrow", lanes === 1 && "alone"].filter(Boolean).join(" "),
-        viewBox: `-2 -2 ${width + 4} ${height + 4}`,
+        viewBox: `-2 -11 ${width + 4} ${height + 13}`, // room for a badge on the upper edge
         role: "group",
         "aria-label": "From the sources to the output; each part leads to its numbers",
       },
@@ -58,8 +58,8 @@ function box({ id, kind, title, lines, tone, to, badge }, [x, y], { part: [width
     svg("text", { class: "name", x: x + 10, y: y + 34 }, short(title, letters)),
     svg("text", { x: x + 10, y: y + 51 }, short(lines.join(" · "), Math.round(letters * 1.38))),
     badge && [
-      svg("rect", { class: "badge", x: x + width - 8 - 7 * badge.length, y: y + 4, width: 7 * badge.length, height: 16, rx: 8 }),
-      svg("text", { class: "badge", x: x + width - 8 - 3.5 * badge.length, y: y + 16 }, badge),
+      svg("rect", { class: "badge", x: x + width - 8 - 7 * badge.length, y: y - 9, width: 7 * badge.length, height: 16, rx: 8 }),
+      svg("text", { class: "badge", x: x + width - 8 - 3.5 * badge.length, y: y + 3 }, badge),
     ],
   );
 }

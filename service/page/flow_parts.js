@@ -100,9 +100,9 @@ function streamParts(job, pulse, lane, isAlone) {
     part("source", 0, { kind: "stream", title: plain(probe?.generated ?? probe?.topic ?? plannedStream(job)), lines: [lag(job, isAlone), filesRead(probe?.history)].filter(Boolean), tone: broken.stream ?? "rest" }),
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
-      title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? "Passing" : "Waiting",
+      title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? (broken.stream ? "Open" : "Passing") : "Waiting",
       lines: [!isRunning || broken.stream ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait${size}` : "records wait"],
-      tone: !isRunning ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
+      tone: !isRunning || broken.stream ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),
     part("batches", 2, {
@@ -144,11 +144,12 @@ function isBroken(job, place, tables) {
   return (job.stalls ?? []).some((stall) => stall.place === place && (named.includes(stall.part) || !stall.part.includes(" ")));
 }
 
-/** The tone of each place that the control plane names for a fault. */
+/** The tone of each place of a fault; a job that failed elsewhere has failed in its batches. */
 export function brokenPlaces(job) {
   const isFailed = job.state === "FAILED";
   const faults = isFailed && !job.stalls?.length ? [job.error] : job.stalls ?? [];
-  return Object.fromEntries(faults.filter((fault) => fault?.place).map(({ place }) => [place, isFailed ? "bad" : "warn"]));
+  const places = faults.map((fault) => fault?.place ?? (isFailed ? "batches" : null)).filter(Boolean);
+  return Object.fromEntries(places.map((place) => [place, isFailed ? "bad" : "warn"]));
 }
 
 /** Whether the numbers of the moment are those of a runner that reports. */

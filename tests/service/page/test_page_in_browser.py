@@ -603,7 +603,7 @@ BROKEN = {
     "batches": ({"stalls": [{"part": "probe", "place": "batches"}]}, {"batches": "warn"}),
     "not_known": ({"stalls": [{"part": "opening", "type": "kafka", "place": None}]}, {}),
     "failed": ({"state": "FAILED", "error": {"place": "output"}}, {"sink": "bad"}),
-    "failed_somewhere": ({"state": "FAILED", "error": {"type": "kafka"}}, {}),
+    "failed_somewhere": ({"state": "FAILED", "error": {"type": "kafka"}}, {"batches": "bad"}),
     "dead_letters_are_a_badge": ({"probe": {"topic": "t", "dead_letters": 2}}, {}),
     "settled_dead_letters_are_none": (
         {"probe": {"topic": "t", "dead_letters": 2, "open_dead_letters": 0}},
