@@ -123,7 +123,6 @@ class BuildHooks:
     rest: Callable[[], object]
     guards: LoopGuards
     freshness: TableFreshness
-    tasks: Tasks
 
 
 def stage_changes(
@@ -176,8 +175,10 @@ class BuildSide:
         log: DeltaLog,
         hooks: BuildHooks,
         topic: ChangelogTopic,
+        tasks: Tasks,
     ) -> None:
         self._spark = spark
+        self._tasks = tasks
         self._task = task
         self._settings = settings
         self._log = log
@@ -189,7 +190,7 @@ class BuildSide:
 
     def loop(self) -> Loop:
         settings = LoopSettings(f"build-{self._task.topic}", "build", self._settings.trigger_ms)
-        return Loop(self._spark, self, settings, self._hooks.guards, self._hooks.tasks.cancel)
+        return Loop(self._spark, self, settings, self._hooks.guards, self._tasks.cancel)
 
     def recover(self) -> None:
         self._hooks.on_start()
@@ -239,7 +240,7 @@ class BuildSide:
         parts = split(own, parallelism(self._spark), whole=True)
         reader = TopicReader(self._settings.kafka, self._topic.topics(topic), OF_A_CHANGELOG)
         records = sum(end - start for start, end in ranges.values())
-        tasks = self._hooks.tasks if records <= _MOST_BESIDE_THE_STREAM else None
+        tasks = self._tasks if records <= _MOST_BESIDE_THE_STREAM else None
         work = Work.of(self._spark, [range_item(part) for part in parts], reader, tasks=tasks)
         stage = partial(stage_changes, task=self._task, batch=batch, state=before, first=first)
         try:

@@ -224,10 +224,11 @@ class DimensionRuntime:
         tasks: Tasks,
     ) -> Loop:
         assert self.topic is not None, "who commits the table reads its topic"
-        hooks = self._hooks(guards, rest, tasks)
-        return BuildSide(spark, self._task, settings, self.changelog, hooks, self.topic).loop()
+        hooks = self._hooks(guards, rest)
+        side = BuildSide(spark, self._task, settings, self.changelog, hooks, self.topic, tasks)
+        return side.loop()
 
-    def _hooks(self, guards: LoopGuards, rest: Callable[[], object], tasks: Tasks) -> BuildHooks:
+    def _hooks(self, guards: LoopGuards, rest: Callable[[], object]) -> BuildHooks:
         return BuildHooks(
             state=lambda: self.state,
             on_start=self._look_again,
@@ -235,7 +236,6 @@ class DimensionRuntime:
             rest=rest,
             guards=guards,
             freshness=self.freshness,
-            tasks=tasks,
         )
 
     def serve_index(self) -> int:

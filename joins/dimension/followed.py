@@ -64,9 +64,9 @@ class FollowedDimension(DimensionRuntime):
         settings: BuildSettings,
         guards: LoopGuards,
         rest: Callable[[], object],
-        tasks: Tasks,
+        tasks: Tasks,  # its job runs none for this table
     ) -> Loop:
-        hooks = self._hooks(guards, rest, tasks)
+        hooks = self._hooks(guards, rest)
         reader = CommitReader(self.changelog, self.places.partitions, lambda: self.version, hooks)
         name = f"follow-{self.dimension.name}"
         return Loop(spark, reader, LoopSettings(name, "build", settings.trigger_ms), guards)

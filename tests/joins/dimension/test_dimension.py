@@ -73,11 +73,16 @@ class Runner:
             rest=lambda: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), self.errors.append),
             freshness=self.dimension.freshness,
-            tasks=tasks or SparkTasks(self._spark),
         )
         settings = BuildSettings(self._kafka, **settings)
         return BuildSide(
-            self._spark, self._task, settings, self.dimension.changelog, hooks, self.topic
+            self._spark,
+            self._task,
+            settings,
+            self.dimension.changelog,
+            hooks,
+            self.topic,
+            tasks or SparkTasks(self._spark),
         )
 
     def start(self, failpoints=""):
