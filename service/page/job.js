@@ -73,7 +73,7 @@ function title(watch) {
       "p",
       { class: "standing" },
       state(job),
-      job.status && h("span", { class: "quiet" }, "for ", duration(nowMs - job.status.since_ms), ", since ", time(job.status.since_ms)),
+      job.status && h("span", { class: "quiet" }, "for ", duration(Math.max(1_000, nowMs - job.status.since_ms)), ", since ", time(job.status.since_ms)),
     ),
     ordersView(watch),
   );
