@@ -25,6 +25,7 @@ from joins.plan.plan import (
     MysqlCdcSource,
     PolledSource,
     PrintSink,
+    TableStream,
     TopicSource,
 )
 from joins.plan.types import Call
@@ -51,7 +52,7 @@ MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"}
 TOPIC = re.compile(r"(?!sluice\.)[A-Za-z0-9._-]+")
 REFERENCES = ("username", "password", "user_info", "ca", "cert", "key")
 OUTSIDE = (
-    *(MysqlCdcSource, PolledSource, KafkaSource, DatagenSource),
+    *(MysqlCdcSource, TableStream, PolledSource, KafkaSource, DatagenSource),
     *(DeltaTableSource, TopicSource, FileSource),
 )
 SINKS = (DeltaSink, KafkaSink, PrintSink, BlackholeSink)
