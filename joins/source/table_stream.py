@@ -16,17 +16,9 @@ class TableStreamCoordinator(SnapshotCoordinator):
     # reads better deep: it is the copy of a table in another order.
 
     def _run_once(self) -> None:
-        state = self._load_state()
-        if state.chunks_complete:
-            self._producer.close()
-        else:
-            self._read_snapshot(state)
-        if self._stopping.is_set():
-            return
-        if self._require_state().high is None:
-            self._take_high()
-        self._start_process(self._require_state())
-        self._follow(self._require_state())
+        if self._has_copied(self._load_state()):
+            self._start_process(self._require_state())
+            self._follow(self._require_state())
 
     def _check_reading(self) -> None:
         """Nothing runs beside the copy."""

@@ -61,7 +61,7 @@ def in_topic(rig: Rig, topic: str) -> Rows:
 
 
 def test_changes_of_a_keyed_topic_are_joined_into_a_keyed_topic(rig: Rig) -> None:
-    """Updates, deletions, a row without a match and one that WHERE leaves out; how it is told."""
+    """Updates, deletions, a row without a match and one that WHERE leaves out; explained too."""
     servers = rig.kafka.bootstrap_servers
     users, named = create_topic(servers), create_topic(servers, partitions=2)
     keyed = "'connector'='upsert-kafka', 'key.format'='json', 'value.format'='json'"
