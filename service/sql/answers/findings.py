@@ -124,12 +124,13 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
     """
     entries, changes = tuple(catalog), list[AppliedEdit]()
     moves: list[tuple[int, int, int]] = []
+    shown = masked(text)
     for _ in range(max(LEAST_ROUNDS, min(MOST_ROUNDS, TEXT_OF_ALL_ROUNDS // (len(text) + 1)))):
         faults = _faults(text, entries)[:MOST_FAULTS]
         edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
         if not edits:
             break
-        shown, places = masked(text), [_first_place(fault.at, moves) for fault, _ in edits]
+        places = [_first_place(fault.at, moves) for fault, _ in edits]
         for _, edit in reversed(edits):
             text = text[: edit.start] + edit.text + text[edit.end :]
             moves.append((edit.start, edit.end, len(edit.text)))
@@ -139,6 +140,7 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
             after = shown_after[start : start + len(edit.text)]
             changes.append(AppliedEdit(fault, edit, at, shown[edit.start : edit.end], after))
             moved += len(edit.text) - (edit.end - edit.start)
+        shown = shown_after
     left = tuple((fault, _first_place(fault.at, moves)) for fault in faults)
     warnings = () if left else plan_script(text, catalog=entries).warnings
     changes.sort(key=lambda change: change.at)
