@@ -29,7 +29,7 @@ from service.cli.output import (
     show_json,
     span,
 )
-from service.cli.views import as_of, by_trouble, open_letters, reason, since, sinks, state, waiting
+from service.cli.views import as_of, by_trouble, reason, since, sinks, state
 from service.client.transport import is_passing
 from service.errors import ControlPlaneError
 
@@ -58,9 +58,9 @@ class Order(StrEnum):
 _KEYS = {order.value[0]: order for order in Order}
 _NUMBERS: dict[Order, Callable[["ListedJob"], float | None]] = {
     Order.RATE: lambda job: job.records_per_s,
-    Order.WAITING: waiting,
+    Order.WAITING: lambda job: job.waiting_records,
     Order.FRESHNESS: lambda job: None if job.as_of_ms is None else -job.as_of_ms,
-    Order.DEAD: open_letters,
+    Order.DEAD: lambda job: job.letters_to_settle,
     Order.BATCH: lambda job: job.batch_ms,
     Order.AGE: lambda job: job.created_at_ms,
 }
@@ -119,9 +119,9 @@ _COLUMNS = (
     _Column("STATE", state, 26),
     _Column("SINCE", since),
     _Column("REC/S", lambda job: brief(job.records_per_s), is_number=True),
-    _Column("WAITING", lambda job: brief(waiting(job)), is_number=True),
+    _Column("WAITING", lambda job: brief(job.waiting_records), is_number=True),
     _Column("AS OF", lambda job: as_of(job.as_of_ms), is_number=True),
-    _Column("DEAD", lambda job: brief(open_letters(job)), is_number=True),
+    _Column("DEAD", lambda job: brief(job.letters_to_settle), is_number=True),
     _Column("BATCH", lambda job: span(job.batch_ms), is_number=True),
 )
 _SINK = _Column("OUTPUT", lambda job: one_line(sinks(job)), _MOST_SINK)

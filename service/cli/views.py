@@ -80,8 +80,8 @@ def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
     for job, job_id in zip(ordered, shown, strict=True):
         cells: list[Text | str] = [job_id, one_line(job.name), state(job), since(job)]
         if has_rates:
-            numbers = (brief(job.records_per_s), brief(waiting(job)))
-            cells += (*numbers, as_of(job.as_of_ms), brief(open_letters(job)))
+            numbers = (brief(job.records_per_s), brief(job.waiting_records))
+            cells += (*numbers, as_of(job.as_of_ms), brief(job.letters_to_settle))
         cells += (one_line(sinks(job)),) if has_output else ()
         made.add_row(*cells, one_line(reason(job), _WHOLE))
     for column in made.columns:
@@ -96,19 +96,9 @@ def by_trouble(jobs: Iterable["ListedJob"]) -> list["ListedJob"]:
 
     def rank(job: "ListedJob") -> int:
         tone = "good" if job.status is None else job.status.tone
-        return _TROUBLE.index("letters" if tone == "good" and open_letters(job) else tone)
+        return _TROUBLE.index("letters" if tone == "good" and job.letters_to_settle else tone)
 
     return sorted(jobs, key=rank)
-
-
-def waiting(job: "ListedJob") -> int | None:
-    """Records that are not joined yet."""
-    return job.held_records if job.lag_records is None else job.lag_records
-
-
-def open_letters(job: "ListedJob | ProbeView") -> int | None:
-    """Dead letters that need an operator; an older runner reports only all of them."""
-    return job.dead_letters if job.open_dead_letters is None else job.open_dead_letters
 
 
 def reason(job: "JobSummary") -> str:
@@ -299,7 +289,7 @@ def _stream(probe: "ProbeView") -> str:
 def _letters(probe: "ProbeView") -> str:
     settled = {"replayed": probe.replayed_dead_letters, "discarded": probe.discarded_dead_letters}
     more = "".join(f", {number(count)} {name}" for name, count in settled.items() if count)
-    return f"{number(open_letters(probe))} open{more}"
+    return f"{number(probe.letters_to_settle)} open{more}"
 
 
 def _at_most(probe: "ProbeView", count: int | None) -> str:

@@ -66,8 +66,8 @@ def html_of_jobs(listed: Iterable["ListedJob"]) -> str:
             job.name,
             job.state if job.status is None else job.status.word,
             _known(job.records_per_s, "{:.1f}"),
-            _known(job.held_records if job.lag_records is None else job.lag_records, "{:,}"),
-            _known(_open(job.dead_letters, job.open_dead_letters), "{:,}"),
+            _known(job.waiting_records, "{:,}"),
+            _known(job.letters_to_settle, "{:,}"),
             job.reason if job.status is None else job.status.sentence,
             job.id,
         )
@@ -101,14 +101,9 @@ def _facts(detail: "JobDetail") -> Facts:
         )
         rate = _known(probe.records_per_s, "{:.1f}")
         yield "rows out", f"{probe.joined_records:,}, {rate} records/s"
-        yield "dead letters", _known(_open(probe.dead_letters, probe.open_dead_letters), "{:,}")
+        yield "dead letters", _known(probe.letters_to_settle, "{:,}")
     for sink in detail.sinks:
         yield "sink", f"{sink.table} ({sink.connector})"
-
-
-def _open(letters: int | None, still_open: int | None) -> int | None:
-    """Dead letters that need an operator; an older runner reports only all of them."""
-    return letters if still_open is None else still_open
 
 
 def _copy(dimension: "DimensionView") -> str:

@@ -214,6 +214,12 @@ class ProbeView(Document):
     unmatched: int | None = default(None, "As `matched`.")
     dead_letters: int = default(0, "Of all batches; each INSERT counts.")
     open_dead_letters: OpenLetters = None
+
+    @property
+    def letters_to_settle(self) -> int:
+        """Dead letters that need an operator; an older runner reports only all of them."""
+        return self.dead_letters if self.open_dead_letters is None else self.open_dead_letters
+
     replayed_dead_letters: int = default(0, "A replay added the rows.")
     discarded_dead_letters: int = default(0, "With a recorded reason.")
     freshness_ms: dict[str, int | None] = default(
@@ -463,6 +469,17 @@ class ListedJob(JobSummary):
     joined_records: int | None = None
     dead_letters: int | None = None
     open_dead_letters: OpenLetters = None
+
+    @property
+    def letters_to_settle(self) -> int | None:
+        """As of a job's `probe`."""
+        return self.dead_letters if self.open_dead_letters is None else self.open_dead_letters
+
+    @property
+    def waiting_records(self) -> int | None:
+        """Records that are not joined yet."""
+        return self.held_records if self.lag_records is None else self.lag_records
+
     recent: list[float | None] | None = default(
         None, "Records a second in the last 30 minutes, the oldest first; if wanted."
     )

@@ -179,7 +179,6 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
     values["job_stalled_parts"] = len(detail.stalls) if is_live else None
     values["job_current_phase"] = None if detail.phase is None else detail.phase == "JOIN"
     if probe is not None:
-        open_letters = probe.open_dead_letters
         values |= {
             "job_held_records": probe.held_records,
             "job_held_bytes": probe.held_bytes,
@@ -189,7 +188,7 @@ def _job_values(detail: JobDetail) -> dict[str, Number]:
             "job_num_matched_probe_records": probe.matched,
             "job_num_unmatched_probe_records": probe.unmatched,
             "job_dead_letters": probe.dead_letters,
-            "job_open_dead_letters": probe.dead_letters if open_letters is None else open_letters,
+            "job_open_dead_letters": probe.letters_to_settle,
         }
     return values
 

@@ -26,13 +26,12 @@ from service.cli.views import (
     jobs_table,
     short_ids,
     state,
-    waiting,
 )
 from service.cli.wait import JobPoll
 from service.client import RefusedError, Sluice
 from service.client.transport import refusal
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
-from service.schemas.jobs import DimensionView, ProbeView
+from service.schemas.jobs import DimensionView, ListedJob, ProbeView
 from tests.support.control_plane import ROOT, control_plane, script
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
@@ -123,7 +122,7 @@ def listed(name="clicks", tone="busy", word="Catching up", **values):
     usual["open_dead_letters"] = None
     usual |= {"records_per_s": 12.0, "lag_records": 34_000, "held_records": 0, "as_of_ms": None}
     status = SimpleNamespace(word=word, tone=tone, since_ms=0, sentence="it waits " * 90)
-    return SimpleNamespace(**{"name": name, "status": status, **usual, **values})
+    return ListedJob.model_construct(**{"name": name, "status": status, **usual, **values})
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -171,7 +170,7 @@ COUNTS = {
 
 @pytest.mark.parametrize(("values", "count"), COUNTS.values(), ids=COUNTS)
 def test_what_waits_is_one_number(values, count):
-    assert waiting(listed(**values)) == count
+    assert listed(**values).waiting_records == count
 
 
 def test_a_state_of_an_older_control_plane_is_shown_by_its_name():

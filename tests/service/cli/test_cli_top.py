@@ -12,6 +12,7 @@ import pytest
 
 from service.cli.output import brief, span
 from service.cli.top import Look, Order, Sorting, frame
+from service.schemas.jobs import ListedJob
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
 from tests.support.program import run_program
@@ -25,7 +26,7 @@ def job(name, **values):
     usual |= dict.fromkeys((*numbers, "dead_letters", "open_dead_letters"))
     told = {"word": "Running", "tone": "good", "sentence": "records are joined", "since_ms": 0}
     status = SimpleNamespace(**{**told, **values.pop("status", {})})
-    return SimpleNamespace(name=name, status=status, **{**usual, **values})
+    return ListedJob.model_construct(name=name, status=status, **{**usual, **values})
 
 
 ENRICHED = SimpleNamespace(table="enriched", connector="delta")
