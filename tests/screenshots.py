@@ -127,7 +127,7 @@ PARTS = {"documents": take_documents, "states": take_states}
 
 
 def main() -> None:
-    """Make the pictures of the given parts anew, or all."""
+    """Take the pictures of these parts again, or all."""
     configure_logs("WARNING")
     with running() as (up, directory), open_browser(directory / "profile") as browser:
         client, script = Sluice(up.url), up.script.read_text(encoding="utf-8")

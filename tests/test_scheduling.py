@@ -23,7 +23,7 @@ def nothing(*_):
 
 
 class Worker:
-    """Runs what it is sent, one test after the other, on a clock of its own."""
+    """Runs what it is sent, one test after the other, by its simulated clock."""
 
     def __init__(self, number):
         self.gateway = SimpleNamespace(id=f"gw{number}")

@@ -6,7 +6,7 @@ import { cell, panel, refusal, said, shape, table, time } from "./parts.js";
 
 const HEADS = ["Batch", "Time", "Records", "Rows out", "Dead letters", "Table versions", "Committed"];
 
-/** The panel; it is asked for when its tab is opened, not followed: looking takes a process of its own. */
+/** The panel; it is asked for when its tab is opened, not followed: looking takes another process. */
 export function batches({ batches: found, batchesAtMs, batchesError, isAskingBatches, nowMs }) {
   return panel(
     "batches",

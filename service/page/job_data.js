@@ -154,7 +154,7 @@ export class JobWatch {
     return this.#paces.get(name)?.view() ?? {};
   }
 
-  /** The newest batches; a process of its own looks them up. */
+  /** The newest batches; another process looks them up. */
   async askBatches() {
     this.isAskingBatches = true;
     try {

@@ -7,6 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from joins.job.session import SparkSettings, start_session
+from joins.worker.channel import Listener
+from joins.worker.resident_pool import ResidentPool
 from service.embedded.java import Java
 from tests.support.jvm import QUICK_JVM
 
@@ -40,3 +42,12 @@ def spark(
     session = start_session(settings)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def lonely(spark: SparkSession) -> Iterator[ResidentPool]:
+    """A pool without a Spark job, for residents of this process."""
+    pool = ResidentPool(spark, 1, timeout_s=60.0)
+    pool._listener = Listener(spark.sparkContext, "residents", pool._serve)
+    yield pool
+    pool.close()

@@ -20,7 +20,7 @@ from joins.durable.failpoints import Failpoints
 from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaOptions, KafkaSink
 from joins.sinks.kafka import KafkaSinkWriter, OrderedSinkWriter, TransactionalSinkWriter
-from joins.worker.channel import Listener, ResidentChannel
+from joins.worker.channel import ResidentChannel
 from joins.worker.resident import CallHead, Newest, _answer, _head_of
 from joins.worker.resident_pool import ResidentPool
 from joins.worker.turns import Turns
@@ -196,15 +196,6 @@ class Serving(threading.Thread):
             if not self._answers:
                 self._channel.close()
                 return
-
-
-@pytest.fixture
-def lonely(spark):
-    """A pool without a Spark job, for residents of this process."""
-    pool = ResidentPool(spark, 1, timeout_s=60.0)
-    pool._listener = Listener(spark.sparkContext, "residents", pool._serve)
-    yield pool
-    pool.close()
 
 
 def one_item(place: Place) -> Place:

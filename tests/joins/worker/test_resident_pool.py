@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 from joins.plan.causes import fault_in
 from joins.plan.errors import DiskFullError, JoinError, SourceError
-from joins.worker.channel import ChannelError, Listener, ResidentChannel
+from joins.worker.channel import ChannelError, ResidentChannel
 from joins.worker.resident import Newest, Resident
 from joins.worker.resident_pool import PoolTasks, ResidentPool, TaskError
 from joins.worker.staging import current_origin
@@ -246,15 +246,6 @@ class Impostor:
 
     def answer(self, call, *texts):
         self.channel.send(json.dumps({"call": call, "texts": texts}).encode())
-
-
-@pytest.fixture
-def lonely(spark):
-    """A pool without a Spark job, for residents of this process."""
-    pool = ResidentPool(spark, 1, timeout_s=60.0)
-    pool._listener = Listener(spark.sparkContext, "residents", pool._serve)
-    yield pool
-    pool.close()
 
 
 def serving(impostor, *rounds):
