@@ -152,7 +152,9 @@ def test_a_disk_that_is_full(shop, browser):
         full = f'the disk of data directory "{shop.job.rig.settings.data_dir}" is full: '
         assert re.search(rf"(?i){re.escape(full)}\d{{1,2}} of {DISK_MIB} MiB are free", told), told
         assert "Free space on that disk" in told
-        shop.until("disk has room", "#why")
+        shop.until("Waiting for disk space", ".title .state")
+        browser.find("#why details summary").click()
+        shop.until("disk has room", "#why details[open]")
         wait_until(lambda: silence_ms(shop) > 1_500 * HANG_S, deadline_s=WITHIN_S)
         shop.disk.ballast.unlink()
         shop.is_well()
