@@ -2,6 +2,8 @@
 
 A test whose fixtures lead to one of `PROCESSES` is marked `servers`; any other may start no
 process at all, so that `make test-quick` runs what needs none, and the mark cannot be wrong.
+What has this mark or is `slow`, and shows no promise (`tests/promises.toml`), is left to
+`.ci/run`, by the mark `matrix`.
 """
 
 import os
@@ -29,7 +31,8 @@ from service.embedded.postgres import PostgreSql
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
 from tests.support.apicurio import ApicurioRegistry
-from tests.support.durations import Durations, Recorder, TimeLeft, function_of, lane_of, unit
+from tests.support.durations import TEST, Durations, Recorder, TimeLeft, function_of, lane_of, unit
+from tests.support.promises import named_tests
 from tests.support.scheduling import ByFile
 from tests.support.services import home_that_installs_once
 from tests.support.shared_services import SHARED, Place, SharedServices, ask, shared
@@ -64,12 +67,17 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
     """Mark what needs servers or other processes, and what is slow; the longest file runs first."""
-    durations = Durations()
+    durations, shown = Durations(), named_tests()
     for item in items:
+        function = function_of(item.nodeid)
         if PROCESSES in getattr(item, "fixturenames", ()):
             item.add_marker("servers")
-        elif function_of(item.nodeid) in durations.slow:
+        elif function in durations.slow:
             item.add_marker("slow")
+        else:
+            continue
+        if _lane(item) == TEST and function not in shown:
+            item.add_marker("matrix")
     yield  # the lane is selected by its marks
     parts = defaultdict[tuple[str, str], list[pytest.Item]](list)
     for item in items:

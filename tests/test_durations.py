@@ -59,12 +59,14 @@ def test_a_pure_function_is_slow_if_its_tests_are_on_average(table):
         ("test_a.py::slow", (), SLOW_S / 2),
         ("test_a.py::with_servers", ("servers",), 9),
         ("test_a.py::in_ci", ("matrix",), 9),
+        ("test_a.py::left_to_ci", ("matrix", "slow"), 9),
         ("test_b.py::slow", (), 9),
     )
     Durations(table).record(measured(*first))
-    assert Durations(table).slow == {"tests/test_a.py::slow", "tests/test_b.py::slow"}
+    kept = {"tests/test_b.py::slow", "tests/test_a.py::left_to_ci"}
+    assert Durations(table).slow == {*kept, "tests/test_a.py::slow"}
     Durations(table).record(measured(("test_a.py::slow", (), 0), ("test_a.py::quick[1]", (), 9)))
-    assert Durations(table).slow == {"tests/test_a.py::quick", "tests/test_b.py::slow"}
+    assert Durations(table).slow == {*kept, "tests/test_a.py::quick"}
 
 
 def test_all_phases_of_all_tests_of_a_file_count(table):

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 TARGETS = (
     "demo",
     "test",
-    "test-more",
+    "test-all",
     "test-quick",
     "check",
     "fmt",

@@ -26,14 +26,8 @@ def test_no_document_is_listed_that_is_not_there():
 
 
 def test_the_tests_of_the_promises_are_there_and_run():
-    named = {
-        test
-        for lines in LISTED.values()
-        for tests in lines.values()
-        if isinstance(tests, list)
-        for test in tests
-    }
-    assert [found for test in sorted(named) if (found := fault(test))] == []
+    named = sorted(promises.named_tests())
+    assert [found for test in named if (found := fault(test))] == []
 
 
 def test_a_sentence_has_tests_or_a_reason():

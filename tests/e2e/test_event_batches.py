@@ -1,7 +1,6 @@
 """Event time end to end: records wait for both watermarks, and a kill changes no row."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from joins.durable.checkpoint import read_json
 from joins.lookback.explain_row import Coordinates
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.jobs.inspect.past import open_explainer, open_replayer
+from service.jobs.inspect.past import open_explainer
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -100,9 +99,7 @@ def test_records_wait_for_both_watermarks_and_a_kill_changes_no_row(
 
 def assert_batches_can_be_replayed(job: RunningJob) -> None:
     """All, the killed one among them, while the runner lives; another state is noticed."""
-    newest = job.pins.newest()
-    assert newest is not None
-    found = replayed(job, range(newest.batch + 1))
+    found = job.replays()
     assert [each["differences"] for each in found] == [[]] * len(found)
     assert {each["verdict"] for each in found} <= {"identical", "nothing-to-compare"}
     assert {each["compared_with"] for each in found} == {"commit"}
@@ -114,16 +111,11 @@ def assert_batches_can_be_replayed(job: RunningJob) -> None:
     kept = path.read_text()
     try:
         path.write_text(re.sub(r'("waiting":)\d+}', r"\g<1>0}", kept))
-        (other,) = replayed(job, [released["batch"]])
+        other = job.replays()[released["batch"]]
     finally:
         path.write_text(kept)
     told = {(each["kind"], each["table"]) for each in other["differences"]}
     assert told == {("extra", "output"), ("changed", "state")}
-
-
-def replayed(job: RunningJob, batches: Iterable[int]) -> list[dict[str, Any]]:
-    with open_replayer(job.directory) as replayer:
-        return [replayer.replay(batch, diff=True) for batch in batches]
 
 
 def assert_records_can_be_explained(job: RunningJob, topic: str) -> None:

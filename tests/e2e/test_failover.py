@@ -4,12 +4,11 @@ The job goes on below the other one, within the time that is promised, and each 
 stream is joined once, whatever has happened to the one that led or to the database.
 """
 
-import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
 import pytest
 
@@ -151,23 +150,3 @@ def test_the_leader_is_cut_off_from_the_database(
     assert taken_s < TAKEN_OVER_WITHIN_S
     stage.goes_on()
     say(f"the leader was cut off: another leads after {taken_s:.1f} s")
-
-
-def test_the_leader_stands_still_with_its_runner(stage: Stage) -> None:
-    leader = stage.pair.the_leader()
-    other = next(plane for plane in stage.pair.planes if plane is not leader)
-    standing = [leader.process.pid, *stage.runners()]
-    for pid in standing:
-        os.kill(pid, signal.SIGSTOP)
-    began = time.monotonic()
-    try:
-        wait_until(lambda: other.is_ready, deadline_s=60, what="the standby leads")
-        taken_s = time.monotonic() - began
-    finally:
-        for pid in standing:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-    assert taken_s < TAKEN_OVER_WITHIN_S
-    wait_until(lambda: leader.role == "standby", deadline_s=30, what="it has seen that it is late")
-    stage.goes_on()
-    say(f"the leader stood still: another leads after {taken_s:.1f} s")

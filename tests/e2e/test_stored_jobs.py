@@ -1,4 +1,4 @@
-"""Jobs whose checkpoints are lost with their machine: a shared table, and one that reads it."""
+"""Jobs in Azure whose machine is lost with their checkpoints: a shared table, and its reader."""
 
 import shutil
 import time
@@ -17,7 +17,6 @@ from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.azurite import Azurite, azurite
 from tests.support.foreign_topics import row
-from tests.support.object_store import ObjectStore, object_store
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, running_rig
 from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, fill_users
 from tests.support.sql import new_schema, run_sql
@@ -71,16 +70,11 @@ def generations(job: RunningJob) -> dict[str, int]:
     return {each["name"]: each["generation"] for each in job.status()["dimensions"]}
 
 
-@pytest.fixture(params=["s3", "azure"])
-def store(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    mariadb: MariaDb,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[ObjectStore | Azurite]:
+@pytest.fixture
+def store(tmp_path: Path, mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> Iterator[Azurite]:
     """Whoever starts now has its login, and the database's, in the environment."""
     monkeypatch.setenv("SLUICE_SECRET_CDC", mariadb.cdc_password)
-    with object_store() if request.param == "s3" else azurite(tmp_path) as server:
+    with azurite(tmp_path) as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         yield server
@@ -88,7 +82,7 @@ def store(
 
 @pytest.fixture
 def rig(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, prepared: None, store: Any
+    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, prepared: None, store: Azurite
 ) -> Iterator[Rig]:
     """A control plane whose jobs have all in the store, and keep house every second."""
     given: dict[str, Any] = {"warehouse": store.warehouse, "maintenance_interval_s": 1.0}
@@ -107,7 +101,7 @@ def rows_of(place: StorePath) -> dict[int, Any]:
 
 
 def test_a_shared_table_and_its_reader_go_on_without_what_their_machine_had(
-    rig: Rig, store: ObjectStore | Azurite
+    rig: Rig, store: Azurite
 ) -> None:
     path, servers = unique_name("stored"), rig.kafka.bootstrap_servers
     out = store.path(f"lake/{path}")

@@ -327,7 +327,7 @@ def ways(lab: Lab, deed: Deed, schema: str, count: int) -> list[Written]:
 
 def plan_of(lab: Lab, schema: str) -> list[tuple[Written, bool]]:
     """What is carried out, and whether it is daily work, in an order of the seed's."""
-    few, many = lab.cases(2, 30), lab.cases(3, 30)
+    few, many = lab.cases(1, 30), lab.cases(1, 30)
     found = [(one, False) for d in (*CONCERNING, *UNDONE) for one in ways(lab, d, schema, few)]
     found += [(one, True) for deed in ROUTINE for one in ways(lab, deed, schema, many)]
     lab.random("foreign-ddl").shuffle(found)

@@ -57,12 +57,21 @@ OUTAGES = {
 
 
 def planned(lab: Lab) -> dict[str, list[str]]:
-    """Kind of source → its outages: each once, or 30 together."""
+    """Kind of source → its outages: 30 together, or each once.
+
+    At small scale what is not of the source itself comes with the first kind only.
+    """
+    kinds = [MYSQL_CDC, DELTA, UPSERT]
     if lab.is_captured:
         kinds = [DEBEZIUM]
-    else:
-        kinds = [*OUTAGES] if lab.full else [MYSQL_CDC, DELTA, UPSERT]
-    every = [(kind, outage) for kind in kinds for outage in OUTAGES[kind]]
+    elif lab.full:
+        kinds = [*OUTAGES]
+    every = [
+        (kind, outage)
+        for kind in kinds
+        for outage in OUTAGES[kind]
+        if lab.full or kind == kinds[0] or outage == PROCESS
+    ]
     count = lab.cases(len(every), 30)
     chosen = [every[number % len(every)] for number in range(count)]
     return {kind: [o for k, o in chosen if k == kind] for kind in kinds}

@@ -42,7 +42,7 @@ class Measured:
     def add(self, nodeid: str, marks: Iterable[str], took_s: float) -> None:
         names = set(marks)
         self.files[unit(nodeid), lane_of(names)] += took_s
-        if not names & {"servers", *LANES}:
+        if "slow" in names or not names & {"servers", *LANES}:
             tests = self.functions[function_of(nodeid)]
             tests[nodeid] = tests.get(nodeid, 0.0) + took_s
 

@@ -43,7 +43,7 @@ def fault(test: str) -> str | None:
         return None if known else f"{test}: there is no such contract"
     if name.startswith("tests/service/sql/") and name.endswith(".sql"):  # a case
         return None
-    runs = functions_of(path).get(function)
+    runs = functions_of(path).get(function.partition("[")[0])
     if runs is None:
         return f"{test}: {name} has no such test"
     return None if runs else f"{test} is skipped or expected to fail"

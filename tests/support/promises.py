@@ -57,6 +57,13 @@ def promises() -> dict[str, Witnesses]:
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
+def named_tests() -> frozenset[str]:
+    """The functions of all tests that show a promise."""
+    listed = (tests for lines in promises().values() for tests in lines.values())
+    tests = (test for tests in listed if isinstance(tests, list) for test in tests)
+    return frozenset(test.partition("[")[0] for test in tests)
+
+
 def sentences(text: str) -> list[str]:
     return [each for block in _blocks(text) for each in _cut(block) if _LINK.sub("", each).strip()]
 

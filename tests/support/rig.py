@@ -19,6 +19,7 @@ from service.api.server import ControlPlane
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from service.jobs.inspect.past import open_replayer
 from tests.support.control_plane import stop_jobs
 from tests.support.jvm import QUICK_JVM
 from tests.support.wait import wait_until
@@ -118,6 +119,13 @@ class RunningJob:
             return seen and probe["lag_records"] == 0
 
         return self.wait_for(reported, "the newest batch is reported, and no record waits")
+
+    def replays(self) -> list[dict[str, Any]]:
+        """What the replay of each batch says, with its differences; without a process for each."""
+        newest = self.pins.newest()
+        assert newest is not None
+        with open_replayer(self.directory) as replayer:
+            return [replayer.replay(batch, diff=True) for batch in range(newest.batch + 1)]
 
     # Processes
 

@@ -38,9 +38,14 @@ ALL_ROWS = sorted(GOOD_ROWS + CORRECTED_ROWS)
 STEPS = ("chosen", "joined", "staged", "committed", "noted")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return LetterJob(tmp_path_factory.mktemp("made")).make()
+
+
 @pytest.fixture
-def job(tmp_path):
-    return LetterJob(tmp_path).make()
+def job(made, tmp_path):
+    return made.copied_to(tmp_path)
 
 
 def places(letters):

@@ -63,9 +63,14 @@ def cut_off(step, at):
     return passed
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return letter_set(tmp_path_factory.mktemp("made")).make()
+
+
 @pytest.fixture
-def job(tmp_path):
-    return letter_set(tmp_path).make()
+def job(made, tmp_path):
+    return made.copied_to(tmp_path)
 
 
 def replay(job, records=None, id_="r1", **parts):

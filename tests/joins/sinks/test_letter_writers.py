@@ -18,9 +18,14 @@ from tests.support.topics import consume, create_topic, delete_topics
 OUTPUT = kernel_spec(PLAN).output
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return LetterJob(tmp_path_factory.mktemp("made")).make()
+
+
 @pytest.fixture
-def job(tmp_path):
-    return LetterJob(tmp_path).make()
+def job(made, tmp_path):
+    return made.copied_to(tmp_path)
 
 
 class CutOffError(Exception): ...

@@ -109,7 +109,10 @@ def nothing_is_cached(spark):
     return spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
-@pytest.mark.parametrize("name", some_of(TABLES.keys(), "identity", "partitioned"))
+WRITTEN = ("identity", "partitioned", "mapped_partitioned", "deletion_vectors", "append_only")
+
+
+@pytest.mark.parametrize("name", some_of(WRITTEN, "identity", "partitioned"))
 def test_a_table_gets_its_rows_once_and_they_are_read_back_without_spark(user, output, name):
     make(user, output, name)
     log = output.log()

@@ -26,11 +26,15 @@ from tests.support.letters import LetterJob
 from tests.support.probe import PLAN
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return LetterJob(tmp_path_factory.mktemp("made")).make()
+
+
 @pytest.fixture
-def patient(tmp_path):
+def patient(made, tmp_path):
     root = tmp_path / "job"
-    root.mkdir()
-    job = LetterJob(root).make()
+    job = made.copied_to(root)
     write_json_atomically(root / "checkpoint" / "progress.json", {"batch": 8})
     job.checkpoint.write_phase({"phase": "JOIN", "versions": {"users": 1}})
     settings = Settings.load(data_dir=tmp_path / "data", warehouse_dir=root)

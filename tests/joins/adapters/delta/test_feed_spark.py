@@ -11,8 +11,6 @@ from tests.support.feeds import feed, table_rows
 
 FEATURES = {
     "plain": {},
-    "deletion_vectors": {"delta.enableDeletionVectors": "true"},
-    "columns_mapped_by_name": {"delta.columnMapping.mode": "name"},
     "columns_mapped_by_id": {"delta.columnMapping.mode": "id"},
     "all_and_a_change_feed": {
         "delta.enableDeletionVectors": "true",

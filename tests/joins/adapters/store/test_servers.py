@@ -13,7 +13,7 @@ from tests.support.s3_servers import S3Server, s3proxy, versity_gateway
 
 pytestmark = pytest.mark.experiment
 Running = Callable[[Path, Java], AbstractContextManager[S3Server]]
-TRIALS = 5
+TRIALS = 2
 LOSING: dict[str, Running] = {
     "s3proxy_2_6": s3proxy,
     "versity_1_7": lambda directory, _: versity_gateway(directory, "v1.7.0"),
