@@ -229,16 +229,16 @@ class RemoteJob:
                     f"sluice jobs get {self.id}.",
                 )
 
-    def pause(self) -> JobDetail:
-        """Pause the job after its batch; it keeps its position."""
-        return self._changed("pause")
+    def pause(self, by: str | None = None) -> JobDetail:
+        """Pause the job after its batch; it keeps its position. `by` says who asks."""
+        return self._changed("pause", by=by)
 
     def resume(self) -> JobDetail:
         return self._changed("resume")
 
-    def stop(self) -> JobDetail:
-        """Stop the runner after its batch; the job keeps its position."""
-        return self._changed("stop")
+    def stop(self, by: str | None = None) -> JobDetail:
+        """Stop the runner after its batch; the job keeps its position. `by` says who asks."""
+        return self._changed("stop", by=by)
 
     def start(self) -> JobDetail:
         return self._changed("start")
@@ -283,8 +283,9 @@ class RemoteJob:
         path = f"{self._path}:update"
         return self._transport.post(UpdateView, path, json=body, timeout=_UPDATE_S)
 
-    def _changed(self, what: str) -> JobDetail:
-        return self._transport.post(JobDetail, f"{self._path}:{what}")
+    def _changed(self, what: str, *, by: str | None = None) -> JobDetail:
+        body = {} if by is None else {"json": {"by": by}}
+        return self._transport.post(JobDetail, f"{self._path}:{what}", **body)
 
     def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> tuple[str, ...]:
         """Remove the job with its topics, tables and checkpoint, with `output` also its output.

@@ -127,7 +127,7 @@ export function lettersView(letters) {
     back(job),
     h("h1", { tabindex: "-1", "data-key": "title" }, "Dead letters"),
     h("p", { "data-key": "about" }, "Records of the stream that have no rows, as they could not be read or computed. They are kept, and can be joined again under the versions of their batch."),
-    error && refusal("It was not carried out", error),
+    error && refusal(groups ? "It was not carried out" : "The dead letters cannot be shown", error),
     replayed && h("p", { class: "fault note", role: "status", "data-key": "replayed" }, outcome(replayed)),
     !groups && !error && h("p", { class: "empty" }, "Looking …"),
     discarded && h("p", { class: "fault note", role: "status", "data-key": "discarded" }, discardOutcome(discarded)),
@@ -139,6 +139,12 @@ export function lettersView(letters) {
       h("button", { type: "submit", disabled: busy }, busy ? "Looking …" : "Filter"),
     ),
     all > 0 && replayOrder(all, letters),
+    all > 0 && (groups.length > 1 || letters.hasMore) && h(
+      "details",
+      { "data-key": "discard-all" },
+      h("summary", {}, letters.matching ? ["Discard all whose reason contains “", said(letters.matching), "”"] : "Discard all"),
+      discardForm(null, letters.matching ? "Discard these records" : "Discard all records", busy),
+    ),
     (groups ?? []).map(([reason, each], at) => group(reason, each, { at, busy, job })),
   ];
 }
@@ -201,12 +207,18 @@ function group(reason, letters, { at, busy, job }) {
     [`${many(letters.length, "record")}: `, said(reason)],
     table("Records", ["Place", "Batch", "Written", "Value"], letters.slice(0, SHOWN).map(row)),
     letters.length > SHOWN && h("p", { class: "quiet" }, `The first ${SHOWN}.`),
-    h(
-      "form",
-      { class: "decision", "data-form": "discard", "data-group": at, "data-key": `discard-${at}` },
-      h("label", { for: `discard-reason-${at}` }, "Reason (recorded)"),
-      h("input", { id: `discard-reason-${at}`, name: "reason", required: true, maxlength: "1000", autocomplete: "off" }),
-      h("button", { type: "submit", disabled: busy }, `Discard ${letters.length === 1 ? "this record" : `these ${count(letters.length)} records`}`),
-    ),
+    discardForm(at, `Discard ${letters.length === 1 ? "this record" : `these ${count(letters.length)} records`}`, busy),
+  );
+}
+
+/** Discard the group number `at`, or with null all that are shown. */
+function discardForm(at, label, busy) {
+  const id = `discard-reason-${at ?? "all"}`;
+  return h(
+    "form",
+    { class: "decision", "data-form": "discard", "data-group": at, "data-key": `discard-${at ?? "all"}` },
+    h("label", { for: id }, "Reason (recorded)"),
+    h("input", { id, name: "reason", required: true, maxlength: "1000", autocomplete: "off" }),
+    h("button", { type: "submit", disabled: busy }, label),
   );
 }
