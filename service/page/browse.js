@@ -1,5 +1,6 @@
 // The views of a job's data: rows of a table, and dead letters by their reasons.
 
+import { placeOf } from "./browse_data.js";
 import { h } from "./dom.js";
 import { count, many, plain } from "./format.js";
 import { cell, facts, panel, refusal, said, SENT, table, time } from "./parts.js";
@@ -181,7 +182,7 @@ function replayOrder(all, { hasMore, isAsked, busy, matching }) {
 
 /** A form for another value of a letter; a value that is not shown whole is corrected by the command. */
 function correction(letter, at, number, { job, busy }) {
-  const place = plain(letter.place ?? `${letter.partition}/${letter.offset}`);
+  const place = placeOf(letter);
   const form = h(
     "form",
     { class: "decision", "data-form": "correct", "data-group": at, "data-letter": number },
@@ -197,7 +198,7 @@ function group(reason, letters, { at, busy, job }) {
   const row = (letter, number) => h(
     "tr",
     {},
-    cell("Place", h("code", {}, plain(letter.place ?? `${letter.partition}/${letter.offset}`))),
+    cell("Place", h("code", {}, placeOf(letter))),
     cell("Batch", count(letter.batch)),
     cell("Written", time(letter.timestamp_ms)),
     cell("Value", letter.value === null ? h("span", { class: "quiet" }, "no text") : h("code", {}, plain(letter.value)), letter.truncated && " …", correction(letter, at, number, { job, busy })),

@@ -1,6 +1,7 @@
 // What two views of a job's data are made of: rows of a table at a version, and dead letters.
 
 import { look, post } from "./api.js";
+import { plain } from "./format.js";
 
 const ROWS = 50;
 const LETTERS = 500; // one page of the API
@@ -140,7 +141,7 @@ export class DeadLetters extends Asker {
 
   /** Join one letter again with another value. */
   correct(letter, value) {
-    return this.#replay({ records: [{ ...placeOf(letter), value }] });
+    return this.#replay({ records: [{ ...nameOf(letter), value }] });
   }
 
   #replay(chosen) {
@@ -152,7 +153,7 @@ export class DeadLetters extends Asker {
 
   /** Discard the open records of one group, or all that the filter shows: they get no rows, and replays skip them. */
   discard(group, reason) {
-    const chosen = group === null ? this.#chosen : { records: this.groups[group][1].map(placeOf) };
+    const chosen = group === null ? this.#chosen : { records: this.groups[group][1].map(nameOf) };
     Object.assign(this, { isAsked: false, replayed: null, discarded: null });
     return this.do(async () => {
       this.discarded = await post(`${this.path}:discard`, { ...chosen, reason, by: "status page" });
@@ -174,6 +175,11 @@ export class DeadLetters extends Asker {
   }
 }
 
-function placeOf({ topic, partition, offset, batch }) {
+/** How commands name the record of a letter. */
+export function placeOf({ place, partition, offset }) {
+  return plain(place ?? `${partition}/${offset}`);
+}
+
+function nameOf({ topic, partition, offset, batch }) {
   return { topic: topic ?? null, partition, offset, batch };
 }

@@ -3,6 +3,7 @@
 import { h } from "./dom.js";
 import { count, lasting, many, openLetters, plain } from "./format.js";
 import { batches } from "./batches.js";
+import { placeOf } from "./browse_data.js";
 import { conditions, details } from "./details.js";
 import { figures } from "./figures.js";
 import { flow } from "./flow.js";
@@ -92,7 +93,7 @@ function answer(watch) {
     "section",
     { class: `panel answer ${tone}`, id: "why", "data-key": "why", "aria-label": "State, cause and remedy" },
     h("p", { class: "sentence" }, said(sentence)),
-    action === "dead-letters" && letter && h("p", { "data-key": "letter" }, `The oldest, ${plain(letter.place)}: `, said(letter.reason)),
+    action === "dead-letters" && letter && h("p", { "data-key": "letter" }, `The oldest, ${placeOf(letter)}: `, said(letter.reason)),
     remedy && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(remedy)),
     actionButton(action, job, orders),
     stall && decision(job, stall, orders),

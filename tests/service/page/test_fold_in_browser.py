@@ -6,7 +6,6 @@ import pytest
 
 from service.jobs.store.job import JobError, JobState
 from tests.support.control_plane import script
-from tests.support.inspect_program import LETTER
 from tests.support.page_fold import SCREENS, above_the_fold
 from tests.support.page_jobs import copying, joining
 from tests.support.page_plane import job_url, remember
@@ -151,7 +150,8 @@ def test_an_id_in_a_command_stays_on_one_line(plane, browser, ids, name, width, 
 
 def test_the_first_reason_of_dead_letters_is_beside_the_state(plane, browser, ids):
     browser.open(job_url(plane, ids["dead_letters"]))
-    assert LETTER["reason"] in browser.until("The oldest, ", "#why [data-key=letter]")
+    reason = browser.until("The oldest, 0/0: ", "#why [data-key=letter]")
+    assert "evil second line" in reason
     browser.open(job_url(plane, ids["running"]))
     browser.until("Running", ".title .state")
     assert "The oldest" not in browser.text("#why")

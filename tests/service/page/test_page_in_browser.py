@@ -578,7 +578,7 @@ def test_counts_add_up_and_each_has_its_meaning(plane, browser):
         "dead letters": 0,
     }
     meanings = {name: meaning for name, _, meaning in found}
-    assert "records" in meanings["matched"]
+    assert "Records" in meanings["matched"]
     assert "INNER JOIN" in meanings["unmatched"]
     told |= {"dead_letters": 6, "open_dead_letters": 3}
     told |= {"replayed_dead_letters": 2, "discarded_dead_letters": 1}
