@@ -473,11 +473,9 @@ def test_the_output_has_sample_rows(plane, browser):
     text = browser.until("Read them again", "#sample")
     assert text.count("evil second line") == 2  # a column and its value
     assert "\x1b" not in text
-    assert browser.until("user_id", "#schema").split("\n")[1:] == [
-        "Column\tType\tNULL",
-        "user_id\tBIGINT\tyes",
-        "name\tSTRING\tyes",
-    ]
+    columns = browser.until("user_id", "#schema").split()[1:]
+    heads = ["Column", "Type", "NULL"]
+    assert columns == [*heads, "user_id", "BIGINT", "yes", "name", "STRING", "yes"]
 
 
 def test_dead_letters_are_shown_by_reason_and_joined_after_a_question(plane, browser):
