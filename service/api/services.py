@@ -27,7 +27,7 @@ from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.jobs.update.updates import Updates
-from service.schemas.inspection import Order
+from service.schemas.inspection import JobOrder
 from service.schemas.jobs import JobDetail, ListedJob
 
 _SHOWN_ACKNOWLEDGEMENTS = 20
@@ -146,7 +146,7 @@ async def _services(request: Request) -> Services:
     return services
 
 
-async def _asked_by(request: Request, body: Order | None = None) -> str | None:
+async def _asked_by(request: Request, body: JobOrder | None = None) -> str | None:
     """The name of the token; without tokens, what the request says."""
     caller = request.state.caller
     assert isinstance(caller, Caller)

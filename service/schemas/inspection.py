@@ -98,7 +98,7 @@ class Acknowledge(Body):
     ] = None
 
 
-class Order(Body):
+class JobOrder(Body):
     """Who asks for a job to be paused or stopped; a token's name counts before it."""
 
     by: By | None = None
