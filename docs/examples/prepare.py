@@ -4,15 +4,14 @@
     python ../prepare.py --sql change.sql   # statements for MariaDB
     python ../prepare.py --postgres change.sql
 
-The first one writes the script into the working directory, under the example's name. `--up` names
-the directory of `sluice up`, where it keeps `mariadb.cnf`, and `postgres.json` if it was started
-`--with postgres`; usually the one that it takes by itself.
+The first one writes the script into the working directory, under the example's name. The control
+plane says in which directory `sluice up` keeps `mariadb.cnf`, and `postgres.json` if it was started
+`--with postgres`.
 """
 
 import argparse
 import configparser
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,9 +19,6 @@ import pg8000.dbapi
 import pymysql
 
 from service.client import Sluice
-from service.config import Settings
-
-CONTROL_PLANE = os.environ.get("SLUICE_SERVER", "http://127.0.0.1:8326")
 
 
 def filled(script: str, places: Mapping[str, str]) -> str:
@@ -43,12 +39,15 @@ def main() -> None:
     parser.add_argument("example", type=Path, nargs="?", help="its directory")
     parser.add_argument("--sql", type=Path, help="a file of statements for MariaDB")
     parser.add_argument("--postgres", type=Path, help="a file of statements for PostgreSQL")
-    parser.add_argument("--up", type=Path, help="the directory of sluice up")
     arguments = parser.parse_args()
-    up = arguments.up or Settings.load().data_dir / "up"
+    with Sluice() as sluice:
+        found = sluice.examples().directory
+        kafka = sluice.version().kafka_bootstrap_servers or "localhost:9092"
+    if found is None:
+        said = "error: this control plane is not one of sluice up\n"
+        parser.exit(1, f"{said}hint: Start sluice up, or set SLUICE_SERVER to its address.\n")
+    up = Path(found)
     client_file = up / "mariadb.cnf"
-    if not client_file.exists():
-        parser.exit(1, f"error: {client_file} is not there\nhint: Name it by --up.\n")
     if arguments.postgres:
         run_postgres(parser, up / "postgres.json", arguments.postgres)
     example = arguments.example
@@ -60,14 +59,14 @@ def main() -> None:
     if example is not None:
         name = f"{example.resolve().name}.sql"
         script = (example / "script.sql").read_text(encoding="utf-8")
-        Path(name).write_text(filled(script, _places(client_file)), encoding="utf-8")
+        Path(name).write_text(filled(script, _places(client_file, kafka)), encoding="utf-8")
         print(f"sluice submit {name} --wait join")  # noqa: T201 (a program for people)
 
 
 def run_postgres(parser: argparse.ArgumentParser, client_file: Path, sql: Path) -> None:
     """Run the statements of a file in one transaction."""
     if not client_file.exists():
-        hint = "Start sluice up with --with postgres, or name its directory by --up."
+        hint = "Start sluice up with --with postgres."
         parser.exit(1, f"error: {client_file} is not there\nhint: {hint}\n")
     database = pg8000.dbapi.connect(**json.loads(client_file.read_text(encoding="utf-8")))
     for each in statements(sql.read_text(encoding="utf-8")):
@@ -76,11 +75,9 @@ def run_postgres(parser: argparse.ArgumentParser, client_file: Path, sql: Path) 
     database.close()
 
 
-def _places(client_file: Path) -> dict[str, str]:
+def _places(client_file: Path, kafka: str) -> dict[str, str]:
     options = configparser.RawConfigParser()
     options.read(client_file)
-    with Sluice(CONTROL_PLANE) as sluice:
-        kafka = sluice.version().kafka_bootstrap_servers or "localhost:9092"
     host, port = (options["client"][name] for name in ("host", "port"))
     return {"mariadb-host": host, "mariadb-port": port, "kafka": kafka}
 

@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from joins.plan.stream_topics import is_file
+from joins.plan.stream_topics import PROBE, is_file
 from watermark.errors import StateFormatError
 from watermark.model import (
     END_OF_TIME,
@@ -38,8 +38,6 @@ from watermark.model import (
     clamp,
 )
 from watermark.valve import ChannelState, CombinedWatermarkStatus, StatusWatermarkValve
-
-PROBE = "probe"
 
 Number = TypeVar("Number", int, int | None)
 Steps = Mapping[int, Sequence[tuple[int, int]]]

@@ -10,7 +10,6 @@ from typing import Any
 
 from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import (
-    PROBE,
     BatchInput,
     ChannelView,
     EventChannels,
@@ -21,7 +20,7 @@ from joins.batch.event_channels import (
 )
 from joins.durable.pins import ABSENT, EventPin
 from joins.plan.plan import JoinPlan, WatermarkSpec, Windowing
-from joins.plan.stream_topics import NO_TOPICS, StreamTopics
+from joins.plan.stream_topics import NO_TOPICS, PROBE, StreamTopics, input_name
 from watermark.model import END_OF_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 
 
@@ -309,7 +308,7 @@ class EventView:
         watermark_ms = shown_ms(slowest.state.watermark.timestamp_ms)
         name, where = slowest.input.name, self._where(slowest)
         partition = where["channel"].removeprefix(f"{name}/")
-        whose = "the stream" if name == PROBE else f'dimension "{name}"'
+        whose = input_name(name)
         behind_ms = None if watermark_ms is None else max(0, self._front(due_ms) - watermark_ms)
         far = "has said nothing yet" if behind_ms is None else f"is {_duration(behind_ms)} behind"
         return {

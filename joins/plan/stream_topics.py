@@ -12,6 +12,8 @@ from typing import Any, Self, TypeVar
 
 from joins.plan.errors import CheckpointError, SourceError
 
+PROBE = "probe"
+"""The name of the stream among the inputs of a join; the others are tables."""
 SPAN = 1 << 20
 """Numbers per topic; Kafka allows fewer partitions."""
 FILES_INDEX = (1 << 11) - 1  # the columns of records have 31 bits for a number
@@ -24,6 +26,11 @@ NAME = rf"(?:{HISTORY})?[A-Za-z0-9._-]{{1,249}}"
 """A pattern of the names of topics and of the files before them."""
 _SHOWN = 5
 _Value = TypeVar("_Value")
+
+
+def input_name(name: str) -> str:
+    """An input of a join for people."""
+    return "the stream" if name == PROBE else f'table "{name}"'
 
 
 @dataclass(frozen=True, slots=True)

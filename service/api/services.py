@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Request
 
 from joins.durable.stored import keep_stored
+from service.api.http.access import Caller
 from service.api.views import PlannedEnds, ends_of, job_detail, listed_job, with_verifications
 from service.config import Settings
 from service.jobs.inspect.facts import full_disks
@@ -26,6 +27,7 @@ from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.jobs.update.updates import Updates
+from service.schemas.inspection import JobOrder
 from service.schemas.jobs import JobDetail, ListedJob
 
 _SHOWN_ACKNOWLEDGEMENTS = 20
@@ -116,8 +118,15 @@ class Services:
             keep_stored(stored)
         return RequestBox(layout.requests)
 
-    def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
-        job = self.store.want(job_id, desired, resume=resume)
+    def want(
+        self,
+        job_id: str,
+        desired: DesiredState,
+        *,
+        by: str | None = None,
+        resume: bool = False,
+    ) -> JobDetail:
+        job = self.store.want(job_id, desired, by=by, resume=resume)
         self.supervisor.wake()
         return self.detail(job)
 
@@ -137,7 +146,16 @@ async def _services(request: Request) -> Services:
     return services
 
 
+async def _asked_by(request: Request, body: JobOrder | None = None) -> str | None:
+    """The name of the token; without tokens, what the request says."""
+    caller = request.state.caller
+    assert isinstance(caller, Caller)
+    said = None if body is None else body.by or None
+    return said if caller.token_id is None else caller.name
+
+
 Injected = Annotated[Services, Depends(_services)]
+AskedBy = Annotated[str | None, Depends(_asked_by)]
 JobId = Annotated[
     str, Path(pattern=r"^[0-9a-f-]{36}$", description="The job's id, a UUID of version 7.")
 ]

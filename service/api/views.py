@@ -265,6 +265,7 @@ def _summary(job: Job, status: Status | None) -> dict[str, Any]:
         "name": job.name,
         "state": job.state,
         "desired_state": job.desired_state,
+        "desired_by": job.desired_by,
         "phase": phase if phase in ("LOAD", "JOIN") else None,
         "reason": status.reason if status is not None and speaks else job.reason,
         "error": _error(job, status),

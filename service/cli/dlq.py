@@ -57,7 +57,8 @@ def list_letters(
     limit: Annotated[int, typer.Option(help="Maximum number of letters.", min=1, max=500)] = 100,
     cursor: Annotated[str | None, typer.Option(help="Cursor of the previous page.")] = None,
     pending: Annotated[
-        bool, typer.Option("--pending", help="Only letters not yet replayed.")
+        bool,
+        typer.Option("--pending", help="Only letters that are neither replayed nor discarded."),
     ] = False,
     matching: Annotated[
         str | None, typer.Option(help="Only letters whose reason contains this text.")

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from joins.plan.stream_topics import NAME
+from joins.plan.stream_topics import NAME, input_name
 from service.cli.options import (
     Form,
     Job,
@@ -96,7 +96,9 @@ def _gate(gate: "GateView") -> str:
         return one_line(gate.holding.text, _LINE)
     at = "" if gate.opened_at_ms is None else f" since {instant(gate.opened_at_ms)}"
     held = gate.held_at_open
-    return f"joined{at}" + ("" if held is None else f", at most {number(held)} had been held")
+    if held is None:
+        return f"joined{at}"
+    return f"joined{at}, {f'at most {number(held)}' if held else 'none'} had been held"
 
 
 def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
@@ -104,7 +106,7 @@ def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
     yield "event time", f"{shown_time(time.watermark_ms)}{clock}"
     for source in time.inputs:
         clock = " + processing time" if source.use_processing_time else ""
-        text = f"{shown_time(source.watermark_ms)}{clock} of {_input(source.input)}"
+        text = f"{shown_time(source.watermark_ms)}{clock} of {one_line(input_name(source.input))}"
         yield "input", f"{text}, {one_line(source.status)}"
     oldest = time.oldest_waiting_ms
     since = "" if oldest is None else f", the oldest of {shown_time(oldest)}"
@@ -134,17 +136,13 @@ def _promise(channel: "GeneratorView") -> str:
     return text if end is None else f"{text}, processing time from offset {number(end)} on"
 
 
-def _input(name: str) -> str:
-    return "stream" if name == "probe" else one_line(name)
-
-
 def _generators(time: "EventTimeView") -> Table:
     made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "ACTIVE AT")
     for channel in time.channels:
         status = channel.status if channel.aligned else "NOT ALIGNED"
         at_ms = channel.active_at_ms
         made.add_row(
-            _input(channel.input),
+            one_line(input_name(channel.input)),
             one_line(channel.channel.removeprefix(f"{channel.input}/")),
             one_line(status),
             _promise(channel),
@@ -284,11 +282,12 @@ def explain_row(
             hint="Use _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
-        tell(client.job(job).explain_row(coordinates, sink=sink), output, _show_row)
+        explanation = client.job(job).explain_row(coordinates, sink=sink)
+    tell(explanation, output, lambda row: _show_row(row, coordinates))
 
 
-def _show_row(explanation: "RowExplanation") -> None:
-    show(facts_table(_row_facts(explanation)))
+def _show_row(explanation: "RowExplanation", coordinates: str) -> None:
+    show(facts_table([("record", one_line(coordinates)), *_row_facts(explanation)]))
     for dimension in explanation.dimensions:
         name = f"{dimension.name} AS {dimension.alias}"
         about = f"{name}: {_versions(dimension)}, key {_compact(dimension.key)}"
@@ -313,8 +312,6 @@ def _insert_facts(answer: "BatchReplay | RowExplanation") -> Iterable[tuple[str,
 
 
 def _row_facts(explanation: "RowExplanation") -> Iterable[tuple[str, str]]:
-    place = explanation.coordinates
-    yield "record", one_line("/".join(str(place[n]) for n in ("topic", "partition", "offset")))
     yield from _insert_facts(explanation)
     for name in ("state", "reason", "batch", "committed_at_ms"):
         value = getattr(explanation, name)

@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from service.cli.inspect import operator
 from service.cli.options import Form, Job, Script, Server, Timeout, open_client
 from service.cli.output import (
     ExitCode,
@@ -293,7 +294,7 @@ def pause_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Ser
     """Pause a job after its batch. Its runner stops, its position is kept."""
     with open_client(server) as client:
         remote = client.job(job)
-        remote.pause()
+        remote.pause(operator())
         if wait:
             follow(remote, GOALS["paused"], timeout)
     say(f"job {remote.id} {'paused' if wait else 'is pausing'}; continue with sluice jobs resume")
@@ -317,7 +318,7 @@ def stop_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Serv
     """Stop a job after its batch. It keeps its position."""
     with open_client(server) as client:
         remote = client.job(job)
-        remote.stop()
+        remote.stop(operator())
         if wait:
             follow(remote, ENDED, timeout)
     say(f"job {remote.id} {'stopped' if wait else 'is stopping'}")

@@ -276,7 +276,7 @@ def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
         yield "waits for", one_line(transaction.text, 500)
     rows, matched = number(probe.joined_records), probe.matched
     if matched is not None:  # a table is joined
-        rows += f" ({number(matched)} matched, {number(probe.unmatched)} unmatched)"
+        rows += f", from {number(matched)} matched and {number(probe.unmatched)} unmatched records"
     yield "rows out", rows
     yield "dead letters", _letters(probe)
 

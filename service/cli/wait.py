@@ -179,16 +179,17 @@ class _Lines:
     """A line for each change of state, and at intervals for a new reason."""
 
     def __init__(self) -> None:
-        self._state = self._reason = ""
+        self._state = self._line = ""
         self._told_at = 0.0
 
     def show(self, job: "JobDetail") -> None:
         now = time.monotonic()
-        late = now - self._told_at >= _LINE_EVERY_S and job.reason != self._reason
-        if job.state == self._state and not late:
+        line = f"{state(job)}: {one_line(reason(job))}"
+        is_early = job.state == self._state and now - self._told_at < _LINE_EVERY_S
+        if is_early or line == self._line:
             return
-        self._state, self._reason, self._told_at = job.state, job.reason, now
-        say(f"{state(job)}: {one_line(reason(job))}")
+        self._state, self._line, self._told_at = job.state, line, now
+        say(line)
 
 
 def follow(followed: "RemoteJob", goal: Goal, timeout_s: float) -> "JobDetail":

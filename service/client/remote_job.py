@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import httpx
 
+from joins.plan.errors import suggestion
 from service.client.tables import (
     Batches,
     OutputRows,
@@ -27,6 +28,7 @@ from service.client.transport import (
     parsed,
 )
 from service.errors import ControlPlaneError, WaitTimeoutError
+from service.jobs.store.job import JobState
 from service.schemas.document import Document
 from service.schemas.inspection import (
     AcknowledgementView,
@@ -148,6 +150,7 @@ def _event(server_event: ServerEvent) -> Event | None:
 
 
 _POLL_S = 0.5
+_TARGETS = ("LOAD", "JOIN", *(state.value for state in JobState))
 _UPDATE_S = 120.0  # a preview joins batches again
 _ASKED_S = 8.0  # one request waits so long
 
@@ -184,8 +187,11 @@ class RemoteJob:
         """Wait for a phase (`LOAD`, `JOIN`) or a state (such as `JOINING`, `FINISHED`).
 
         In a notebook the cell shows progress. Raises ControlPlaneError if the job ends in another
-        state, or on a timeout.
+        state, on a timeout, and at once for a name that is no phase and no state.
         """
+        if target not in _TARGETS:
+            hint = suggestion(target, _TARGETS, f"Wait for one of {', '.join(_TARGETS)}.")
+            raise ControlPlaneError(f'"{target}" is no phase and no state of a job', hint=hint)
         deadline = time.monotonic() + timeout_s
         show = notebook_display()
         while True:
@@ -229,16 +235,16 @@ class RemoteJob:
                     f"sluice jobs get {self.id}.",
                 )
 
-    def pause(self) -> JobDetail:
-        """Pause the job after its batch; it keeps its position."""
-        return self._changed("pause")
+    def pause(self, by: str | None = None) -> JobDetail:
+        """Pause the job after its batch; it keeps its position. `by` says who asks."""
+        return self._changed("pause", by=by)
 
     def resume(self) -> JobDetail:
         return self._changed("resume")
 
-    def stop(self) -> JobDetail:
-        """Stop the runner after its batch; the job keeps its position."""
-        return self._changed("stop")
+    def stop(self, by: str | None = None) -> JobDetail:
+        """Stop the runner after its batch; the job keeps its position. `by` says who asks."""
+        return self._changed("stop", by=by)
 
     def start(self) -> JobDetail:
         return self._changed("start")
@@ -283,18 +289,15 @@ class RemoteJob:
         path = f"{self._path}:update"
         return self._transport.post(UpdateView, path, json=body, timeout=_UPDATE_S)
 
-    def _changed(self, what: str) -> JobDetail:
-        return self._transport.post(JobDetail, f"{self._path}:{what}")
+    def _changed(self, what: str, *, by: str | None = None) -> JobDetail:
+        body = {} if by is None else {"json": {"by": by}}
+        return self._transport.post(JobDetail, f"{self._path}:{what}", **body)
 
     def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> tuple[str, ...]:
         """Remove the job with its topics, tables and checkpoint, with `output` also its output.
 
-        Returns the output that could not be removed, with reasons.
-
-        Raises:
-            NotFoundError: no such job.
-            RefusedError: the removal failed.
-            WaitTimeoutError: timeout; the removal continues.
+        Returns the output that could not be removed, with reasons. Raises NotFoundError,
+        RefusedError if the removal failed, or WaitTimeoutError; then the removal continues.
         """
         deadline = time.monotonic() + timeout_s
         job = self._removed(output=output)

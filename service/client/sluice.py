@@ -13,7 +13,7 @@ from service.client.remote_job import RemoteJob
 from service.client.tables import html_of_jobs
 from service.client.transport import Pages, Transport, parsed
 from service.errors import JobNotFoundError
-from service.schemas.document import VersionView
+from service.schemas.document import ExampleList, VersionView
 from service.schemas.inspection import CheckReport
 from service.schemas.jobs import JobPage, JobSummary, ListedJob
 from service.schemas.progress import (
@@ -197,6 +197,10 @@ class Sluice(AbstractContextManager["Sluice"]):
 
     def version(self) -> VersionView:
         return self._transport.ask(VersionView, "/v1/version")
+
+    def examples(self) -> ExampleList:
+        """Scripts that run on this control plane, and the directory of `sluice up`."""
+        return self._transport.ask(ExampleList, "/v1/examples")
 
     def doctor(self) -> CheckReport:
         return self._transport.ask(CheckReport, "/v1/doctor")

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.api.routes.program import UP_DIRECTORY
 from service.api.server import ControlPlane
 from service.config import Settings
 from service.demo.shop import Binaries, DebeziumBinaries, create_users, servers
@@ -248,14 +249,16 @@ def everything(
         )
         with ControlPlane(settings) as plane:
             script = _write_script(directory, database)
-            _offer(settings, [script] if captured is None else [script, captured.script])
+            offered = [script] if captured is None else [script, captured.script]
+            _offer(settings, directory, offered)
             yield Up(plane.url, kafka, database, directory, script, client_file, captured)
 
 
-def _offer(settings: Settings, scripts: Sequence[Path]) -> None:
-    """Make the page's editor offer `scripts` as they are now."""
+def _offer(settings: Settings, up: Path, scripts: Sequence[Path]) -> None:
+    """Make the control plane offer `scripts` as they are now, and name the directory `up`."""
     directory = settings.data_dir / "examples"
     directory.mkdir(mode=0o700, exist_ok=True)
+    (directory / UP_DIRECTORY).write_text(str(up), encoding="utf-8")
     for script in scripts:
         text = script.read_text(encoding="utf-8")
         (directory / script.name).write_text(text, encoding="utf-8")

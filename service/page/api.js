@@ -4,6 +4,9 @@
 const TOKEN = "sluice.token";
 const TIMEOUT_MS = 15_000;
 const SLOW_MS = 90_000; // a check asks databases and brokers
+const ATTEMPTS = 4; // while too many other inspections run
+const BUSY_MS = 1_000;
+const BUSY = "urn:sluice:problem:busy";
 
 /** The control plane has answered, and it was an error; `problem` is its document. */
 export class Refused extends Error {
@@ -12,6 +15,11 @@ export class Refused extends Error {
     this.status = status;
     this.problem = problem;
     this.retryAfterMs = retryAfterMs;
+  }
+
+  /** Whether the control plane only has too much to do just now. */
+  get isBusy() {
+    return this.problem.type === BUSY;
   }
 
   /** Whether asking again would only be answered the same. */
@@ -38,9 +46,21 @@ export function headers(more) {
   return token ? { ...more, Authorization: `Bearer ${token}` } : { ...more };
 }
 
+/** As `get`, of what another process looks up: that takes longer. */
+export function look(path) {
+  return get(path, SLOW_MS);
+}
+
 /** The JSON document at `path`; throws Refused, or what fetch throws if nobody answers. */
-export function get(path) {
-  return ask(path, { headers: headers({ Accept: "application/json" }) });
+export async function get(path, timeoutMs = TIMEOUT_MS) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await ask(path, { headers: headers({ Accept: "application/json" }), timeoutMs });
+    } catch (error) {
+      if (!error.isBusy || attempt === ATTEMPTS) throw error;
+      await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? BUSY_MS));
+    }
+  }
 }
 
 /** Order what `path` says, with `body` as JSON; only a page of the same origin may send that. */
@@ -65,8 +85,8 @@ async function ask(path, given) {
   return (await answerOf(path, given)).json();
 }
 
-async function answerOf(path, given) {
-  const signal = AbortSignal.timeout(given.method === "POST" ? SLOW_MS : TIMEOUT_MS);
+async function answerOf(path, { timeoutMs, ...given }) {
+  const signal = AbortSignal.timeout(timeoutMs ?? (given.method === "POST" ? SLOW_MS : TIMEOUT_MS));
   const answer = await fetch(path, { ...given, cache: "no-store", signal });
   if (!answer.ok) throw await refused(answer);
   return answer;

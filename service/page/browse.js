@@ -1,5 +1,6 @@
 // The views of a job's data: rows of a table, and dead letters by their reasons.
 
+import { placeOf } from "./browse_data.js";
 import { h } from "./dom.js";
 import { count, many, plain } from "./format.js";
 import { cell, facts, panel, refusal, said, SENT, table, time } from "./parts.js";
@@ -127,7 +128,7 @@ export function lettersView(letters) {
     back(job),
     h("h1", { tabindex: "-1", "data-key": "title" }, "Dead letters"),
     h("p", { "data-key": "about" }, "Records of the stream that have no rows, as they could not be read or computed. They are kept, and can be joined again under the versions of their batch."),
-    error && refusal("It was not carried out", error),
+    error && refusal(groups ? "It was not carried out" : "The dead letters cannot be shown", error),
     replayed && h("p", { class: "fault note", role: "status", "data-key": "replayed" }, outcome(replayed)),
     !groups && !error && h("p", { class: "empty" }, "Looking …"),
     discarded && h("p", { class: "fault note", role: "status", "data-key": "discarded" }, discardOutcome(discarded)),
@@ -139,6 +140,12 @@ export function lettersView(letters) {
       h("button", { type: "submit", disabled: busy }, busy ? "Looking …" : "Filter"),
     ),
     all > 0 && replayOrder(all, letters),
+    all > 0 && (groups.length > 1 || letters.hasMore) && h(
+      "details",
+      { "data-key": "discard-all" },
+      h("summary", {}, letters.matching ? ["Discard all whose reason contains “", said(letters.matching), "”"] : "Discard all"),
+      discardForm(null, letters.matching ? "Discard these records" : "Discard all records", busy),
+    ),
     (groups ?? []).map(([reason, each], at) => group(reason, each, { at, busy, job })),
   ];
 }
@@ -175,7 +182,7 @@ function replayOrder(all, { hasMore, isAsked, busy, matching }) {
 
 /** A form for another value of a letter; a value that is not shown whole is corrected by the command. */
 function correction(letter, at, number, { job, busy }) {
-  const place = plain(letter.place ?? `${letter.partition}/${letter.offset}`);
+  const place = placeOf(letter);
   const form = h(
     "form",
     { class: "decision", "data-form": "correct", "data-group": at, "data-letter": number },
@@ -191,7 +198,7 @@ function group(reason, letters, { at, busy, job }) {
   const row = (letter, number) => h(
     "tr",
     {},
-    cell("Place", h("code", {}, plain(letter.place ?? `${letter.partition}/${letter.offset}`))),
+    cell("Place", h("code", {}, placeOf(letter))),
     cell("Batch", count(letter.batch)),
     cell("Written", time(letter.timestamp_ms)),
     cell("Value", letter.value === null ? h("span", { class: "quiet" }, "no text") : h("code", {}, plain(letter.value)), letter.truncated && " …", correction(letter, at, number, { job, busy })),
@@ -201,12 +208,18 @@ function group(reason, letters, { at, busy, job }) {
     [`${many(letters.length, "record")}: `, said(reason)],
     table("Records", ["Place", "Batch", "Written", "Value"], letters.slice(0, SHOWN).map(row)),
     letters.length > SHOWN && h("p", { class: "quiet" }, `The first ${SHOWN}.`),
-    h(
-      "form",
-      { class: "decision", "data-form": "discard", "data-group": at, "data-key": `discard-${at}` },
-      h("label", { for: `discard-reason-${at}` }, "Reason (recorded)"),
-      h("input", { id: `discard-reason-${at}`, name: "reason", required: true, maxlength: "1000", autocomplete: "off" }),
-      h("button", { type: "submit", disabled: busy }, `Discard ${letters.length === 1 ? "this record" : `these ${count(letters.length)} records`}`),
-    ),
+    discardForm(at, `Discard ${letters.length === 1 ? "this record" : `these ${count(letters.length)} records`}`, busy),
+  );
+}
+
+/** Discard the group number `at`, or with null all that are shown. */
+function discardForm(at, label, busy) {
+  const id = `discard-reason-${at ?? "all"}`;
+  return h(
+    "form",
+    { class: "decision", "data-form": "discard", "data-group": at, "data-key": `discard-${at ?? "all"}` },
+    h("label", { for: id }, "Reason (recorded)"),
+    h("input", { id, name: "reason", required: true, maxlength: "1000", autocomplete: "off" }),
+    h("button", { type: "submit", disabled: busy }, label),
   );
 }

@@ -1,6 +1,7 @@
 // What two views of a job's data are made of: rows of a table at a version, and dead letters.
 
-import { get, post } from "./api.js";
+import { look, post } from "./api.js";
+import { plain } from "./format.js";
 
 const ROWS = 50;
 const LETTERS = 500; // one page of the API
@@ -52,9 +53,9 @@ export class TableBrowser extends Asker {
   start() {
     this.told.live();
     if (!this.table) this.do(async () => {
-      const { items } = await get(this.path);
+      const { items } = await look(this.path);
       this.table = items.find((each) => each.table === this.name) ?? null;
-      this.answer = await get(`${this.path}/${encodeURIComponent(this.name)}?limit=${ROWS}`);
+      this.answer = await look(`${this.path}/${encodeURIComponent(this.name)}?limit=${ROWS}`);
     });
   }
 
@@ -92,7 +93,7 @@ export class TableBrowser extends Asker {
 
   #ask(into, more, query) {
     const path = `${this.path}/${encodeURIComponent(this.name)}${more}?${query}`;
-    return this.do(async () => (this[into] = await get(path)));
+    return this.do(async () => (this[into] = await look(path)));
   }
 }
 
@@ -124,20 +125,23 @@ export class DeadLetters extends Asker {
 
   /** Show only letters whose reason contains `matching`. */
   filter({ matching }) {
-    Object.assign(this, { matching, isAsked: false, replayed: null, discarded: null });
-    return this.do(() => this.#list());
+    Object.assign(this, { matching, groups: null, isAsked: false, replayed: null, discarded: null });
+    return this.do(() => this.#list()); // no list of another filter is shown
   }
 
   /** Join all that are shown again, as `sluice dlq replay --matching` or `--all` does. */
   replay() {
     this.isAsked = false;
-    const chosen = this.matching ? { all: true, matching: this.matching } : { all: true };
-    return this.#replay(chosen);
+    return this.#replay(this.#chosen);
+  }
+
+  get #chosen() {
+    return this.matching ? { all: true, matching: this.matching } : { all: true };
   }
 
   /** Join one letter again with another value. */
-  correct({ topic, partition, offset, batch }, value) {
-    return this.#replay({ records: [{ topic: topic ?? null, partition, offset, batch, value }] });
+  correct(letter, value) {
+    return this.#replay({ records: [{ ...nameOf(letter), value }] });
   }
 
   #replay(chosen) {
@@ -147,12 +151,12 @@ export class DeadLetters extends Asker {
     });
   }
 
-  /** Discard the open records of one group: they get no rows, and replays leave them out. */
+  /** Discard the open records of one group, or all that the filter shows: they get no rows, and replays skip them. */
   discard(group, reason) {
-    const records = this.groups[group][1].map(({ topic, partition, offset, batch }) => ({ topic: topic ?? null, partition, offset, batch }));
+    const chosen = group === null ? this.#chosen : { records: this.groups[group][1].map(nameOf) };
     Object.assign(this, { isAsked: false, replayed: null, discarded: null });
     return this.do(async () => {
-      this.discarded = await post(`${this.path}:discard`, { records, reason, by: "status page" });
+      this.discarded = await post(`${this.path}:discard`, { ...chosen, reason, by: "status page" });
       await this.#list();
     });
   }
@@ -160,7 +164,7 @@ export class DeadLetters extends Asker {
   async #list() {
     const query = new URLSearchParams({ limit: String(LETTERS), pending: "true" });
     if (this.matching) query.set("matching", this.matching);
-    const page = await get(`${this.path}?${query}`);
+    const page = await look(`${this.path}?${query}`);
     const groups = new Map();
     for (const letter of page.items) {
       if (!groups.has(letter.reason)) groups.set(letter.reason, []);
@@ -169,4 +173,13 @@ export class DeadLetters extends Asker {
     this.groups = [...groups].sort(([, a], [, b]) => b.length - a.length);
     this.hasMore = page.next_cursor !== null;
   }
+}
+
+/** How commands name the record of a letter. */
+export function placeOf({ place, partition, offset }) {
+  return plain(place ?? `${partition}/${offset}`);
+}
+
+function nameOf({ topic, partition, offset, batch }) {
+  return { topic: topic ?? null, partition, offset, batch };
 }

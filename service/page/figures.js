@@ -3,7 +3,7 @@
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
 import { count, duration, openLetters } from "./format.js";
-import { brokenPlaces } from "./flow_parts.js";
+import { isHeld } from "./flow_parts.js";
 import { newest, rate } from "./numbers.js";
 
 /** The figures as nodes; `watch` is a `JobWatch`. */
@@ -21,7 +21,7 @@ export function known(job, numbers, nowMs) {
   const waiting = job.phase === "JOIN" ? probe?.lag_records : probe?.held_records;
   const letters = openLetters(probe);
   const stages = Object.values(probe?.batch_stages_ms ?? {});
-  const isPassing = job.report?.is_live !== false && !brokenPlaces(job).stream; // else a rate is of the past
+  const isPassing = job.report?.is_live !== false && !isHeld(job); // else a rate is of the past
   return [
     ["Rate in", isPassing ? perSecond(probe?.records_per_s) : "–", series.records_per_s],
     ["Rate out", isPassing ? perSecond(probe?.rows_per_s ?? pulse.rows_per_s) : "–", series.rows_per_s],

@@ -17,7 +17,7 @@ export function flowParts(job, rates, { tables: most, nowMs = Date.now() }) {
   const isAlone = joinsNothing(job) || !dimensions.length;
   const lanes = isAlone ? [] : laneGroups(dimensions, most);
   const last = lanes.length;
-  const passing = brokenPlaces(job).stream ? { ...pulse, records_per_s: 0, rows_per_s: 0 } : pulse;
+  const passing = isHeld(job) ? { ...pulse, records_per_s: 0, rows_per_s: 0 } : pulse;
   const stream = streamParts(job, passing, last, isAlone);
   const tables = lanes.map((lane, number) => tableParts(lane, number, job, passing, nowMs));
   return {
@@ -150,6 +150,11 @@ export function brokenPlaces(job) {
   const faults = isFailed && !job.stalls?.length ? [job.error] : job.stalls ?? [];
   const places = faults.map((fault) => fault?.place ?? (isFailed ? "batches" : null)).filter(Boolean);
   return Object.fromEntries(places.map((place) => [place, isFailed ? "bad" : "warn"]));
+}
+
+/** Whether no record passes: the stream cannot be read, or a table is too old. */
+export function isHeld(job) {
+  return Boolean(brokenPlaces(job).stream) || job.holding?.state === "HOLDING";
 }
 
 /** Whether the numbers of the moment are those of a runner that reports. */

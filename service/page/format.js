@@ -42,6 +42,11 @@ export function duration(ms) {
   return m ? `${m} min ${s} s` : `${s} s`;
 }
 
+/** How long a state lasts: from a second on, for the clocks of page and control plane differ. */
+export function lasting(sinceMs, nowMs) {
+  return duration(Math.max(1_000, nowMs - sinceMs));
+}
+
 /** Whether times are shown in UTC; kept for the next visit. */
 export function isInUtc() {
   return localStorage.getItem(IN_UTC) !== null;

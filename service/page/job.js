@@ -1,8 +1,9 @@
 // The view of one job: its state, cause and remedy first, then its numbers, then all the rest in tabs.
 
 import { h } from "./dom.js";
-import { count, duration, many, openLetters, plain } from "./format.js";
+import { count, lasting, many, openLetters, plain } from "./format.js";
 import { batches } from "./batches.js";
+import { placeOf } from "./browse_data.js";
 import { conditions, details } from "./details.js";
 import { figures } from "./figures.js";
 import { flow } from "./flow.js";
@@ -73,7 +74,7 @@ function title(watch) {
       "p",
       { class: "standing" },
       state(job),
-      job.status && h("span", { class: "quiet" }, "for ", duration(Math.max(1_000, nowMs - job.status.since_ms)), ", since ", time(job.status.since_ms)),
+      job.status && h("span", { class: "quiet" }, "for ", lasting(job.status.since_ms, nowMs), ", since ", time(job.status.since_ms)),
     ),
     ordersView(watch),
   );
@@ -84,7 +85,7 @@ function title(watch) {
 
 /** Cause and remedy of the state, the decision that it waits for, and all conditions behind a fold. */
 function answer(watch) {
-  const { job, wait, orders } = watch;
+  const { job, wait, orders, letter } = watch;
   const { sentence = job.reason, remedy, action, tone = "busy" } = job.status ?? {};
   const [stall] = job.stalls ?? [];
   const detail = job.error?.detail;
@@ -92,6 +93,7 @@ function answer(watch) {
     "section",
     { class: `panel answer ${tone}`, id: "why", "data-key": "why", "aria-label": "State, cause and remedy" },
     h("p", { class: "sentence" }, said(sentence)),
+    action === "dead-letters" && letter && h("p", { "data-key": "letter" }, `The oldest, ${placeOf(letter)}: `, said(letter.reason)),
     remedy && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(remedy)),
     actionButton(action, job, orders),
     stall && decision(job, stall, orders),
@@ -222,11 +224,12 @@ function tabs(watch) {
 }
 
 /** Where the rows go, and how their counts add up. */
-function output({ job, rows, rowsError }) {
+function output({ job, outputs, rows, rowsError }) {
   const { probe, event_time: time_, sinks } = job;
   const row = ({ insert, table: name, connector, place }) => [count(insert), said(name), plain(connector), place ? said(place) : "–"];
   return [
     panel("output", "Output", sinks?.length > 0 && table("Output", ["INSERT", "Table", "Connector", "Path or topic"], sinks.map(row))),
+    outputs.length > 0 && panel("schema", "Columns", outputs.map((each) => [outputs.length > 1 && h("p", {}, said(each.table)), schema(each)])),
     (rows || rowsError) && panel(
       "sample",
       "Newest rows",
@@ -239,6 +242,11 @@ function output({ job, rows, rowsError }) {
       table("Counts", ["Count", "Number", "Meaning"], counts(probe, time_).map(([name, value, meaning]) => [name, count(value), meaning])),
     ),
   ];
+}
+
+function schema({ table: name, columns }) {
+  const rows = columns.map((column) => [said(column.name), plain(column.type), column.nullable ? "yes" : "no"]);
+  return table(`Columns of ${plain(name)}`, ["Column", "Type", "NULL"], rows);
 }
 
 /** Sample rows of the output with the batch that wrote each. */
@@ -260,9 +268,9 @@ export function counts(probe, eventTime) {
   const { replayed_dead_letters: replayed, discarded_dead_letters: discarded } = probe;
   const joins = Number.isFinite(matched);
   return [
-    ["rows out", rows, joins ? "Rows that the join has written: matched and unmatched ones." : "Rows that batches have written."],
-    joins && ["matched", matched, "Rows out whose record met a row of a table."],
-    joins && ["unmatched", unmatched, "Rows out of LEFT JOIN whose record met none."],
+    joins && ["matched", matched, "Records that met a row of each table, before WHERE."],
+    joins && ["unmatched", unmatched, "The other records: NULL with LEFT JOIN, no row with INNER JOIN."],
+    ["rows out", rows, joins ? "Rows of these records that were written." : "Rows that batches have written."],
     ["dead letters", letters, "Records that could not be joined; they are kept."],
     letters > 0 && ["open dead letters", openLetters(probe), "Dead letters that need a replay or a discard."],
     replayed > 0 && ["replayed dead letters", replayed, "Dead letters whose rows a replay has added to the output."],

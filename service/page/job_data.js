@@ -1,7 +1,7 @@
 // What the view of one job is made of: its stream of transitions and reports, what it waits for, and
 // what is behind a tab once that is opened.
 
-import { get, getText } from "./api.js";
+import { get, getText, look } from "./api.js";
 import { RANGES, withLive } from "./numbers.js";
 import { Orders } from "./orders.js";
 import { Pace } from "./pace.js";
@@ -43,8 +43,10 @@ export class JobWatch {
   tab = "overview";
   log = null;
   logError = null;
+  outputs = []; // each with its columns
   rows = null; // the newest of the output
   rowsError = null;
+  letter = null; // the oldest open dead letter, while the state speaks of them
   cursorMs = null; // the instant that somebody points at in a chart
   isRemoved = false;
   error = null;
@@ -56,6 +58,7 @@ export class JobWatch {
   #stream;
   #paces = new Map();
   #timers = {};
+  #settled = null; // how many dead letters were, when the oldest open one was asked for
   #isStopped = true;
 
   constructor(id, told) {
@@ -103,12 +106,16 @@ export class JobWatch {
     this.#changed();
   }
 
-  /** The newest rows of the first output that is a Delta table. */
+  /** The columns of all outputs, and the newest rows of the first one that is a Delta table. */
   async askRows() {
+    get(`${this.#path}/outputs`).then(({ items }) => {
+      this.outputs = items;
+      this.#changed();
+    }, () => {}); // an older control plane does not say them
     const sink = this.job?.sinks?.find(({ connector }) => connector === "delta");
     if (!sink) return;
     try {
-      Object.assign(this, { rows: await get(`${this.#path}/preview?limit=${ROWS}&sink=${sink.insert}`), rowsError: null });
+      Object.assign(this, { rows: await look(`${this.#path}/preview?limit=${ROWS}&sink=${sink.insert}`), rowsError: null });
     } catch (error) {
       this.#failed(error, () => (this.rowsError = error));
     }
@@ -158,7 +165,7 @@ export class JobWatch {
   async askBatches() {
     this.isAskingBatches = true;
     try {
-      const page = await get(`${this.#path}/batches?limit=${BATCHES}`);
+      const page = await look(`${this.#path}/batches?limit=${BATCHES}`);
       Object.assign(this, { batches: page.items, batchesAtMs: Date.now(), batchesError: null });
     } catch (error) {
       this.#failed(error, () => (this.batchesError = error));
@@ -197,6 +204,21 @@ export class JobWatch {
     }
   }
 
+  /** The oldest open dead letter; another process looks it up, so it is asked for once until some are settled. */
+  async #askLetter() {
+    const { status, probe } = this.job ?? {};
+    const settled = (probe?.replayed_dead_letters ?? 0) + (probe?.discarded_dead_letters ?? 0);
+    if (status?.action !== "dead-letters" || (this.letter && settled === this.#settled)) return;
+    try {
+      const { items } = await look(`${this.#path}/dead-letters?pending=true&limit=1`);
+      Object.assign(this, { letter: items[0] ?? null });
+      this.#settled = settled;
+    } catch (error) {
+      this.#failed(error, () => (this.letter = null));
+    }
+    this.#changed();
+  }
+
   async #askWait() {
     clearTimeout(this.#timers.wait);
     try {
@@ -205,6 +227,7 @@ export class JobWatch {
       this.#failed(error, () => (this.wait = null)); // the job's own reason is shown instead
     }
     this.#changed();
+    this.#askLetter();
     this.#later("wait", WAIT_REFRESH_MS, () => this.#askWait());
   }
 

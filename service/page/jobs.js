@@ -2,7 +2,7 @@
 
 import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
-import { count, duration, many, openLetters, plain } from "./format.js";
+import { count, duration, lasting, many, openLetters, plain } from "./format.js";
 import { jobsGraph } from "./jobs_graph.js";
 import { rate } from "./numbers.js";
 import { TONES, refusal, said, state, wordOf } from "./parts.js";
@@ -84,7 +84,7 @@ function row(job, nowMs) {
   const full = status?.remedy ? `${reason} ${status.remedy}` : reason;
   const cells = [
     state(job),
-    status ? duration(nowMs - status.since_ms) : null,
+    status ? lasting(status.since_ms, nowMs) : null,
     passes(job),
     waits(job),
     job.as_of_ms === null ? null : duration(nowMs - job.as_of_ms),

@@ -326,7 +326,8 @@ const FORMS = {
   },
   discard(form) {
     const reason = new FormData(form).get("reason").trim();
-    if (reason) shown.source.discard(Number(form.dataset.group), reason);
+    const { group } = form.dataset;
+    if (reason) shown.source.discard(group === undefined ? null : Number(group), reason);
   },
   letters: (form) => shown.source.filter(trimmed(form)),
   correct(form) {

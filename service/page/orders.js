@@ -49,7 +49,7 @@ export class Orders {
   async send(job) {
     if (this.isSending || !this.asked || !allowed(job)[this.asked]) return;
     const action = this.asked === "resume" && job.desired_state !== "PAUSED" ? "start" : this.asked;
-    await this.#carryOut(async () => this.#told.done(await post(`${this.#path}:${action}`)));
+    await this.#carryOut(async () => this.#told.done(await post(`${this.#path}:${action}`, action === "start" || action === "resume" ? undefined : { by: "the status page" })));
   }
 
   /** Decide what the job waits for: the route that `sluice acknowledge` calls, kept as that is. */

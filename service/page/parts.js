@@ -7,12 +7,15 @@ export const SENT = "The order is sent; the runner carries it out.";
 
 // A shape for each tone: colour alone tells nothing.
 const SHAPES = { bad: "✕", warn: "▲", busy: "◔", good: "●", rest: "■" };
+const LATE = { detail: "the control plane did not answer in time", hint: "Try again when its machine has less to do." };
+const SHAPES_OF_WORDS = { Paused: "‖", Finished: "✓" }; // of one tone with Stopped
+const ID = /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/;
 export const TONES = Object.keys(SHAPES); // the order of lists: trouble first
 
 /** The state of a job as its word with a shape. */
 export function state({ status, state: name }) {
   const { word, tone } = status ?? { word: name, tone: "busy" };
-  return h("span", { class: `state ${tone}` }, shape(SHAPES[tone] ?? "?"), plain(word));
+  return h("span", { class: `state ${tone}` }, shape(SHAPES_OF_WORDS[word] ?? SHAPES[tone] ?? "?"), plain(word));
 }
 
 /** The word without what changes by itself, such as percent. */
@@ -25,9 +28,10 @@ export function shape(sign) {
   return h("span", { class: "shape", "aria-hidden": "true" }, sign);
 }
 
-/** Text of strangers, in a direction of its own. */
+/** Text of strangers, in a direction of its own; a job's id in it stays on one line. */
 export function said(text) {
-  return h("bdi", {}, plain(text));
+  const isId = (at) => at % 2 === 1;
+  return h("bdi", {}, plain(text).split(ID).map((part, at) => (isId(at) ? h("span", { class: "id" }, part) : part)));
 }
 
 /** An instant in the browser's time; the title has it in UTC. */
@@ -99,7 +103,7 @@ export function partName(part) {
 
 /** A refused request as a fault. */
 export function refusal(title, error) {
-  const told = error.problem ?? { detail: error.message };
+  const told = error.problem ?? (error.name === "TimeoutError" ? LATE : { detail: error.message });
   const type = plain(told.type ?? "").replace("urn:sluice:problem:", "");
   return fault("bad", title, { type, message: told.detail, hint: told.hint });
 }

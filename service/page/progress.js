@@ -40,7 +40,7 @@ function valveSays(isOpen, channels, job) {
   if (joinsNothing(job)) return "The job joins no table, so nothing had to be copied first.";
   if (isOpen) {
     const held = job.held_at_open;
-    const told = Number.isFinite(held) ? ` At most ${many(held, "record")} had been held.` : "";
+    const told = Number.isFinite(held) ? ` ${held ? `At most ${many(held, "record")}` : "No record"} had been held.` : "";
     return `Every snapshot is complete and committed; it stays open.${told}`;
   }
   const open = channels.filter((channel) => isComplete(channel.watermark)).length;

@@ -73,3 +73,6 @@ class ExampleList(Document):
     """Scripts that run here, by name."""
 
     items: list[ExampleView]
+    directory: str | None = default(
+        None, "Where `sluice up` has the connections of its servers; null without it."
+    )

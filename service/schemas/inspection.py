@@ -98,6 +98,12 @@ class Acknowledge(Body):
     ] = None
 
 
+class JobOrder(Body):
+    """Who asks for a job to be paused or stopped; a token's name counts before it."""
+
+    by: By | None = None
+
+
 class RefusalView(Document):
     """Why a runner has refused a request."""
 

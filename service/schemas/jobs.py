@@ -210,8 +210,12 @@ class ProbeView(Document):
         {}, "How long index, join and commit of the newest batch took."
     )
     joined_records: int = 0
-    matched: int | None = default(None, "Null without a table to meet.")
-    unmatched: int | None = default(None, "As `matched`.")
+    matched: int | None = default(
+        None, "Records with a row of each table, before WHERE; null without a table."
+    )
+    unmatched: int | None = default(
+        None, "The other records: NULL with LEFT JOIN, no row with INNER JOIN."
+    )
     dead_letters: int = default(0, "Of all batches; each INSERT counts.")
     open_dead_letters: OpenLetters = None
 
@@ -391,6 +395,7 @@ class JobSummary(Document):
     status: StatusView | None = default(None, "The state in words; null of an older program.")
     state: Annotated[JobState, OrNewer]
     desired_state: Annotated[DesiredState, OrNewer]
+    desired_by: str | None = default(None, "Who asked for it; null if that is not known.")
     phase: Annotated[Literal["LOAD", "JOIN"] | None, OrNewer]
     reason: str = Field(description="Why the job is where it is, in one sentence.")
     error: ErrorView | None

@@ -224,6 +224,20 @@ class DimensionHistory(TableView):
     )
 
 
+class OutputView(Document):
+    """The table that one INSERT writes, as its plan has it."""
+
+    insert: int = Field(description="Its number in the script, from 1.")
+    table: str = Field(description="As in the script.")
+    columns: list[ColumnView]
+
+
+class OutputList(Document):
+    """The outputs of a job, in the order of its script."""
+
+    items: list[OutputView]
+
+
 class PreviewBatch(Document):
     """A commit of the output: a batch with its pin, or a replay of dead letters."""
 

@@ -57,7 +57,7 @@ def event_time(**changes: Any) -> dict[str, Any]:
             "partition": 0,
             "watermark_ms": AT_MS,
             "behind_ms": 40_000,
-            "text": '12,000 records wait for the watermark of dimension "rates", partition 0, '
+            "text": '12,000 records wait for the watermark of table "rates", partition 0, '
             "which is 40 s behind",
         },
         "late_rows": None,

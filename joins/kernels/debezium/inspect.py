@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -225,12 +225,11 @@ class TopicReport:
         lines: list[tuple[str, str]] = []
         comments = []
         for column in self.columns:
-            sql = "BIGINT" if self.is_stream and column.sql == "INT" else column.sql
-            if sql is None:
+            if column.sql is None:
                 comments.append(f"  -- {quoted(column.name)}: {_one_line(column.note)}")
             else:
                 required = " NOT NULL" if column.in_key else ""
-                lines.append((f"  {quoted(column.name)} {sql}{required}", column.note))
+                lines.append((f"  {quoted(column.name)} {column.sql}{required}", column.note))
         if self.key:
             names = ", ".join(quoted(each) for each in self.key)
             lines.append((f"  PRIMARY KEY ({names}) NOT ENFORCED", ""))
@@ -278,17 +277,22 @@ def inspect_topic(
     is_envelope = bool(sample.kinds.keys() & _OPERATIONS)
     is_flat = sample.kinds["flat"] > 0
     layout = ValueLayout.ENVELOPE if is_envelope else ValueLayout.FLAT if is_flat else None
+    is_stream = layout is ValueLayout.FLAT and not (
+        key or sample.added or sample.kinds["tombstone"]
+    )
+    columns = [_column(name, each, in_key=name in key) for name, each in sample.columns.items()]
+    if is_stream:  # later numbers may be larger
+        columns = [replace(c, sql="BIGINT") if c.sql == "INT" else c for c in columns]
     return TopicReport(
         records.num_rows,
         layout,
         sample.with_schema,
         dict(sample.kinds),
         dict(sample.tables),
-        tuple(_column(name, each, in_key=name in key) for name, each in sample.columns.items()),
+        tuple(columns),
         key,
         {partition: dict(marks) for partition, marks in sample.marks.items()},
-        is_stream=layout is ValueLayout.FLAT
-        and not (key or sample.added or sample.kinds["tombstone"]),
+        is_stream=is_stream,
     )
 
 

@@ -52,7 +52,9 @@ def list_dead_letters(
     services: Injected,
     cursor: Annotated[str | None, Query(pattern=r"^\d{1,19}\.\d{1,10}\.\d{1,19}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    pending: Annotated[bool, Query(description="Only letters not yet replayed.")] = False,
+    pending: Annotated[
+        bool, Query(description="Only those neither replayed nor discarded.")
+    ] = False,
     matching: Annotated[
         str | None, Query(min_length=1, max_length=MOST_MATCHED, description="Part of the reason.")
     ] = None,

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.inspection import inspect
-from service.api.services import IdempotencyKey, Injected, JobId, Services
+from service.api.services import AskedBy, IdempotencyKey, Injected, JobId, Services
 from service.api.views import submission_warning
 from service.errors import JobConflictError, JobNotFoundError, SubmissionError
 from service.jobs.store.job import DesiredState, JobState
@@ -211,9 +211,9 @@ def plan_script(body: Submission, services: Injected) -> PlanView:
 
 
 @router.post("/{job_id}:stop", status_code=202, summary="Stop a job", dependencies=[OPERATOR])
-def stop_job(job_id: JobId, services: Injected) -> JobDetail:
+def stop_job(job_id: JobId, services: Injected, by: AskedBy) -> JobDetail:
     """Stop the runner after its batch; the job keeps its position."""
-    return services.want(job_id, DesiredState.STOPPED)
+    return services.want(job_id, DesiredState.STOPPED, by=by)
 
 
 @router.post(
@@ -230,9 +230,9 @@ def start_job(job_id: JobId, services: Injected) -> JobDetail:
 @router.post(
     "/{job_id}:pause", status_code=202, summary="Pause a job that runs", dependencies=[OPERATOR]
 )
-def pause_job(job_id: JobId, services: Injected) -> JobDetail:
+def pause_job(job_id: JobId, services: Injected, by: AskedBy) -> JobDetail:
     """Stop the runner after its batch; the stream's records stay in Kafka."""
-    return services.want(job_id, DesiredState.PAUSED)
+    return services.want(job_id, DesiredState.PAUSED, by=by)
 
 
 @router.post(

@@ -92,12 +92,18 @@ async def show_version(services: Injected) -> VersionView:
     )
 
 
+UP_DIRECTORY = "up-directory"  # the file that `sluice up` writes beside its examples
+
+
 @router.get("/v1/examples", summary="List scripts that run here", dependencies=[VIEWER])
 def list_examples(services: Injected) -> ExampleList:
     """Scripts with the addresses of this installation; `sluice up` provides some."""
-    files = sorted((services.settings.data_dir / "examples").glob("*.sql"))
+    directory = services.settings.data_dir / "examples"
+    files = sorted(directory.glob("*.sql"))
+    up = directory / UP_DIRECTORY
     return ExampleList(
-        items=[ExampleView(name=each.stem, sql=each.read_text(encoding="utf-8")) for each in files]
+        items=[ExampleView(name=each.stem, sql=each.read_text(encoding="utf-8")) for each in files],
+        directory=up.read_text(encoding="utf-8") if up.exists() else None,
     )
 
 

@@ -1,6 +1,6 @@
-"""`/v1/jobs/{id}/dimensions` and `/preview`: tables of a job and its output.
+"""`/v1/jobs/{id}/dimensions`, `/outputs` and `/preview`: tables of a job and its output.
 
-An inspection, a separate process, reads the tables. With the Accept header
+An inspection, a separate process, reads the rows. With the Accept header
 `application/vnd.apache.arrow.stream` rows come as an Arrow stream, the rest as headers.
 """
 
@@ -13,15 +13,20 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from joins.plan.errors import QuestionError
+from joins.plan.plan import JoinPlan
 from service.api.http.access import VIEWER
 from service.api.http.checks import wants
 from service.api.routes.inspection import Sink, inspect
 from service.api.services import Injected, JobId, Services
+from service.jobs.store.plan_codec import load
 from service.schemas.tables import (
+    ColumnView,
     DimensionChanges,
     DimensionHistory,
     DimensionList,
     DimensionRows,
+    OutputList,
+    OutputView,
     Preview,
 )
 
@@ -163,6 +168,25 @@ def show_history(
         )
     question = {"what": "history", "table": table, "key": key, "limit": limit, "cursor": cursor}
     return DimensionHistory.model_validate(_ask(services, job_id, question))
+
+
+@router.get("/{job_id}/outputs", summary="List outputs with their columns")
+def list_outputs(job_id: JobId, services: Injected) -> OutputList:
+    """The columns that each INSERT writes, of any connector."""
+    inserts = load(services.store.get(job_id).plan).inserts
+    return OutputList(
+        items=[
+            OutputView(insert=number, table=each.sink_table, columns=_columns_of(each))
+            for number, each in enumerate(inserts, start=1)
+        ]
+    )
+
+
+def _columns_of(insert: JoinPlan) -> list[ColumnView]:
+    return [
+        ColumnView(name=each.name, type=str(each.expression.type), nullable=each.nullable)
+        for each in insert.output
+    ]
 
 
 @router.get(

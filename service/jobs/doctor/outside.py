@@ -70,7 +70,8 @@ def _stream(patient: Patient) -> Iterator[Check]:
     if isinstance(source, KafkaSource) and source.history is not None:
         yield _stream_files(patient, source.history)
     count = sum(len(each.partitions) for each in there.there.values())
-    yield good("stream", f'topic "{cluster.topics.text}" is there, {count} partitions')
+    partitions = "1 partition" if count == 1 else f"{count} partitions"
+    yield good("stream", f'topic "{cluster.topics.text}" is there, {partitions}')
     yield _unread(patient, cluster)
     yield _transactions(cluster)
     yield _stream_clock(cluster)

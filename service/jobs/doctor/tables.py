@@ -66,9 +66,10 @@ def _check_pins(patient: Patient) -> Iterator[Check]:
         shown = "; ".join(faults[:3])
         yield bad("checkpoint pins", f"{len(faults)} faults: {shown}", _BACKUP)
         return
+    of = "one incarnation" if len(lives) == 1 else f"{len(lives)} incarnations"
     yield good(
         "checkpoint pins",
-        f"{len(pins)} pins, {numbers[0]} to {numbers[-1]}, in {len(lives)} lives, without holes",
+        f"{len(pins)} pins, {numbers[0]} to {numbers[-1]}, in {of}, without holes",
     )
 
 

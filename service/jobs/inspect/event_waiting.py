@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from joins.plan.stream_topics import PROBE, input_name
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -80,14 +82,7 @@ def _channel(channel: Document, *, is_needed: bool) -> Condition:
 def part_name(part: str) -> str:
     """A stalled part for people: the stream, a table, or a file of the job."""
     kind, _, table = part.partition(" ")
-    if table:
-        return f'table "{table}"'
-    return "the stream" if kind == "probe" else kind
-
-
-def input_name(name: str) -> str:
-    """An input of the join for people: the stream, or a table."""
-    return "the stream" if name == "probe" else f'table "{name}"'
+    return input_name(table or kind) if table or kind == PROBE else kind
 
 
 def channel_name(name: str, channel: str) -> str:
@@ -157,7 +152,7 @@ def _in_time(job: Document, time: Document) -> Condition:
 
 
 def shown_time(at_ms: int | None) -> str:
-    """An instant of event time in UTC, with names for instants outside the calendar."""
+    """An instant in UTC, to the second if it is whole; names for those outside the calendar."""
     if at_ms is None or at_ms == _MIN:
         return "not known yet" if at_ms is None else "MIN"
     if at_ms == _MAX:
@@ -165,5 +160,5 @@ def shown_time(at_ms: int | None) -> str:
     if not _FIRST_MS <= at_ms <= _LAST_MS:
         return f"{at_ms} ms"
     seconds, ms = divmod(at_ms, 1000)
-    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{ms:03}Z"
+    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{text}.{ms:03} UTC" if ms else f"{text} UTC"

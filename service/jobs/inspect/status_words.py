@@ -22,6 +22,7 @@ from joins.plan.errors import (
     TopicIdentityChangedError,
     TopicMissingError,
 )
+from joins.plan.stream_topics import PROBE, input_name
 from service.jobs.inspect.event_waiting import Condition, channel_name, shown_time
 from service.jobs.inspect.waiting import (
     WaitExplanation,
@@ -149,12 +150,17 @@ def _ended(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | Non
             "Failed", Tone.BAD, sentence(error["message"]), error["hint"], RemedyAction.START
         )
     if state == "STOPPED" and job["desired_state"] == "STOPPED":
-        text = f"It was stopped by request and keeps its position{_waiting_text(job)}."
+        text = f"It was stopped {_request(job)} and keeps its position{_waiting_text(job)}."
         return StatusWords("Stopped", Tone.REST, text, resume, RemedyAction.START)
     if state == "PAUSED" and job["desired_state"] == "PAUSED":
-        text = f"It was paused by request and keeps its position{_waiting_text(job)}."
+        text = f"It was paused {_request(job)} and keeps its position{_waiting_text(job)}."
         return StatusWords("Paused", Tone.REST, text, resume, RemedyAction.RESUME)
     return None
+
+
+def _request(job: Document) -> str:
+    by = job.get("desired_by")
+    return f"by request of {by}" if by else "by request"
 
 
 def _leaving(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | None:
@@ -226,7 +232,8 @@ def _copying(job: Document, explained: WaitExplanation, _: _Leading) -> StatusWo
     blocked = next((table for table in tables if table.get("waits_for")), None)
     if blocked is not None:
         text = sentence(f'Table "{blocked["name"]}": {blocked["waits_for"]}{_held(job)}')
-        return StatusWords(f"Waiting for table {blocked['name']}", Tone.WARN, text, explained.hint)
+        word = f"Waiting for {input_name(blocked['name'])}"
+        return StatusWords(word, Tone.WARN, text, explained.hint)
     copied = [table for table in tables if not table["snapshot"]["is_copied"]]
     if job["state"] == "SNAPSHOT" and (copied or not job["dimensions"]):
         share = _share(job["dimensions"])
@@ -374,23 +381,21 @@ def _event_time(time: Document, leading: Condition) -> StatusWords:
     if leading.name == "channel-has-watermark":
         name, _, _ = (leading.about or "").rpartition("/")
         text = f"{channel_name(name, leading.about or '')} has no record with a time yet"
-        return StatusWords(f"Waiting for {_input(name)}", Tone.WARN, sentence(text), leading.hint)
+        return StatusWords(
+            f"Waiting for {input_name(name)}", Tone.WARN, sentence(text), leading.hint
+        )
     if leading.name == "windows-fired" or cause is None:
         due = time["next_window_ms"]
         at = "" if due is None else f"; the next one ends at {shown_time(due + 1)}"
         return StatusWords("Running", Tone.GOOD, f"No window has ended yet{at}.")
-    name, rows, behind_ms = cause["input"] or "probe", time["waiting_rows"], cause["behind_ms"]
+    name, rows, behind_ms = cause["input"] or PROBE, time["waiting_rows"], cause["behind_ms"]
     far = "has no time yet" if behind_ms is None else f"is {behind_ms / 1000:g} s behind"
     where = "" if cause["partition"] is None else f", partition {cause['partition']},"
     one = "1 record waits" if rows == 1 else f"{rows:,} records wait"
-    text = f"{one} for later records of {_input(name)}{where} which {far}."
+    text = f"{one} for later records of {input_name(name)}{where} which {far}."
     if behind_ms is not None and behind_ms < _FAR_BEHIND_MS:
         return StatusWords("Running", Tone.GOOD, text)
-    return StatusWords(f"Waiting for {_input(name)}", Tone.WARN, text, leading.hint)
-
-
-def _input(name: str) -> str:
-    return "the stream" if name == "probe" else f"table {name}"
+    return StatusWords(f"Waiting for {input_name(name)}", Tone.WARN, text, leading.hint)
 
 
 def sentence(text: str) -> str:

@@ -6,7 +6,6 @@ an unmet one may be neither met nor unmet.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from joins.durable.requests import SOURCE
@@ -15,6 +14,7 @@ from service.jobs.inspect.event_waiting import (
     event_time_conditions,
     holds_rows,
     part_name,
+    shown_time,
 )
 from service.jobs.inspect.facts import DISK_FULL, unread
 from service.jobs.supervise.watch import UNRESPONSIVE
@@ -122,7 +122,7 @@ def _alive(job: Document) -> Condition:
         return Condition(name, None, None, "no runner is needed")
     if runner["restart_at_ms"] is None:
         return Condition(name, None, False, "the runner has not been started yet")
-    at = f"it is started again at {_instant(runner['restart_at_ms'])}"
+    at = f"it is started again at {shown_time(1000 * (runner['restart_at_ms'] // 1000))}"
     why = job["error"]["message"] if job["error"] else job["reason"]
     crashes = runner["crashes"]
     if crashes:
@@ -267,7 +267,8 @@ def _gate(job: Document) -> Condition:
     name = "gate-open"
     if job["phase"] == "JOIN":
         held = job["held_at_open"]
-        suffix = "" if held is None else f"; at most {held:,} records had waited"
+        waited = f"at most {held:,} records" if held else "no record"
+        suffix = "" if held is None else f"; {waited} had waited"
         return Condition(name, None, True, f"records are passed on{suffix}")
     channels = [channel for table in job["dimensions"] for channel in table["channels"]]
     closed = [c["channel"] for c in channels if not c["watermark"]["use_processing_time"]]
@@ -335,6 +336,8 @@ def _records(job: Document, probe: Document) -> Condition:
         return Condition(name, topic, True, evidence)
     start, end = probe["start_offsets"], probe["end_offsets"]
     if all(offset <= start.get(partition, 0) for partition, offset in end.items()):
+        if probe.get("generated"):
+            return Condition(name, topic, False, f"{stream} has generated no record yet")
         evidence = f"{stream} has no record after its start offsets"
         hint = "Check that the producer writes to this topic, and 'scan.startup.mode'."
         return Condition(name, topic, False, evidence, hint)
@@ -400,7 +403,3 @@ def _held(job: Document) -> str:
 
 def _watermark(time: Document) -> str:
     return "MIN" if time["timestamp_ms"] == -(2**63) else f"{time['timestamp_ms']} ms"
-
-
-def _instant(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

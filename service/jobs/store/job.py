@@ -162,6 +162,7 @@ class Job:
     updated_at_ms: int
     shared_table: str | None = None  # the table that the job maintains for other jobs
     since_ms: int | None = None  # when the newest transition was made; None if it was not read
+    desired_by: str | None = None  # who asked for the desired state; None if unknown
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:

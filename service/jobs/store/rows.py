@@ -78,6 +78,7 @@ JOBS = sa.Table(
     sa.Column("name", StoredText),
     sa.Column("state", sa.String(16)),
     sa.Column("desired_state", sa.String(16)),
+    sa.Column("desired_by", StoredText),
     sa.Column("plan", sa.LargeBinary),
     sa.Column("sql", sa.Text),
     sa.Column("warnings", sa.JSON),
@@ -299,7 +300,7 @@ def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
         "error": None if change.error is None else asdict(change.error),
     }
     if change.desired is not None and job.desired_state is not DesiredState.REMOVED:
-        values["desired_state"] = change.desired.value
+        values |= {"desired_state": change.desired.value, "desired_by": None}
     update_job(connection, job.id, values)
     return get_job(connection, job.id)
 

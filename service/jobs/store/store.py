@@ -290,15 +290,18 @@ class JobStore:
         job_id: str,
         desired: DesiredState,
         *,
+        by: str | None = None,
         remove_output: bool = False,
         resume: bool = False,
     ) -> Job:
-        """Store the desired state; raises as `check_wanted`, or JobNotFoundError."""
+        """Store the desired state and who asked; raises as `check_wanted`, or JobNotFoundError."""
         with self._changing(job_id) as (connection, job):
             check_wanted(job, desired, resume=resume)
             if desired is DesiredState.REMOVED:
                 _check_no_table(job)
             values: dict[str, Any] = {"desired_state": desired.value}
+            if desired is not job.desired_state:
+                values["desired_by"] = by
             if desired is DesiredState.REMOVED:
                 values["remove_output"] = remove_output or job.remove_output
             update_job(connection, job_id, values)

@@ -165,7 +165,8 @@ class Outcomes:
         ends = job.desired_state in (DesiredState.STOPPED, DesiredState.REMOVED)
         target = JobState.STOPPED if ends else JobState.PAUSED
         if job.state not in ENDED | {target}:
-            cause = f"{target.lower()} by request{how}"
+            of = f" of {job.desired_by}" if job.desired_by else ""
+            cause = f"{target.lower()} by request{of}{how}"
             self._store.transition(job.id, StateUpdate(target, cause))
 
     def crashed(self, job: Job, watch: Watch, ending: str, error: JobError | None) -> None:

@@ -79,8 +79,7 @@ def test_the_status_names_the_partition_that_records_wait_for():
     assert waits["channel"] == "rates/2"
     assert waits["behind_ms"] == 40_000
     assert waits["text"] == (
-        '12,000 records wait for the watermark of dimension "rates", partition 2, '
-        "which is 40 s behind"
+        '12,000 records wait for the watermark of table "rates", partition 2, which is 40 s behind'
     )
 
 

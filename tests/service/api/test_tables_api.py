@@ -72,6 +72,16 @@ def test_the_newest_rows_of_the_output(http, job):
     assert found["batches"][0]["pin"]["versions"] == {"prices": 1, "users": 2}
 
 
+def test_the_columns_of_an_output_are_those_of_its_rows(http, job, tables_plane):
+    (written,) = http.get(f"{job}/outputs").json()["items"]
+    shown = http.get(f"{job}/preview", params={"limit": 5}).json()
+    assert written["insert"] == 1
+    assert written["table"] == shown["table"]
+    assert written["columns"] == [c for c in shown["columns"] if not c["name"].startswith("_")]
+    (printed,) = http.get(f"/v1/jobs/{tables_plane.printed}/outputs").json()["items"]
+    assert printed["columns"], "of any connector"
+
+
 REFUSED = {
     "version_that_is_not_there": ("dimensions/users?version=9", 404, "unknown-version"),
     "key_of_another_type": ("dimensions/users?key=one", 400, "question"),
@@ -104,5 +114,11 @@ def test_the_output_of_a_sink_without_a_table_is_a_conflict_of_its_own(http, tab
 
 def test_no_table_of_a_job_that_is_not_there(http):
     absent = "/v1/jobs/01234567-89ab-7def-8123-456789abcdef"
-    for path in ("dimensions", "dimensions/users", "dimensions/users/changes?from=1", "preview"):
+    for path in (
+        "dimensions",
+        "dimensions/users",
+        "dimensions/users/changes?from=1",
+        "outputs",
+        "preview",
+    ):
         assert http.get(f"{absent}/{path}").json()["type"] == "urn:sluice:problem:job-not-found"

@@ -1,5 +1,6 @@
 """Commands about jobs: lists, waiting, exit codes, what goes to pipes and what to terminals."""
 
+import getpass
 import io
 import json
 import os
@@ -222,22 +223,22 @@ def test_watermarks_of_event_time_are_a_line_a_generator_with_what_waits(sluice,
     assert code == 0
     told = {" ".join(line.split()) for line in out.splitlines()}
     assert {
-        "event time 2023-11-14T22:13:20.000Z",
-        "input 2023-11-14T22:14:00.000Z of stream, ACTIVE",
-        "waiting 12,000 records, the oldest of 2023-11-14T22:13:20.001Z",
+        "event time 2023-11-14 22:13:20 UTC",
+        "input 2023-11-14 22:14:00 UTC of the stream, ACTIVE",
+        "waiting 12,000 records, the oldest of 2023-11-14 22:13:20.001 UTC",
         "late 7 records",
-        'waits for 12,000 records wait for the watermark of dimension "rates", partition 0, '
+        'waits for 12,000 records wait for the watermark of table "rates", partition 0, '
         "which is 40 s behind",
-        "stream 0 ACTIVE 2023-11-14T22:14:00.000Z, processing time from offset 70 on "
-        "2023-11-14T22:14:10.000Z",
-        "stream 1 IDLE not known yet 2023-11-14T22:12:20.000Z",
-        "rates 0 ACTIVE 2023-11-14T22:13:20.000Z 2023-11-14T22:14:10.000Z",
+        "the stream 0 ACTIVE 2023-11-14 22:14:00 UTC, processing time from offset 70 on "
+        "2023-11-14 22:14:10 UTC",
+        "the stream 1 IDLE not known yet 2023-11-14 22:12:20 UTC",
+        'table "rates" 0 ACTIVE 2023-11-14 22:13:20 UTC 2023-11-14 22:14:10 UTC',
     } <= told
     report = json.loads(sluice("watermarks", timed, "-o", "json")[1])
     assert report["event_time"]["channels"][1]["idle_timeout_ms"] == 5_000
     explained = sluice("jobs", "get", timed)[1]
-    assert "12,000 records wait for later records of table rates" in explained
-    told = "watermark 2023-11-14T22:13:20.000Z, 12,000 records waiting, 7 late"
+    assert '12,000 records wait for later records of table "rates"' in explained
+    told = "watermark 2023-11-14 22:13:20 UTC, 12,000 records waiting, 7 late"
     assert told in explained
 
 
@@ -322,6 +323,7 @@ def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, monkeypatch):
 def test_a_job_is_paused_and_resumed(sluice, client):
     assert sluice("jobs", "pause", "calm")[0] == 0
     assert state_of(client, "calm") == "PAUSED"
+    assert f"paused by request of {getpass.getuser()}" in sluice("jobs", "get", "calm")[1]
     in_vain = sluice("wait", "calm", "join")
     assert in_vain[0] == 1
     assert "sluice jobs resume" in in_vain[2]

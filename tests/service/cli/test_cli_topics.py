@@ -70,6 +70,8 @@ def test_for_a_stream_a_table_is_proposed_that_a_job_reads(inspect, kafka):
     code, told, _ = inspect(topic)
     assert code == 0
     statement = told[told.index("CREATE TABLE") :]
+    (shown,) = [line.split() for line in told.splitlines() if line.startswith("user_id ")]
+    assert "BIGINT" in shown, "the type of the statement"
     sink = "CREATE TABLE o (user_id BIGINT, at TIMESTAMP_LTZ(6)) WITH ('connector' = 'print');"
     source = plan(f"{statement}{sink} INSERT INTO o SELECT user_id, at FROM `{topic}`;").probe
     texts = [json.dumps(row).encode() for row in rows]

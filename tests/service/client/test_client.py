@@ -126,6 +126,9 @@ def test_refusals_are_errors_of_their_own(client, job):
         client.submit(script("'connector'='print'"), idempotency_key="my-deployment-7")
     with pytest.raises(ControlPlaneError, match="is JOINING, not FINISHED"):
         job.wait_until("FINISHED", timeout_s=0)
+    with pytest.raises(ControlPlaneError) as told:
+        job.wait_until("FINISHD")  # waits for nothing, and not for an hour
+    assert told.value.hint == 'Did you mean "FINISHED"?'
 
 
 def until(events, state):

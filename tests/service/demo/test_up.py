@@ -1,6 +1,7 @@
 """`sluice up` as its users run it: everything starts, a script is there, and all of it ends."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -71,9 +72,11 @@ def test_up_has_all_for_a_first_hour_and_its_jobs_outlive_the_database_and_up_it
         script = Path(found["script"]).read_text()
         assert next(iter(found)) == "page"
         assert found["page"] == f"{found['control_plane']}/#/new/first"
-        examples = client.get("/v1/examples")["items"]
-        assert examples == [{"name": "first", "sql": script}]
+        examples = client.get("/v1/examples")
+        assert examples["items"] == [{"name": "first", "sql": script}]
+        assert Path(examples["directory"], "mariadb.cnf") == Path(found["mariadb_options"])
         assert client.validate(script)["warnings"] == []
+        prepare_an_example(found, tmp_path)
         job_id = client.submit(script)["id"]
         is_joining(client, job_id)
         runner = client.job(job_id)["runner"]["pid"]
@@ -87,6 +90,18 @@ def test_up_has_all_for_a_first_hour_and_its_jobs_outlive_the_database_and_up_it
         is_joining(client, job_id)
         causes = [event["cause"] for event in client.events(job_id)]
         assert not [cause for cause in causes if "request" in cause]
+
+
+def prepare_an_example(found, directory):
+    """The documents' program asks the control plane where the servers are."""
+    example = ROOT / "docs/examples/payments-and-rules"
+    where = {"SLUICE_SERVER": found["control_plane"]}
+    command = [sys.executable, example.parent / "prepare.py", example]
+    subprocess.run(command, cwd=directory, env=os.environ | where, check=True)
+    prepared = (directory / f"{example.name}.sql").read_text()
+    assert found["mariadb"].rpartition(":")[2] in prepared
+    assert found["kafka"] in prepared
+    assert "<" not in prepared
 
 
 def users(found):

@@ -64,7 +64,7 @@ def ill(patient):
 def test_a_well_job_has_nothing(patient):
     found = inside(patient)
     assert ill(patient) == set()
-    assert found["checkpoint pins"].detail == "3 pins, 7 to 9, in 1 lives, without holes"
+    assert found["checkpoint pins"].detail == "3 pins, 7 to 9, in one incarnation, without holes"
     assert found["transactions"].detail == "newest batches are progress 8, output 8"
     assert found["versions users"].ok is found["leases users"].ok is True
     assert found["runner"].ok is None

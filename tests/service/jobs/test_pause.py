@@ -8,7 +8,9 @@ import pytest
 from service.errors import JobStateError
 from service.jobs.store.job import DesiredState, Job, JobState, check_wanted
 from service.jobs.store.layout import living_runner
+from service.jobs.store.token_store import NewToken
 from service.jobs.supervise.watch import ENDING
+from service.security.tokens import Credentials, TokenScope
 from tests.support.control_plane import control_plane, script, stop_jobs
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
@@ -90,8 +92,9 @@ def _until(client, job_id, **wanted):
     return wait_until(found, deadline_s=60, what=str(wanted))
 
 
-def _ask(client, job_id, verb):
-    return httpx.post(f"{client.url}/v1/jobs/{job_id}:{verb}", trust_env=False, timeout=60)
+def _ask(client, job_id, verb, **more):
+    url = f"{client.url}/v1/jobs/{job_id}:{verb}"
+    return httpx.post(url, trust_env=False, timeout=60, **more)
 
 
 def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
@@ -119,6 +122,27 @@ def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
             ("STARTING", "SNAPSHOT"),
             ("SNAPSHOT", "JOINING"),
         ]
+
+
+def test_a_job_at_rest_says_who_asked_for_it(tmp_path):
+    with control_plane(tmp_path, auth_required=True) as plane:
+        made = NewToken("night shift", TokenScope.OPERATOR)
+        token = plane.services.store.tokens.create(made)[1]
+        with Documents(plane.url, Credentials(token)) as client:
+            job_id = client.submit(script(), "rests")["id"]
+            _until(client, job_id, state="JOINING")
+            bearer = {"Authorization": f"Bearer {token}"}
+            _ask(client, job_id, "pause", headers=bearer, json={"by": "somebody else"})
+            paused = _until(client, job_id, state="PAUSED")
+    assert (paused["reason"], paused["desired_by"]) == (
+        "paused by request of night shift",
+        "night shift",
+    )
+    with control_plane(tmp_path, auth_required=False) as plane, Documents(plane.url) as client:
+        assert _ask(client, job_id, "stop", json={"by": "ada", "why": "so"}).status_code == 422
+        assert _ask(client, job_id, "stop", json={"by": "ada"}).status_code == 202
+        stopped = _until(client, job_id, state="STOPPED")
+    assert stopped["status"]["sentence"].startswith("It was stopped by request of ada and keeps")
 
 
 def test_a_resume_before_the_runner_has_ended_is_no_crash(tmp_path):

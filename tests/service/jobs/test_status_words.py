@@ -89,7 +89,7 @@ CASES = {
     ),
     "foreign_copy": (
         job(dimensions=[FOREIGN]),
-        "Waiting for table users",
+        'Waiting for table "users"',
         "warn",
         None,
         "no event proves",
@@ -174,7 +174,7 @@ CASES = {
         "Running",
         "good",
         None,
-        "12,000 records wait for later records of table rates, partition 0, which is 40 s behind",
+        '12,000 records wait for later records of table "rates", partition 0, which is 40 s behind',
         None,
     ),
     "silent_partition": (

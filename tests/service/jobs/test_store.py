@@ -189,6 +189,29 @@ def test_a_job_that_is_being_removed_stays_so(store):
         store.get(job.id)
 
 
+def test_who_asked_stays_until_another_state_is_wanted(store):
+    job = store.add(_new())
+    assert job.desired_by is None
+    store.want(job.id, DesiredState.PAUSED, by="ada")
+    assert store.want(job.id, DesiredState.PAUSED, by="grace").desired_by == "ada"
+    assert store.want(job.id, DesiredState.RUNNING).desired_by is None
+    store.want(job.id, DesiredState.STOPPED, by="grace")
+    assert [each.desired_by for each in store.all_jobs()] == ["grace"]
+    failed = StateUpdate(JobState.FAILED, "it fails", desired=DesiredState.STOPPED)
+    assert store.transition(job.id, failed).desired_by is None
+
+
+def test_a_store_of_the_revision_before_is_migrated(store, url, tmp_path):
+    job = store.add(_new())
+    store.close()
+    with sqlite3.connect(tmp_path / "data" / "jobs.db") as connection:
+        connection.execute("ALTER TABLE jobs DROP COLUMN desired_by")
+        connection.execute("UPDATE alembic_version SET version_num = 'r0005'")
+    migrated = JobStore.open(url)
+    assert migrated.want(job.id, DesiredState.PAUSED, by="ada").desired_by == "ada"
+    migrated.close()
+
+
 def test_a_finished_job_cannot_be_wanted_to_run(store):
     job = store.add(_new())
     for state in (JobState.STARTING, JobState.JOINING, JobState.FINISHED):

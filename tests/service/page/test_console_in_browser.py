@@ -1,11 +1,13 @@
 """The page as a console: what was, what moves, and what can be done there."""
 
+import json
 import math
 import time
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from service.jobs.store.layout import JobLayout
 from service.sql.planner.planner import plan_script
 from tests.support.axe import axe_source, violations
 from tests.support.control_plane import control_plane, script
@@ -471,6 +473,9 @@ def test_the_output_has_sample_rows(plane, browser):
     text = browser.until("Read them again", "#sample")
     assert text.count("evil second line") == 2  # a column and its value
     assert "\x1b" not in text
+    columns = browser.until("user_id", "#schema").split()[1:]
+    heads = ["Column", "Type", "NULL"]
+    assert columns == [*heads, "user_id", "BIGINT", "yes", "name", "STRING", "yes"]
 
 
 def test_dead_letters_are_shown_by_reason_and_joined_after_a_question(plane, browser):
@@ -503,6 +508,18 @@ def test_dead_letters_are_joined_again_or_discarded_by_the_runner(tmp_path, shak
         browser.wait(lambda: browser.run(may_discard) is False, "the list is read again")
         browser.find("#discard-reason-0").send_keys("test data of the load test", Keys.ENTER)
         browser.until("7 records discarded.", "main")
+        assert browser.call("browse_data.js", DISCARD_FILTERED, job_id)["records"] == 7
+        requests = JobLayout(plane.services.settings.jobs_dir / job_id).requests.glob("*.json")
+        bodies = [json.loads(file.read_bytes()).get("body", {}) for file in requests]
+        assert {"all": True, "matching": "evil", "discard": "tests"} in bodies
+
+
+DISCARD_FILTERED = """
+  const letters = new m.DeadLetters(a[0], { changed() {}, live() {}, failed() {} });
+  await letters.filter({ matching: "evil" });
+  await letters.discard(null, "tests");
+  return letters.discarded;
+"""
 
 
 # For everybody

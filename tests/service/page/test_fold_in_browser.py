@@ -62,7 +62,7 @@ ALL_DEAD = {"joined_records": 0, "matched": 0, "unmatched": 0, "dead_letters": 9
 STATES = {
     "copying": (copying(412_000), "Copying (41 %)", '"user_info": 412,000', None),
     "catching_up": (CATCHING_UP, "Catching up", "user_info", None),
-    "foreign": (FOREIGN, "Waiting for table user_info", '"user_info": no event', None),
+    "foreign": (FOREIGN, 'Waiting for table "user_info"', '"user_info": no event', None),
     "running": (joining(NOW_MS), "Running", "at most 146 are not joined", None),
     "dead_letters": (
         joining(NOW_MS, **ALL_DEAD),
@@ -129,6 +129,32 @@ def test_state_cause_object_and_remedy_are_above_the_fold(plane, browser, ids, n
     text = browser.text("main")
     assert text.count(remedy or "\0") <= 1
     assert text.count("Hurry.") == text.count("removes records") // 2  # each hint once
+
+
+LINES_OF_THE_ID = """
+  const range = document.createRange();
+  range.selectNodeContents(document.querySelector("#why > .hint .id"));
+  return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+"""
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+@pytest.mark.parametrize("name", ["stale", "stopped"])
+def test_an_id_in_a_command_stays_on_one_line(plane, browser, ids, name, width, height):
+    browser.screen(width, height)
+    browser.open(job_url(plane, ids[name]))
+    browser.until(ids[name], "#why > .hint")
+    assert browser.run(LINES_OF_THE_ID) == 1
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+def test_the_first_reason_of_dead_letters_is_beside_the_state(plane, browser, ids):
+    browser.open(job_url(plane, ids["dead_letters"]))
+    reason = browser.until("The oldest, 0/0: ", "#why [data-key=letter]")
+    assert "evil second line" in reason
+    browser.open(job_url(plane, ids["running"]))
+    browser.until("Running", ".title .state")
+    assert "The oldest" not in browser.text("#why")
 
 
 def test_conditions_are_those_of_a_job_that_waits(plane, browser, ids):

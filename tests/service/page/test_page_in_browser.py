@@ -183,14 +183,14 @@ def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, b
     browser.until("Data flow", "main")
     show(browser, "details")
     panel = browser.until("11,999 (about 468.8 KiB)", "#event-time")
-    assert 'records wait for the watermark of dimension "rates", partition 0' in panel
+    assert 'records wait for the watermark of table "rates", partition 0' in panel
     assert "late records\n7" in panel
     assert "open windows" not in panel
     rows = browser.run(_CELLS, "#event-time tbody tr")
     assert [row[:3] for row in rows][1] == ["stream/1", "IDLE", "none yet"]
     assert rows[1][3] == DASH
     assert [row[0] for row in rows] == ["stream/0", "stream/1", "rates/0"]
-    browser.until("11,999 records wait for later records of table rates", "#why")
+    browser.until('11,999 records wait for later records of table "rates"', "#why")
     of_windows = joining(now_ms) | {"dimensions": [], "versions_at_open": {}}
     plane.tell(job_id, **of_windows, event_time=windows(watermark_ms=2**63 - 1))
     assert "The output of" not in browser.until("The job joins no table", "#valve")
@@ -233,6 +233,8 @@ def test_a_job_is_paused_resumed_and_stopped_each_after_a_question(plane, browse
         browser.until("Yes,", ".orders")
         browser.find("[data-action=order-yes]").click()
         browser.until(state, ".title .state")
+        if then != ["Pause", "Stop"]:
+            browser.until("by request of the status page", "#why .sentence")
         browser.wait(lambda then=then: sorted(buttons(browser)) == then, f"{then} can be chosen")
         assert "?" not in browser.text(".orders")
 
@@ -321,6 +323,15 @@ def test_texts_can_be_read_in_light_and_dark(plane, browser, stalled_job, scheme
     assert browser.run(_UNREADABLE, SHOWN, CONTRAST) == []
 
 
+def test_states_of_one_tone_have_shapes_of_their_own(plane, browser):
+    browser.open(plane.url)
+    jobs = [
+        {"status": {"word": word, "tone": "rest"}} for word in ("Paused", "Stopped", "Finished")
+    ]
+    texts = browser.call("parts.js", "return a[0].map((job) => m.state(job).textContent[0])", jobs)
+    assert len(set(texts)) == 3
+
+
 def test_states_are_words_and_shapes_not_colours(plane, browser, stalled_job, failed_job):
     browser.open(plane.url)
     browser.until("Failed", "main table")
@@ -394,6 +405,7 @@ FORMATS = {
         ([273_600_000], "3 d 4 h"),
         ([None], DASH),
     ],
+    "lasting": [([9_000, 9_284], "1 s"), ([9_000, 8_000], "1 s"), ([0, 59_700], "1 min 0 s")],
     "percent": [
         ([0, 10], 0),
         ([999_999, 1_000_000], 99),
@@ -556,10 +568,18 @@ def test_a_lag_is_a_number_once(plane, browser, told, shown):
 
 def test_counts_add_up_and_each_has_its_meaning(plane, browser):
     browser.open(plane.url)
-    told = {"joined_records": 9, "matched": 7, "unmatched": 2, "dead_letters": 0}
+    # of INNER JOIN and WHERE: fewer rows than records
+    told = {"joined_records": 3, "matched": 4, "unmatched": 2, "dead_letters": 0}
     found = browser.call("job.js", "return m.counts(a[0], null)", told)
-    numbers = {name: number for name, number, _ in found}
-    assert numbers == {"rows out": 9, "matched": 7, "unmatched": 2, "dead letters": 0}
+    assert {name: number for name, number, _ in found} == {
+        "matched": 4,
+        "unmatched": 2,
+        "rows out": 3,
+        "dead letters": 0,
+    }
+    meanings = {name: meaning for name, _, meaning in found}
+    assert "Records" in meanings["matched"]
+    assert "INNER JOIN" in meanings["unmatched"]
     told |= {"dead_letters": 6, "open_dead_letters": 3}
     told |= {"replayed_dead_letters": 2, "discarded_dead_letters": 1}
     found = browser.call("job.js", "return m.counts(a[0], null)", told)
@@ -782,15 +802,28 @@ def test_figures_picture_and_charts_show_the_same_rates(plane, browser):
         assert f"{line} {rate}/s" in browser.until(f"{line} {rate}/s", "#numbers")
 
 
-def test_nothing_passes_while_the_stream_cannot_be_read(plane, browser):
+HELD = {
+    "broker_away": {"state": "STALLED", "stalls": [{"part": "kafka", "place": "stream"}]},
+    "table_too_old": {"state": "JOINING", "holding": {"state": "HOLDING", "tables": []}},
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD)
+def test_nothing_passes_while_the_stream_is_not_read(plane, browser, held):
     browser.open(plane.url)
     body = "return Object.fromEntries(m.known(a[0], null, 0).map(([name, text]) => [name, text]))"
-    job = {"phase": "JOIN", "probe": {"records_per_s": 9, "batch_stages_ms": {"a": 1, "b": 2}}}
+    table = {"name": "users", "snapshot": {"rows_done": 1, "rows_total": 1}, "channels": []}
+    probe = {"topic": "t", "records_per_s": 9, "batch_stages_ms": {"a": 1, "b": 2}}
+    job = {"phase": "JOIN", "probe": probe}
     figures = browser.call("figures.js", body, job)
     assert (figures["Rate in"], figures["Batch time"]) == ("9/s", "3 ms")
     assert "As of" not in figures  # of a job without tables
-    away = {"state": "STALLED", "stalls": [{"part": "kafka", "place": "stream"}]}
-    assert browser.call("figures.js", body, {**job, **away})["Rate in"] == DASH
+    assert browser.call("figures.js", body, {**job, **held})["Rate in"] == DASH
+    edges = "return m.flowParts(a[0], a[1], { tables: 3 }).edges.map((e) => e.label).join()"
+    rates = {"records_per_s": 9, "rows_per_s": 8}
+    joined = {**job, "state": "JOINING", "dimensions": [table]}
+    assert "9 records/s" in browser.call("flow_parts.js", edges, joined, rates)
+    assert "/s" not in browser.call("flow_parts.js", edges, {**joined, **held}, rates)
 
 
 def test_warnings_with_one_hint_show_it_once(plane, browser):
