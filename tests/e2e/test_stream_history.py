@@ -1,5 +1,7 @@
 """FLIP-326's HybridSource as a stream: rows of files in order, then the topic behind them."""
 
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ FILE_ROWS = (300, 500, 200)
 OLD, NEW = 5, 400  # records of the topic before its start, and from there on
 BAD = 77  # of a file: it divides by zero
 START_MS = 1_700_000_000_000
+WINDOW_MS = 4_000
 
 
 def rows_of(items: range) -> pa.Table:
@@ -255,6 +258,48 @@ def test_rows_of_files_and_records_meet_the_versions_of_their_time(rig: Rig) -> 
         assert _event_time(status)["late_records"] == 0
         for again in job.replays():
             assert again["verdict"] in ("identical", "nothing-to-compare"), again
+
+
+def counted(rig: Rig, topic: str, files: str, path: str) -> str:
+    options = (*from_offset(OLD), "'history.order-column'='at'")
+    return (
+        f"CREATE TABLE clicks ({DDL}, WATERMARK FOR at AS at - INTERVAL '1' SECOND) WITH ("
+        f"'connector'='kafka', 'topic'='{topic}', 'properties.bootstrap.servers'="
+        f"'{rig.kafka.bootstrap_servers}', 'format'='json', "
+        "'json.timestamp-format.standard'='ISO-8601', 'history.connector'='filesystem', "
+        f"'history.path'='{files}', 'history.format'='parquet', {', '.join(options)}, "
+        "'scan.max-records-per-batch'='270', "
+        "'scan.watermark.use-processing-time'='after-backlog');"
+        "CREATE TABLE counted (until TIMESTAMP_LTZ(3), n BIGINT) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO counted SELECT window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE clicks, "
+        "DESCRIPTOR(at), INTERVAL '4' SECOND)) GROUP BY window_start, window_end;"
+    )
+
+
+@pytest.mark.experiment
+def test_the_clock_takes_over_where_the_topic_ended_at_submission(rig: Rig) -> None:
+    """It fires the last windows, one of which has rows of both; the files are no such end."""
+    servers = rig.kafka.bootstrap_servers
+    topic, files, path = create_topic(servers), unique_name("clicks"), unique_name("counted")
+    total = write_files(rig.output(files))
+    produce(servers, topic, [record(0)] * OLD)
+    produce(servers, topic, [record(item) for item in range(total, total + NEW)])
+    with rig.job(counted(rig, topic, files, path)) as job:
+        rows = job.wait_output(path, 4)
+        assert [row["n"] for row in sorted(rows, key=_until)] == [400, 400, 400, 200]
+        status = job.wait_for(lambda s: _event_time(s).get("use_processing_time"), "the switch")
+        assert _event_time(status)["late_records"] == 0
+        now_ms = time.time_ns() // 1_000_000
+        produce(servers, topic, [{**record(0), "at": _text(now_ms)}])
+        newest = max(job.wait_output(path, 5), key=_until)
+        assert newest["n"] == 1
+        assert 0 < newest["until"].timestamp() * 1_000 - now_ms <= WINDOW_MS
+
+
+def _until(row: dict[str, Any]) -> datetime:
+    until: datetime = row["until"]
+    return until
 
 
 FOLLOWS_MS = START_MS + 60_000

@@ -1,8 +1,9 @@
-"""Whether a job's dimension is the table: folds of its Delta tables against `SELECT *`."""
+"""Whether a job's dimension is the table: folds of its Delta tables against the table's rows.
 
-from collections.abc import Mapping
+Rows are tables of Arrow in the order of their first column, the key.
+"""
+
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +11,10 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
-Rows = Mapping[int, tuple[Any, ...]]
+_SHOWN = 3
 
 
-def folded_changelog(path: Path, key: str, columns: tuple[str, ...], partitions: int) -> Rows:
+def folded_changelog(path: Path, columns: tuple[str, ...], partitions: int) -> pa.Table:
     """The newest record of each key; rows of unfinished and abandoned copies do not count."""
     table = DeltaTable(str(path)).to_pyarrow_table()
     numbers = {name: _numbers(table, name) for name in (*_POSITION, "_partition", "_generation")}
@@ -23,48 +24,60 @@ def folded_changelog(path: Path, key: str, columns: tuple[str, ...], partitions:
     for partition in range(partitions):
         marks = (op == "w") & (numbers["_partition"] == partition)
         if not marks.any():
-            return {}
+            return table.select(columns).slice(0, 0)
         newest = numbers["_generation"][marks].max()
         first = numbers["_offset"][marks & (numbers["_generation"] == newest)].min()
         late = (op == "r") & (numbers["_partition"] == partition) & (numbers["_offset"] > first)
         keep &= ~(late & (numbers["_generation"] <= newest))
         complete.append(newest)
-    keys = _numbers(table, key)
+    keys = _numbers(table, columns[0])
     order = np.lexsort([*(numbers[name] for name in reversed(_POSITION)), keys])
     order = order[keep[order]]
     last = np.append(keys[order][1:] != keys[order][:-1], True)
     chosen = order[last]
     visible = (op[chosen] != "d") & (numbers["_generation"][chosen] >= min(complete))
-    return _as_rows(table.take(pa.array(chosen[visible])), key, columns)
+    return table.select(columns).take(pa.array(chosen[visible]))
 
 
-def current_rows(path: Path, key: str, columns: tuple[str, ...]) -> Rows:
-    """The rows of `current`; a key that is there twice is a row too many."""
-    table = DeltaTable(str(path)).to_pyarrow_table()
-    if pc.count_distinct(table.column(key)).as_py() != table.num_rows:
-        return {}
-    return _as_rows(table, key, columns)
+def current_rows(path: Path, columns: tuple[str, ...]) -> pa.Table:
+    return DeltaTable(str(path)).to_pyarrow_table(columns=list(columns)).sort_by(columns[0])
 
 
-def differences(found: Rows, expected: Rows) -> list[str]:
-    """Ghosts, missing and other rows, a few of them; empty when both are the same."""
-    if found == expected:
+def differences(found: pa.Table, expected: pa.Table) -> list[str]:
+    """Ghosts, missing, repeated and other rows, a few of them; empty when both are the same."""
+    found = found.cast(expected.schema)
+    if found.equals(expected):
         return []
-    ghosts = sorted(found.keys() - expected.keys())
-    missing = sorted(expected.keys() - found.keys())
-    other = sorted(k for k in found.keys() & expected.keys() if found[k] != expected[k])
-    counts = f"{len(ghosts)} ghosts, {len(missing)} missing, {len(other)} other"
-    return [
-        counts,
-        *(f"{k}: {found.get(k)} {expected.get(k)}" for k in (*ghosts, *missing, *other)[:5]),
-    ]
+    keys, expected_keys = (each.column(0).combine_chunks() for each in (found, expected))
+    is_ghost, is_missing = _absent(keys, expected_keys), _absent(expected_keys, keys)
+    repeated = len(keys) - pc.count_distinct(keys).as_py()
+    counts = f"{is_ghost.sum()} ghosts, {is_missing.sum()} missing, {repeated} repeated"
+    wrong = [*_shown("ghost", found, is_ghost), *_shown("missing", expected, is_missing)]
+    if repeated:
+        return [counts, *wrong]
+    found, expected = found.filter(pa.array(~is_ghost)), expected.filter(pa.array(~is_missing))
+    pairs = zip(found.columns, expected.columns, strict=True)
+    is_other = np.logical_or.reduce([_differ(*pair) for pair in pairs])
+    wrong += [*_shown("found", found, is_other), *_shown("expected", expected, is_other)]
+    return [f"{counts}, {is_other.sum()} other", *wrong]
+
+
+def _absent(keys: pa.Array, others: pa.Array) -> np.ndarray:
+    return ~np.asarray(pc.is_in(keys, others))
+
+
+def _differ(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> np.ndarray:
+    """True where the values differ; NULL is the same as NULL."""
+    both_null = pc.and_(pc.is_null(found), pc.is_null(expected))
+    same = pc.coalesce(pc.equal(found, expected), both_null)
+    return ~np.asarray(same)
+
+
+def _shown(word: str, rows: pa.Table, chosen: np.ndarray) -> list[str]:
+    few = rows.take(pa.array(np.flatnonzero(chosen)[:_SHOWN]))
+    return [f"{word}: {row}" for row in few.to_pylist()]
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     column = table.column(name).cast(pa.int64()).fill_null(-1)
     return np.asarray(column.to_numpy())
-
-
-def _as_rows(table: pa.Table, key: str, columns: tuple[str, ...]) -> Rows:
-    values = [table.column(name).to_pylist() for name in columns]
-    return dict(zip(table.column(key).to_pylist(), zip(*values, strict=True), strict=True))

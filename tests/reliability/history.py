@@ -9,7 +9,8 @@ beginning: each must have one row, with the name that its user had at the topic'
 the newest record of each key and the folded `current` must both be what files and topic say.
 
 A second part does the same with a stream of files and then a topic (`history_stream`), which is one
-stream at full scale: a million rows of files and a tenth of it in the topic for each kill.
+stream at full scale: a million rows of files and a tenth of it in the topic for each kill. A table
+has a fifth of that for each of its kills, of which a round has 25.
 """
 
 import json
@@ -22,10 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests.reliability.copied import Rows, current_rows, differences, folded_changelog
+from tests.reliability.copied import current_rows, differences, folded_changelog
 from tests.reliability.experiment import Lab, result
 from tests.reliability.history_stream import run_stream_round
 from tests.reliability.processes import kill_hard, members, runner_of
@@ -39,12 +43,16 @@ from tests.support.wait import wait_until
 RUNNER, PROCESS = "runner", "process"
 TABLE, STREAM = "table", "stream"  # what `--only` names
 MODULE = "joins.adapters.topic.history"
-_POINTS = (0.02, 0.25, 0.45, SEAM, 0.51, 0.6, 0.8, 0.95)
 _SMALL = (0.2, SEAM, 0.75)
+_A_ROUND = 25  # kills of one table at full scale, at the most
 _PARTITIONS = 4
 _PROBES = 50  # users whose rows the topic leaves alone behind its first part
 _AT_ONCE = 2_000
 _EACH_S = 600.0
+_LOOK_S = 0.02
+_GONE, _OF_FILE, _LATE = -1, 0, -2
+"""What has made a user's row; above 0 it is the change of that number."""
+_Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -64,55 +72,61 @@ class Table:
         self.servers = rig.kafka.bootstrap_servers
         self.topic = create_topic(self.servers, partitions=_PARTITIONS)
         self.directory = unique_name("users")
-        self.names: dict[int, str] = {n: f"file {n}" for n in range(1, size.rows + 1)}
+        self.made_by = np.full(1 + _PROBES + size.rows + size.rows // 10, _GONE)  # by user
+        self.made_by[1 : size.rows + 1] = _OF_FILE
         self.changed = 0  # records of the topic from the start on
         self._write_files(rig.output(self.directory))
         with self.producer() as producer:
-            self._send(producer, {n: f"old {n}" for n in range(1, min(size.rows, _AT_ONCE) + 1)})
+            older = np.arange(1, min(size.rows, _AT_ONCE) + 1)
+            self._send(producer, older, older)
             self.start = end_offsets(self.servers, self.topic)
-            probes = range(1, _PROBES + 1)
-            self.apply(producer, {n: f"late {n}" if n % 2 else None for n in probes})
+            probes = np.arange(1, _PROBES + 1)
+            self.apply(producer, probes, np.where(probes % 2, _LATE, _GONE))
             for first in range(0, size.changes, _AT_ONCE):
                 self.change(producer, range(first, min(first + _AT_ONCE, size.changes)))
 
     def _write_files(self, directory: Path) -> None:
         directory.mkdir(parents=True)
-        each = -(-self.size.rows // self.size.files)
+        rows, each = self.rows(), -(-self.size.rows // self.size.files)
         for number in range(self.size.files):
-            ids = range(1 + number * each, 1 + min((number + 1) * each, self.size.rows))
-            columns = {
-                "id": pa.array(ids, pa.int64()),
-                "name": pa.array([self.names[n] for n in ids], pa.string()),
-            }
-            pq.write_table(pa.table(columns), directory / f"{number:05}.parquet")
+            pq.write_table(rows.slice(number * each, each), directory / f"{number:05}.parquet")
+
+    def rows(self) -> pa.Table:
+        """The rows that files and topic make."""
+        users = np.flatnonzero(self.made_by != _GONE)
+        made_by = self.made_by[users]
+        words = np.select([made_by > 0, made_by == _LATE], [2, 1], 0)
+        numbers = pa.array(np.where(made_by > 0, made_by, users)).cast(pa.string())
+        words = pc.take(pa.array(["file", "late", "change"]), pa.array(words))
+        return pa.table({"id": users, "name": pc.binary_join_element_wise(words, numbers, " ")})
+
+    def name(self, user: int) -> str | None:
+        made_by = self.made_by[user]
+        assert made_by < 0, "only the first changes make the row of a probe"
+        return f"late {user}" if made_by == _LATE else None
 
     def producer(self) -> BulkProducer:
         return BulkProducer(self.servers, self.topic)
 
     def change(self, producer: BulkProducer, numbers: range) -> None:
         """Change, delete and insert the rows of these changes, none of them a probe's."""
-        names: dict[int, str | None] = {}
-        for number in numbers:
-            user = _PROBES + 1 + number * 7919 % (self.size.rows + self.size.rows // 10)
-            names[user] = None if number % 5 == 0 else f"change {number}"
-        self.apply(producer, names)
+        made_by = np.arange(numbers.start, numbers.stop) + 1
+        users = _PROBES + 1 + made_by * 7919 % (self.size.rows + self.size.rows // 10)
+        self.apply(producer, users, np.where(made_by % 5 == 0, _GONE, made_by))
 
-    def apply(self, producer: BulkProducer, names: dict[int, str | None]) -> None:
-        self._send(producer, names)
-        self.changed += len(names)
-        for user, name in names.items():
-            if name is None:
-                self.names.pop(user, None)
-            else:
-                self.names[user] = name
+    def apply(self, producer: BulkProducer, users: _Numbers, made_by: _Numbers) -> None:
+        self._send(producer, users, made_by)
+        self.changed += len(users)
+        self.made_by[users] = made_by
 
-    def _send(self, producer: BulkProducer, names: dict[int, str | None]) -> None:
+    def _send(self, producer: BulkProducer, users: _Numbers, made_by: _Numbers) -> None:
         parts: dict[int, list[bytes | None]] = {p: [] for p in range(_PARTITIONS)}
         keys: dict[int, list[bytes]] = {p: [] for p in range(_PARTITIONS)}
-        for user, name in names.items():
+        for user, number in zip(users.tolist(), made_by.tolist(), strict=True):
             keys[user % _PARTITIONS].append(b'{"id":%d}' % user)
-            value = b'{"id":%d,"name":"%s"}' % (user, (name or "").encode())
-            parts[user % _PARTITIONS].append(None if name is None else value)
+            name = b"late %d" % user if number == _LATE else b"change %d" % number
+            value = b'{"id":%d,"name":"%s"}' % (user, name)
+            parts[user % _PARTITIONS].append(None if number == _GONE else value)
         producer.send(parts, keys)
 
     def declared(self) -> str:
@@ -182,7 +196,7 @@ class Way:
         while (done := self.done()) < share:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{share} of the way, at {done}: {self._job.status()}")
-            time.sleep(0.005)
+            time.sleep(_LOOK_S)
         return done
 
 
@@ -196,8 +210,9 @@ def _read(path: Path) -> dict[str, Any]:
 def run(lab: Lab) -> dict[str, Any]:
     """Rounds until there were enough kills."""
     cases = lab.cases(3, 100)
-    size = Size(*lab.size((20_000, 40, 10_000), (5_000_000, 500, 500_000)))
-    points = _POINTS if lab.full else _SMALL
+    each = min(cases, _A_ROUND)
+    size = Size(*lab.size((20_000, 40, 10_000), (200_000 * each, 20 * each, 20_000 * each)))
+    points = _spread(each) if lab.full else _SMALL
     of_stream = lab.size((20_000, 20, 4_000), (1_000_000 * cases, cases, 100_000 * cases))
     rounds: list[Round] = []
     only = lab.options.get("only")
@@ -206,7 +221,7 @@ def run(lab: Lab) -> dict[str, Any]:
         lab.place("rig"),
         lab.kafka,
         lab.mariadb,
-        restart_backoff_max_s=1.0,
+        restart_backoff_max_s=0.2,
         restart_limit=10_000,
         changelog_partitions=_PARTITIONS,
         fold_share=0.0,  # `current` is compared when all has come to rest
@@ -220,7 +235,7 @@ def run(lab: Lab) -> dict[str, Any]:
         if only != TABLE:
             found = Round()
             rounds.append(found)
-            run_stream_round(rig, of_stream, _spread(cases) if lab.full else points, found)
+            run_stream_round(lab, rig, of_stream, cases, found)
             lab.say(f"stream: {len(found.kills)} kills, clean {found.is_clean}")
     kills = [kill for one in rounds for kill in one.kills]
     counts = {
@@ -257,7 +272,7 @@ def _run_round(lab: Lab, rig: Rig, size: Size, points: tuple[float, ...], found:
     clicks, path = create_topic(table.servers, partitions=2), unique_name("history")
     probes = range(1, _PROBES + 1)
     produce(table.servers, clicks, [click(user, user) for user in probes])
-    expected = {user: table.names.get(user) for user in probes}
+    expected = {user: table.name(user) for user in probes}
     with rig.job(_statement(rig, table, clicks, path)) as job:
         way = Way(job, table)
         with Writer(table, per_s=500).running():
@@ -314,17 +329,17 @@ def _check_rows(job: RunningJob, path: str, expected: dict[int, str | None], fou
 
 def _tables_differ(job: RunningJob, table: Table) -> list[str]:
     """Both folds against files and topic, once everything has arrived."""
-    expected: Rows = {user: (user, name) for user, name in table.names.items()}
+    expected = table.rows()
     tables = job.directory / "tables" / "users"
     columns = ("id", "name")
     told: list[str] = []
 
     def same() -> bool:
-        changelog = folded_changelog(tables / "changelog", "id", columns, _PARTITIONS)
+        changelog = folded_changelog(tables / "changelog", columns, _PARTITIONS)
         told[:] = [f"changelog: {text}" for text in differences(changelog, expected)]
         told.extend(
             f"current: {text}"
-            for text in differences(current_rows(tables / "current", "id", columns), expected)
+            for text in differences(current_rows(tables / "current", columns), expected)
         )
         if told:
             time.sleep(1.0)  # each look reads both tables

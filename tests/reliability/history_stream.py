@@ -2,8 +2,9 @@
 
 The files have the first items. Of the topic, older records lie before the start that the
 declaration names; behind the start it has the next items, half of them from the beginning on and
-the rest after the first kill. In the end each item must have one row, under its coordinates, and no
-older record any. No batch may have rows of the files and records of the topic.
+the rest after the first kill. Each runner pins a batch before it is killed, a random moment later.
+In the end each item must have one row, under its coordinates, and no older record any. No batch may
+have rows of the files and records of the topic.
 """
 
 import time
@@ -17,9 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from joins.durable.pins import Pin
 from joins.plan.stream_topics import FILES
+from tests.reliability.experiment import Lab
 from tests.reliability.processes import kill_hard, runner_of
-from tests.reliability.rounds import SEAM, Round
+from tests.reliability.rounds import Round
 from tests.support.bulk import BulkProducer
 from tests.support.file_feeds import write_json_lines
 from tests.support.rig import Rig, RunningJob
@@ -33,7 +36,9 @@ _USERS = 7  # the last one has no row
 _AT_ONCE = 2_000
 _ROW_GROUPS = 4  # of a file at the least
 _EACH_S = 600.0
-_MOST_AT_ONCE = 500_000  # rows of a batch
+_BATCHES_A_KILL = 10  # of the files
+_LATEST_S = 0.3  # of a kill behind a pin: about a batch
+_LOOK_S = 0.02
 
 
 class ClickStream:
@@ -94,26 +99,26 @@ class ClickStream:
             "LEFT JOIN users FOR SYSTEM_TIME AS OF c.p AS u ON c.user_id = u.id;"
         )
 
-    def done(self, job: RunningJob) -> float:
-        """Share of the way by the newest pin: `SEAM` when the files' last row is pinned."""
-        pin = job.pins.newest()
-        if pin is None:
-            return 0.0
-        files = pin.end_offsets.get(FILES, 0)
-        read = sum(pin.end_offsets.get(p, start) - start for p, start in self.start.items())
-        return SEAM * files / self.rows + (1 - SEAM) * min(1.0, read / (self.records // 2))
+    def pinned(self, pin: Pin) -> int:
+        """Rows of the files and records of the topic that are in batches up to `pin`."""
+        offsets = {FILES: 0, **self.start}
+        return sum(pin.end_offsets.get(p, start) - start for p, start in offsets.items())
 
 
 def run_stream_round(
-    rig: Rig, size: tuple[int, int, int], points: tuple[float, ...], found: Round
+    lab: Lab, rig: Rig, size: tuple[int, int, int], kills: int, found: Round
 ) -> None:
     stream, path = ClickStream(rig, *size), unique_name("stream")
-    batch = max(1, min(stream.rows // 20, _MOST_AT_ONCE))
+    batch, moments = stream.rows // (_BATCHES_A_KILL * kills), lab.random("stream")
+    done = -1  # newest batch behind the last kill
     with rig.job(stream.statement(rig, path, batch)) as job:
-        for number, point in enumerate(points):
-            at = _wait(stream, job, point)
+        for number, point in enumerate(_points(stream, batch, kills)):
+            at = _wait(stream, job, point, done)
+            time.sleep(moments.uniform(0, _LATEST_S))
             kill_hard(wait_until(partial(runner_of, job.directory), what="the runner lives"))
+            done = _newest_batch(job)
             found.kills.append((point, RUNNER, at))
+            lab.say(f"killed at {at:,} rows")
             if number == 0:
                 stream.send_rest()
         job.wait_all_joined()
@@ -124,21 +129,43 @@ def run_stream_round(
         )
         job.wait_all_joined()
         _check_rows(rig, stream, path, found)
-        newest = job.pins.newest()
-        pins = [] if newest is None else [job.pins.read(n) for n in range(newest.batch + 1)]
+        pins = [job.pins.read(number) for number in range(_newest_batch(job) + 1)]
         mixed = [
             p.batch for p in pins if p is not None and FILES in p.ranges() and len(p.ranges()) > 1
         ]
         found.told += [f"batches {mixed[:5]} have rows of files and records"] if mixed else []
 
 
-def _wait(stream: ClickStream, job: RunningJob, share: float) -> float:
-    deadline = time.monotonic() + _EACH_S
-    while (done := stream.done(job)) < share:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{share} of the way, at {done}: {job.status()}")
-        time.sleep(0.005)
-    return done
+def _newest_batch(job: RunningJob) -> int:
+    pin = job.pins.newest()
+    return -1 if pin is None else pin.batch
+
+
+def _points(stream: ClickStream, batch: int, kills: int) -> list[int]:
+    """How many rows are pinned at each kill: a fifth at the batches around the seam.
+
+    Of the others half are in the files, and half in the topic.
+    """
+    near = max(1, kills // 5)
+    around = [stream.rows + batch * (number - near // 2) for number in range(near)]
+    files = (kills - near + 1) // 2
+    before = [stream.rows * (number + 1) // (files + 1) for number in range(files)]
+    topic = kills - near - files
+    behind = [stream.records * (number + 1) // (topic + 1) for number in range(topic)]
+    return sorted([*before, *around, *(stream.rows + records for records in behind)])
+
+
+def _wait(stream: ClickStream, job: RunningJob, point: int, behind: int) -> int:
+    """The rows that are pinned: at least `point`, in a batch after `behind`, or all."""
+    deadline, at = time.monotonic() + _EACH_S, 0
+    while time.monotonic() < deadline:
+        pin = job.pins.newest()
+        if pin is not None:
+            at = stream.pinned(pin)
+            if at == stream.rows + stream.records or (at >= point and pin.batch > behind):
+                return at
+        time.sleep(_LOOK_S)
+    raise TimeoutError(f"{point:,} rows, at {at:,}: {job.status()}")
 
 
 def _rows(rig: Rig, path: str) -> int:

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import psutil
+import pyarrow as pa
 
 from tests.reliability.captured import CapturedUsers, captured_users
-from tests.reliability.copied import Rows, current_rows, differences, folded_changelog
+from tests.reliability.copied import current_rows, differences, folded_changelog
 from tests.reliability.experiment import Lab, result
 from tests.reliability.processes import CDC, FEED, kill_hard, members, runner_of, send
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
@@ -42,7 +43,8 @@ _POINTS = (0.01, 0.1, 0.5, 0.9, 0.999, AFTER_THE_LAST_ROW)
 _SMALL = (0.1, 0.5, AFTER_THE_LAST_ROW)
 _STEP_CHUNKS = 8  # of one Spark job, the unit of resuming
 _HALTED_FROM = 0.93
-_COLUMNS = ("user_id", "gender", "name")
+_SCHEMA = pa.schema([("user_id", pa.int64()), ("gender", pa.string()), ("name", pa.string())])
+_COLUMNS = tuple(_SCHEMA.names)
 _PARTITIONS = 4
 _EACH_S = 600.0
 _PROBES = 50
@@ -428,7 +430,8 @@ def _first_rows_are_wrong(rig: Rig, job: RunningJob, path: str) -> list[str]:
 def _copy_is_wrong(rig: Rig, job: RunningJob, schema: str) -> list[str]:
     """Both folds against the table, once everything has arrived."""
     select = run_sql(rig.mariadb, "SELECT user_id, gender, name FROM user_info", schema=schema)
-    expected: Rows = {row[0]: tuple(row) for row in select}
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in sorted(select)]
+    expected = pa.Table.from_pylist(rows, _SCHEMA)
     tables = job.directory / "tables" / "user_info"
     told: list[str] = []
 
@@ -445,11 +448,11 @@ def _copy_is_wrong(rig: Rig, job: RunningJob, schema: str) -> list[str]:
     return []
 
 
-def _changelog_differs(tables: Path, expected: Rows) -> list[str]:
-    found = folded_changelog(tables / "changelog", "user_id", _COLUMNS, _PARTITIONS)
+def _changelog_differs(tables: Path, expected: pa.Table) -> list[str]:
+    found = folded_changelog(tables / "changelog", _COLUMNS, _PARTITIONS)
     return [f"changelog: {told}" for told in differences(found, expected)]
 
 
-def _current_differs(tables: Path, expected: Rows) -> list[str]:
-    found = current_rows(tables / "current", "user_id", _COLUMNS)
+def _current_differs(tables: Path, expected: pa.Table) -> list[str]:
+    found = current_rows(tables / "current", _COLUMNS)
     return [f"current: {told}" for told in differences(found, expected)]

@@ -295,7 +295,9 @@ def _with_errors(
             errors = errors or [None] * rows.num_rows
             text = f'field "{field.name}": the value of the file is not {field.type}'
             errors[row] = errors[row] or text
-    return rows, pa.array(errors or [None] * rows.num_rows, pa.string())
+    if errors is None:
+        return rows, pa.nulls(rows.num_rows, pa.string())
+    return rows, pa.array(errors, pa.string())
 
 
 def _records(

@@ -61,11 +61,11 @@ def true_partitions(numbers: pa.Array) -> pa.Array:
 def topic_names(topics: StreamTopics, numbers: pa.Array) -> pa.Array:
     if not topics.are_several:
         return pa.repeat(pa.scalar(topics.first.name, pa.string()), len(numbers))
-    names, indexes = pa.array(topics.names, pa.string()), _indexes(numbers)
-    if topics.history is None:
-        return pc.take(names, indexes)
-    of_files = pc.equal(indexes, FILES_INDEX)
-    return pc.if_else(of_files, topics.history.name, names.take(pc.if_else(of_files, 0, indexes)))
+    names, indexes = list(topics.names), _indexes(numbers)
+    if topics.history is not None:
+        indexes = pc.if_else(pc.equal(indexes, FILES_INDEX), len(names), indexes)
+        names.append(topics.history.name)
+    return pc.take(pa.array(names, pa.string()), indexes)
 
 
 def of_topics(records: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:

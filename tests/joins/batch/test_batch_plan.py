@@ -27,7 +27,7 @@ from joins.plan.errors import (
     TopicIdentityChangedError,
 )
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import StreamTopics
+from joins.plan.stream_topics import FILES, HistoryTopic, StreamTopics
 from joins.worker.work import SparkTasks
 from tests.support.topics import add_partitions, create_topic, identified, produce
 from watermark.freshness import Proof
@@ -80,7 +80,7 @@ class Topic:
         kafka = KafkaOptions(self.servers, self.name)
         found = Life("probe", 0, self.topics, **{"start_offsets": {0: 0, 1: 0}, **life})
         self.limit = limit
-        settings = ProbeSettings(kafka, found, {})
+        settings = ProbeSettings(kafka, found, found.start_offsets)
         parts = replace(self.parts, spec=replace(self.parts.spec, on_event=on_event))
         self.planners.append(BatchPlanner(settings, self.hooks, parts))
         return self.planners[-1]
@@ -182,6 +182,26 @@ def test_no_batch_reads_across_a_backlogs_end_and_the_pin_says_what_was_read(top
     assert (rest.end, rest.event.backlog["read_before"]) == ({0: 60, 1: 30}, [0, 1])
     alone = topic.planner().next(0, {0: 0, 1: 0}, EventState())
     assert alone.event.backlog == {"read": [], "read_before": []}
+
+
+def test_no_batch_has_rows_of_files_and_records_of_the_topic(topic):
+    """Behind the files' last row the topic begins at its start, with its own backlog."""
+    topic.topics = replace(topic.topics, history=HistoryTopic("history:t", "listing", 70))
+    planner = topic.planner(
+        limit=50,
+        start_offsets={FILES: 0, 0: 10, 1: 0},
+        backlog_offsets={FILES: 70, 0: 40, 1: 30},
+    )
+    first = planner.next(0, {}, EventState())
+    assert (first.start, first.end) == ({FILES: 0}, {FILES: 50})
+    rest = planner.next(1, first.end, EventState())
+    assert (rest.start, rest.end) == ({FILES: 50}, {FILES: 70})
+    assert rest.event.backlog == {"read": [], "read_before": []}
+    topic.limit = 1_000
+    behind = planner.next(2, rest.end, EventState())
+    assert behind.start == {FILES: 70, 0: 10, 1: 0}
+    assert behind.end == {FILES: 70, 0: 40, 1: 30}
+    assert behind.event.backlog == {"read": [0, 1], "read_before": []}
 
 
 def test_a_partition_that_comes_later_is_read_from_its_beginning(topic):
