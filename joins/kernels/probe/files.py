@@ -121,7 +121,7 @@ class _ColumnStats:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_timestamp(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
 
 
 def _repeating(batch: pa.RecordBatch) -> list[str]:
