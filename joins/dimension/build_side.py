@@ -38,7 +38,7 @@ from joins.plan.errors import RecordsExpiredError
 from joins.plan.plan import KafkaOptions, WatermarkSpec
 from joins.worker.staging import BatchReport, TaskReport, current_origin
 from joins.worker.topic_reader import TopicReader, range_item
-from joins.worker.work import Work, parallelism, split, spread
+from joins.worker.work import Tasks, Work, parallelism, split, spread
 
 APART_S = 1.7
 
@@ -70,6 +70,8 @@ class BuildPace:
         self._went_on_at_s = self._clock()
 
 
+_MOST_BESIDE_THE_STREAM = 20_000
+"""A larger batch runs as a Spark job: a probe batch would wait for the tasks that they share."""
 _TABLE = "changelog"
 _NEXT_OFFSET = "next-offset-"
 _WAIT_S = 0.5
@@ -121,6 +123,7 @@ class BuildHooks:
     rest: Callable[[], object]
     guards: LoopGuards
     freshness: TableFreshness
+    tasks: Tasks
 
 
 def stage_changes(
@@ -186,7 +189,7 @@ class BuildSide:
 
     def loop(self) -> Loop:
         settings = LoopSettings(f"build-{self._task.topic}", "build", self._settings.trigger_ms)
-        return Loop(self._spark, self, settings, self._hooks.guards)
+        return Loop(self._spark, self, settings, self._hooks.guards, self._hooks.tasks.cancel)
 
     def recover(self) -> None:
         self._hooks.on_start()
@@ -235,7 +238,9 @@ class BuildSide:
         own = {p: (start - first, end - first) for p, (start, end) in ranges.items()}
         parts = split(own, parallelism(self._spark), whole=True)
         reader = TopicReader(self._settings.kafka, self._topic.topics(topic), OF_A_CHANGELOG)
-        work = Work.of(self._spark, [range_item(part) for part in parts], reader)
+        records = sum(end - start for start, end in ranges.values())
+        tasks = self._hooks.tasks if records <= _MOST_BESIDE_THE_STREAM else None
+        work = Work.of(self._spark, [range_item(part) for part in parts], reader, tasks=tasks)
         stage = partial(stage_changes, task=self._task, batch=batch, state=before, first=first)
         try:
             report = work.report(stage)

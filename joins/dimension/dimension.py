@@ -33,6 +33,7 @@ from joins.kernels.table_path import TablePath
 from joins.loop import Loop, LoopGuards
 from joins.plan.plan import Dimension, FileSource, TopicSource
 from joins.worker.index_source import Folded, newest_fold
+from joins.worker.work import Tasks
 from watermark.freshness import Proof
 from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
@@ -220,12 +221,13 @@ class DimensionRuntime:
         settings: BuildSettings,
         guards: LoopGuards,
         rest: Callable[[], object],
+        tasks: Tasks,
     ) -> Loop:
         assert self.topic is not None, "who commits the table reads its topic"
-        hooks = self._hooks(guards, rest)
+        hooks = self._hooks(guards, rest, tasks)
         return BuildSide(spark, self._task, settings, self.changelog, hooks, self.topic).loop()
 
-    def _hooks(self, guards: LoopGuards, rest: Callable[[], object]) -> BuildHooks:
+    def _hooks(self, guards: LoopGuards, rest: Callable[[], object], tasks: Tasks) -> BuildHooks:
         return BuildHooks(
             state=lambda: self.state,
             on_start=self._look_again,
@@ -233,6 +235,7 @@ class DimensionRuntime:
             rest=rest,
             guards=guards,
             freshness=self.freshness,
+            tasks=tasks,
         )
 
     def serve_index(self) -> int:

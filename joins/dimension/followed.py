@@ -28,6 +28,7 @@ from joins.loop import Loop, LoopGuards, LoopSettings
 from joins.plan.errors import SinkError
 from joins.plan.plan import Dimension
 from joins.worker.index_source import newest_fold
+from joins.worker.work import Tasks
 from watermark.model import Watermark
 
 
@@ -63,8 +64,9 @@ class FollowedDimension(DimensionRuntime):
         settings: BuildSettings,
         guards: LoopGuards,
         rest: Callable[[], object],
+        tasks: Tasks,
     ) -> Loop:
-        hooks = self._hooks(guards, rest)
+        hooks = self._hooks(guards, rest, tasks)
         reader = CommitReader(self.changelog, self.places.partitions, lambda: self.version, hooks)
         name = f"follow-{self.dimension.name}"
         return Loop(spark, reader, LoopSettings(name, "build", settings.trigger_ms), guards)

@@ -51,8 +51,9 @@ from joins.source.chunk_reader import in_background
 from joins.source.coordinator import evidence_of
 from joins.stream.bounds import BatchLimit
 from joins.stream.watches import TopicDiscovery
+from joins.worker.resident_pool import PoolTasks
 from joins.worker.topic_reader import TopicReader
-from joins.worker.work import SparkTasks
+from joins.worker.work import SparkTasks, Tasks
 from watermark.errors import SluiceError
 from watermark.freshness import Proof
 from watermark.model import Watermark
@@ -276,7 +277,14 @@ class TemporalJoin:
             kafka=self.parts.changelog_kafka, trigger_ms=self.parts.settings.build_trigger_ms
         )
         pace = BuildPace(self._limit.is_draining, self._stopping.wait)
-        return runtime.build_loop(self.parts.spark, settings, self._guards(loop), pace.rest).start()
+        build = runtime.build_loop(
+            self.parts.spark, settings, self._guards(loop), pace.rest, self._tasks()
+        )
+        return build.start()
+
+    def _tasks(self) -> Tasks:
+        pool = self.parts.residents
+        return SparkTasks(self.parts.spark) if pool is None else PoolTasks(pool)
 
     def _start_probe(self) -> Loop:
         if self._probe is not None:
@@ -313,7 +321,7 @@ class TemporalJoin:
             check=self.control.check,
             on_finish=self._finished,
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
-            tasks=self.parts.residents or SparkTasks(self.parts.spark),
+            tasks=self._tasks(),
         )
         spark = self.parts.spark
         columns = self.parts.inserts.record_columns

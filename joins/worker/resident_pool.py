@@ -58,6 +58,7 @@ class _Call:
 
     pieces: _StagePieces
     texts: list[list[str] | None]
+    of: "PoolTasks | None"
     error: Exception | None = None
 
     @property
@@ -120,6 +121,21 @@ class _Pickles:
 def _is_frozen(value: object) -> bool:
     parameters: Any = getattr(value, "__dataclass_params__", None)
     return parameters is not None and parameters.frozen
+
+
+class PoolTasks:
+    """`Tasks` of one loop on a pool that loops share: `cancel` leaves those of the others."""
+
+    def __init__(self, pool: "ResidentPool") -> None:
+        self._pool = pool
+
+    def collected(
+        self, run: StageRun, items: Sequence[str], *, has_index: bool = False
+    ) -> list[str]:
+        return self._pool.collected(run, items, has_index=has_index, of=self)
+
+    def cancel(self) -> None:
+        self._pool.cancel(self)
 
 
 class ResidentPool:
@@ -186,20 +202,27 @@ class ResidentPool:
         if self._directory is not None:
             self._directory.remove()
 
-    def cancel(self) -> None:
+    def cancel(self, of: PoolTasks | None = None) -> None:
+        """Let the calls that run now fail: all, or those `of` one loop."""
         with self._changed:
             for call in self._calls:
-                call.error = TaskError("the tasks of this batch were cancelled")
+                if of is None or call.of is of:
+                    call.error = TaskError("the tasks of this batch were cancelled")
             self._changed.notify_all()
 
     def collected(
-        self, run: StageRun, items: Sequence[str], *, has_index: bool = False
+        self,
+        run: StageRun,
+        items: Sequence[str],
+        *,
+        has_index: bool = False,
+        of: PoolTasks | None = None,
     ) -> list[str]:
         if not items:
             return []
         if not self._can_serve(len(items)):
             return self._spark.collected(run, items, has_index=has_index)
-        call = _Call(self._pickles.of(run), [None] * len(items))
+        call = _Call(self._pickles.of(run), [None] * len(items), of)
         if not self._has_served(call, items, has_index=has_index):
             return self._spark.collected(run, items, has_index=has_index)
         if call.error is not None:

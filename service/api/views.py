@@ -108,7 +108,7 @@ def job_detail(
     return detail.model_copy(
         update={
             "status": _status(job, detail),
-            "error": _placed_error(detail),
+            "error": _placed_error(detail.error, status),
             "stalls": [
                 StallView(**{**stall.model_dump(), "place": place_of(stall.part, stall.type)})
                 for stall in detail.stalls
@@ -117,11 +117,14 @@ def job_detail(
     )
 
 
-def _placed_error(detail: JobDetail) -> ErrorView | None:
-    error = detail.error
+def _placed_error(error: ErrorView | None, status: Status | None) -> ErrorView | None:
+    """`error` with its place, which its report knows when the runner has ended, too."""
     if error is None:
         return None
-    part = detail.stalls[0].part if detail.stalls else ""
+    reported = status is not None and status.error is not None and status.error.type == error.type
+    stalls = status.content.get("stalls") if status is not None and reported else None
+    first = stalls[0] if isinstance(stalls, list) and stalls else {}
+    part = str(first.get("part") or "") if isinstance(first, Mapping) else ""
     return ErrorView(**{**error.model_dump(), "place": place_of(part, error.type)})
 
 

@@ -143,7 +143,7 @@ def _in_table(path: Path) -> list[Arrival]:
 @contextmanager
 def _sides(place: Place, dim: int) -> Iterator[dict[str, Side]]:
     """Ours and the reference each have own topics: neither finds what the other has left."""
-    servers, path = place.kafka.bootstrap_servers, place.directory / "clicks"
+    servers = place.kafka.bootstrap_servers
     ours, theirs, of_table = (Stream(place.kafka) for _ in range(3))
     topics = [_Topic(servers, Stream(place.kafka, _STAMPED).topic) for _ in range(2)]
     with ExitStack() as stack:
@@ -151,6 +151,7 @@ def _sides(place: Place, dim: int) -> Iterator[dict[str, Side]]:
             stack.enter_context(users(place.mariadb, dim)),
             stack.enter_context(place.rig()),
         )
+        path = rig.output("clicks")
 
         def job(stream: Stream, output: Output) -> Subject:
             return stack.enter_context(opened_and_stopped(place, rig, table, stream, output))

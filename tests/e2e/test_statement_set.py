@@ -15,6 +15,7 @@ from tests.support.topics import consume, create_topic, produce, unique_name
 
 pytestmark = pytest.mark.experiment
 CLICKS = "user_id BIGINT, item_id BIGINT, note STRING, p AS PROCTIME()"
+ONCE = ("'sink.delivery-guarantee'='exactly-once'", "'sink.transactional-id-prefix'='sized'")
 UNPARSED, NO_NUMBER = 8, 9
 RECORDS: list[dict[str, Any]] = [
     *({"user_id": n + 1, "item_id": n, "note": str(n)} for n in range(8)),
@@ -30,7 +31,7 @@ def sql(rig: Rig, schema: str, topic: str, path: str, sized: str) -> str:
         + kafka_table(rig.kafka, "clicks", topic, CLICKS)
         + f"CREATE TABLE named (user_id BIGINT, told STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"
-        + kafka_table(rig.kafka, "sized", sized, "item_id BIGINT, size INT, name STRING")
+        + kafka_table(rig.kafka, "sized", sized, "item_id BIGINT, size INT, name STRING", ONCE)
         + "EXECUTE STATEMENT SET BEGIN "
         f"INSERT INTO named SELECT c.user_id, u.name FROM clicks AS c {join};"
         f"INSERT INTO sized SELECT c.item_id, CAST(c.note AS INT), u.name FROM clicks c {join};"

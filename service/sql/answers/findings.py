@@ -59,6 +59,7 @@ class AppliedEdit:
     edit: Edit
     at: int
     before: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,12 @@ def findings(text: str, catalog: Iterable[CatalogEntry] = ()) -> tuple[Finding, 
     clauses = _with_clauses(revision.text)
     script = Script(text)
     tables = _tables(script)
-    every: list[tuple[SqlError, int, Edit | None]] = []
-    every += ((change.fault, change.at, change.edit) for change in revision.changes)
-    every += [(fault, at, fault.edit) for fault, at in revision.left]
+    every: list[tuple[SqlError, int, Edit | None, str]] = []
+    every += ((change.fault, change.at, change.edit, change.after) for change in revision.changes)
+    every += ((fault, at, fault.edit, "") for fault, at in revision.left)
     documents: dict[tuple[int, str], Finding] = {}
-    for fault, at, edit in sorted(every, key=lambda each: each[1]):
-        replacement = None if edit is None else _replacement(tables, edit, at, clauses)
+    for fault, at, edit, after in sorted(every, key=lambda each: each[1]):
+        replacement = None if edit is None else _clause_at(tables, at, clauses) or after or None
         line, column = script.line_and_column(at)
         documents.setdefault(
             (at, fault.bare_message),
@@ -128,13 +129,16 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
         edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
         if not edits:
             break
-        shown = masked(text)
-        for fault, edit in reversed(edits):
-            before = shown[edit.start : edit.end]
-            changes.append(AppliedEdit(fault, edit, _first_place(fault.at, moves), before))
+        shown, places = masked(text), [_first_place(fault.at, moves) for fault, _ in edits]
         for _, edit in reversed(edits):
             text = text[: edit.start] + edit.text + text[edit.end :]
             moves.append((edit.start, edit.end, len(edit.text)))
+        shown_after, moved = masked(text), 0  # what is a credential is known by what is around it
+        for (fault, edit), at in zip(edits, places, strict=True):
+            start = edit.start + moved
+            after = shown_after[start : start + len(edit.text)]
+            changes.append(AppliedEdit(fault, edit, at, shown[edit.start : edit.end], after))
+            moved += len(edit.text) - (edit.end - edit.start)
     left = tuple((fault, _first_place(fault.at, moves)) for fault in faults)
     warnings = () if left else plan_script(text, catalog=entries).warnings
     changes.sort(key=lambda change: change.at)
@@ -276,10 +280,8 @@ def _table_of(statement: Statement) -> CreateTable | None:
     return statement if isinstance(statement, CreateTable) else None
 
 
-def _replacement(
-    tables: Sequence[CreateTable], edit: Edit, at: int, clauses: dict[str, str]
-) -> str | None:
+def _clause_at(tables: Sequence[CreateTable], at: int, clauses: dict[str, str]) -> str | None:
     for table in tables:
         if table.at <= at < table.options_end and table.name.text in clauses:
             return clauses[table.name.text]
-    return masked(edit.text) or None
+    return None

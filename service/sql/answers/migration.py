@@ -55,7 +55,7 @@ def migrate(text: str, catalog: Iterable[CatalogEntry] = ()) -> Migration:
 
 
 def _sentence(change: AppliedEdit) -> str:
-    before, after = _short(change.before), _short(change.edit.text)
+    before, after = _short(change.before), _short(change.after)
     what = f"{before} is now {after}" if before and after else f"added {after}"
     what = what if after else f"removed {before}"
     note = f" {change.edit.note}" if change.edit.note else ""

@@ -22,6 +22,7 @@ from joins.kernels.index.index import DimensionIndex, IndexSpec
 from joins.loop import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError
 from joins.plan.plan import KafkaOptions
+from joins.worker.work import SparkTasks
 from tests.support.changelog import COLUMNS
 from tests.support.probe import USERS
 from tests.support.spark_jobs import jobs_of
@@ -71,6 +72,7 @@ class Runner:
             rest=lambda: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), self.errors.append),
             freshness=self.dimension.freshness,
+            tasks=SparkTasks(self._spark),
         )
         settings = BuildSettings(self._kafka, **settings)
         return BuildSide(
@@ -80,7 +82,8 @@ class Runner:
     def start(self, failpoints=""):
         settings = BuildSettings(self._kafka, trigger_ms=100)
         guards = LoopGuards(Failpoints(failpoints), BatchTurns(), self.errors.append)
-        loop = self.dimension.build_loop(self._spark, settings, guards, lambda: None)
+        tasks = SparkTasks(self._spark)
+        loop = self.dimension.build_loop(self._spark, settings, guards, lambda: None, tasks)
         return loop.start()
 
     def wait_for(self, offsets):

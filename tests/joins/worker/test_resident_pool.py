@@ -20,7 +20,7 @@ from joins.plan.causes import fault_in
 from joins.plan.errors import DiskFullError, JoinError, SourceError
 from joins.worker.channel import ChannelError, ResidentChannel
 from joins.worker.resident import Newest, Resident
-from joins.worker.resident_pool import ResidentPool
+from joins.worker.resident_pool import PoolTasks, ResidentPool, TaskError
 from joins.worker.staging import current_origin
 from joins.worker.work import SparkTasks, StageRun
 from tests.support.wait import wait_until
@@ -275,6 +275,30 @@ def test_the_second_answer_to_a_call_is_ignored(lonely):
     serving(Impostor(lonely), [(0, "one"), (0, "two")], [(0, "three")])
     assert lonely.collected(run_of(str.upper), "a") == ["one"]
     assert lonely.collected(run_of(str.upper), "b") == ["three"]
+
+
+def test_a_loop_that_stops_leaves_the_tasks_of_the_other_loops(lonely):
+    stopped, other, answers = PoolTasks(lonely), PoolTasks(lonely), {}
+
+    def collect(tasks):
+        try:
+            answers[tasks] = tasks.collected(run_of(str.upper), "a")
+        except TaskError as exc:
+            answers[tasks] = str(exc)
+
+    resident = Impostor(lonely)
+    threads = [threading.Thread(target=collect, args=(each,)) for each in (stopped, other)]
+    threads[0].start()
+    first = resident.next_call()["call"]
+    threads[1].start()
+    wait_until(lambda: lonely._waiting)
+    stopped.cancel()
+    threads[0].join()
+    assert "cancelled" in answers[stopped]
+    resident.answer(first, "too late")
+    resident.answer(resident.next_call()["call"], "right")
+    threads[1].join()
+    assert answers[other] == ["right"]
 
 
 def test_a_batch_that_would_have_more_slots_than_residents_runs_as_a_spark_job(lonely):

@@ -240,6 +240,8 @@ def test_health_and_version_answer(http):
 
 def test_a_failed_runner_is_shown_with_its_error_and_can_be_started_again(client):
     job = _when(client, client.submit(script(), "fail")["id"], state="FAILED")
+    _when(client, job["id"], report={**job["report"], "is_live": False})
+    job = client.job(job["id"])
     assert job["error"] == {
         "type": "SourceError",
         "message": "table is gone",

@@ -3,6 +3,8 @@ import pytest
 from service.jobs.store import plan_codec
 from service.sql.answers.answers import answers
 from service.sql.answers.explain import explain
+from service.sql.answers.findings import findings
+from service.sql.answers.migration import migrate
 from service.sql.planner.planner import plan, plan_script
 from service.sql.text.script import SqlError
 from tests.service.sql.scripts import TABLES, selecting
@@ -262,3 +264,9 @@ def test_an_error_beside_a_hint_does_not_show_its_secret():
         plan(HINT.replace("'topic'", "'topik'"))
     assert "topik" in caught.value.message
     assert CANARY + "-2" not in caught.value.excerpt
+
+
+@pytest.mark.parametrize("written", MISPLACED.values(), ids=MISPLACED)
+def test_what_to_write_instead_shows_no_password(written):
+    script = selecting("t").replace("'hostname' = 'db', ", "").replace(PASSWORD, written)
+    assert CANARY not in f"{findings(script)} {migrate(script).changes}"
