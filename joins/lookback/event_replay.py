@@ -288,12 +288,16 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How long a record has waited for rows of tables; `until_ms` is None while it waits."""
+    """How long a record has waited for rows of tables; `until_ms` is None while it waits.
+
+    `corrected_ms` is when the row of a record came that had gone out with NULL.
+    """
 
     tables: tuple[str, ...]
     wait_ms: int
     since_ms: int
     until_ms: int | None
+    corrected_ms: int | None = None
 
     @property
     def waited_ms(self) -> int | None:
@@ -304,7 +308,11 @@ class Waited:
         tables = " and ".join(self.tables)
         if self.waited_ms is None:
             return f"waits for {tables}, {self.wait_ms / 1000:g} s at most"
-        return f"waited {self.waited_ms / 1000:g} s for {tables}"
+        text = f"waited {self.waited_ms / 1000:g} s for {tables}"
+        if self.corrected_ms is None:
+            return text
+        behind_ms = self.corrected_ms - self.since_ms
+        return f"{text}, went out with NULL, and was corrected {behind_ms / 1000:g} s after it came"
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "tables": list(self.tables), "waited_ms": self.waited_ms}
@@ -406,8 +414,11 @@ class EventJourneys:
         until_ms = None if release is None else release.pin.batch_timestamp_ms
         if late is not None:
             until_ms = late["watermark_ms"]
-        waited = Waited(self._spec.waited, self._spec.late_wait_ms or 0, since_ms, until_ms)
-        return Journey(arrived, arrival, None, release, late, waited)
+        corrected = None if release is None else self._corrected(place, release, since_ms)
+        corrected_ms = None if corrected is None else corrected.pin.batch_timestamp_ms
+        wait_ms = self._spec.late_wait_ms or 0
+        waited = Waited(self._spec.waited, wait_ms, since_ms, until_ms, corrected_ms)
+        return Journey(arrived, arrival, None, corrected or release, late, waited)
 
     def _left(self, place: tuple[int, int], arrived: Pin) -> Passed | None:
         """The batch whose state is the first from `arrived` on without the record."""
@@ -426,9 +437,34 @@ class EventJourneys:
         after = self._state.after(newest.batch)
         if after is None or not self._history.is_committed(newest.batch):
             return None
-        if self._state.has_waiting(self._state.newest_files("waiting"), place):
+        if after.watermark < since_ms and self._waits_now(place):
             return None
         return Passed(newest, after)
+
+    def _corrected(self, place: tuple[int, int], release: Passed, since_ms: int) -> Passed | None:
+        """The batch that has corrected the record, which left at its bound in `release`."""
+        correct_ms = self._spec.late_correct_ms
+        if not correct_ms or release.after.watermark < since_ms or self._waits_now(place):
+            return None
+
+        def is_gone(pin: Pin) -> bool:
+            return not self._state.has_waiting(self._state.files(pin, "waiting"), place)
+
+        later = self._history.first_behind(release.pin, is_gone)
+        if later is not None:
+            pin = self._history.last_before(later, release.pin)
+            passed = Passed(pin, EventState.before(later.of_event))
+        else:
+            newest = self._history.pins.newest() or release.pin
+            after = self._state.after(newest.batch)
+            if after is None or not self._history.is_committed(newest.batch):
+                return None
+            passed = Passed(newest, after)
+        has_expired = since_ms <= passed.after.watermark - correct_ms
+        return None if has_expired or passed.pin.batch == release.pin.batch else passed
+
+    def _waits_now(self, place: tuple[int, int]) -> bool:
+        return self._state.has_waiting(self._state.newest_files("waiting"), place)
 
     def _released(self, arrived: Pin, rowtime_ms: int | None) -> Passed | None:
         if not self._spec.waits or rowtime_ms is None:

@@ -195,11 +195,18 @@ def lacking_match(
     arrivals: pa.RecordBatch,
     indexes: Mapping[str, DimensionIndex],
     context: BatchContext,
+    *,
+    answered: bool = False,
 ) -> Mask:
-    """True for waiting rows that still lack a match; dead ones do not."""
+    """True for waiting rows that still lack a match; dead ones do not.
+
+    With `answered` rows count as dead, too, that die when they go out without a match.
+    """
     parsed = ParsedRecords.of_arrivals(spec, arrivals, context)
-    lacking = _all_joined(parsed, indexes).lacking
-    return lacking & parsed.alive()
+    joined = _all_joined(parsed, indexes)
+    if answered:
+        _projected(joined)
+    return joined.lacking & parsed.alive()
 
 
 def waited_columns(spec: ProbeKernelSpec) -> tuple[str, ...]:
