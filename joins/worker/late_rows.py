@@ -60,6 +60,8 @@ WAITING = "waiting/"
 """Prefix of the name of a staged file of waiting rows, before its partition."""
 REMOVED = "removed"
 """Name in a report's detail: the files of waiting rows that the task has rewritten or emptied."""
+LATE_CORRECTED = "late_corrected"
+"""Name of a count: rows that replace those with NULL of earlier batches."""
 _FILES = pa.schema([("waiting", pa.string())])
 
 
@@ -122,6 +124,7 @@ class _Answering:
         self.indexes = pinned_indexes(probe, self.pin)
         tried = (self.pin.of_event.late_rows or {}).get("tried")
         self.changed = None
+        self.counts.add(LATE_CORRECTED, 0)  # also a batch without corrections says so
         if tried is not None and waited_columns(probe.kernel):
             self.changed = probe.changed_since(tried, self.indexes)
 
@@ -181,7 +184,7 @@ class _Answering:
         """Rows that have gone out with NULL, and were counted then."""
         answer = join_released(self.late.probe.kernel, rows, self.indexes, self.context)
         dead = answer.joined.dead_letters.num_rows
-        self.counts.add("late_corrected", rows.num_rows - dead)
+        self.counts.add(LATE_CORRECTED, rows.num_rows - dead)
         self.counts.add("joined", answer.joined.rows.num_rows)
         self.counts.add("dead_letters", dead)
         return answer
