@@ -44,6 +44,7 @@ MANY_IN_BUCKET = 16
 _MERGE_FACTOR = 4
 _SMALL_ROWS = 4_096
 _MAX_MERGED_ROWS = 4_000_000
+_MAX_MERGED_LATE_ROWS = 32_768  # a file is written again whenever a row of it leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +61,13 @@ class _WorkItem:
     value: Mapping[str, Any]
 
 
-def to_merge(files: Sequence[StateFile]) -> frozenset[str]:
+def to_merge(files: Sequence[StateFile], most_rows: int = _MAX_MERGED_ROWS) -> frozenset[str]:
     buckets = _by_bucket(files).values()
-    chosen = (
-        _newest_ones(files_of_one) for files_of_one in buckets if len(files_of_one) > MANY_IN_BUCKET
-    )
-    return frozenset(name for names in chosen for name in names)
+    chosen = (_newest_ones(each, most_rows) for each in buckets if len(each) > MANY_IN_BUCKET)
+    return frozenset(name for names in chosen if len(names) > 1 for name in names)
 
 
-def _newest_ones(files: Sequence[StateFile]) -> list[str]:
+def _newest_ones(files: Sequence[StateFile], most_rows: int) -> list[str]:
     """The newest files, each at most `_MERGE_FACTOR` times as large as all newer ones together.
 
     They are contiguous, because rows are read in the order of file names, which is batch order.
@@ -77,7 +76,7 @@ def _newest_ones(files: Sequence[StateFile]) -> list[str]:
     total = 0
     for file in sorted(files, key=lambda each: each.path, reverse=True):
         limit = _MERGE_FACTOR * max(total, _SMALL_ROWS)
-        if names and (file.rows > limit or total + file.rows > _MAX_MERGED_ROWS):
+        if names and (file.rows > limit or total + file.rows > most_rows):
             break
         names.append(file.path)
         total += file.rows
@@ -128,7 +127,7 @@ class WaitingPlan:
         after, upto = move.before.watermark, move.after.release_ms
         gone = upto - correct_ms
         living = [file for file in files if file.max_keep > min(after, gone)]
-        merged = to_merge(living)
+        merged = to_merge(living, _MAX_MERGED_LATE_ROWS)
         old = _by_bucket(
             [f for f in living if has_news or f.path in merged or f.has_due(after, upto)]
         )

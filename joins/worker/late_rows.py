@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.durable.pins import Pin
 from joins.kernels.expressions.casts import Mask
@@ -202,7 +203,8 @@ class _Answering:
         if self.changed is None:
             matched = ~self._lacking(file, np.ones(len(times), dtype=np.bool_))
         else:
-            matched = may_match(kernel, keys, len(times), self.changed)
+            hashes = _HASHES.of(file, kernel, self.changed, keys)
+            matched = may_match(kernel, keys, hashes, self.changed)
             if len(kernel.joins) > 1 and matched.any():
                 matched &= ~self._lacking(file, matched)
         due = (times > after_ms) & (times <= upto_ms)
@@ -252,14 +254,21 @@ class _KeyHashes:
         return len(self._kept)
 
     def of(
-        self, file: WaitingFile, kernel: ProbeKernelSpec, changed: Mapping[str, ChangedKeys]
+        self,
+        file: WaitingFile,
+        kernel: ProbeKernelSpec,
+        changed: Mapping[str, ChangedKeys],
+        keys: Mapping[str, pa.Array] | None = None,
     ) -> dict[str, Hashes]:
+        """The hashes of `file`, whose `keys` are read unless they are passed."""
         key = (str(file.path), kernel.joins)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        hashes = key_hashes(kernel, file.carried(waited_columns(kernel))[1], changed)
+        if keys is None:
+            _, keys = file.carried(waited_columns(kernel))
+        hashes = key_hashes(kernel, keys, changed)
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = hashes
@@ -302,7 +311,7 @@ class _WaitingFiles(AbstractContextManager["_WaitingFiles"]):
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     partitions = rows.column(PARTITION).to_numpy()
-    for number in np.unique(partitions).tolist():
+    for number in sorted(pc.unique(rows.column(PARTITION)).to_pylist()):
         yield number, filtered(rows, partitions == number)
 
 

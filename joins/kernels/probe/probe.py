@@ -228,13 +228,16 @@ def waited_columns(spec: ProbeKernelSpec) -> tuple[str, ...]:
 def may_match(
     spec: ProbeKernelSpec,
     keys: Mapping[str, pa.Array],
-    rows: int,
+    hashes: Mapping[str, Hashes],
     changed: Mapping[str, ChangedKeys],
 ) -> Mask:
-    """True for rows of `keys` (`waited_columns`) with a row of that key in one of `changed`."""
-    may = np.zeros(rows, dtype=np.bool_)
+    """True for rows of `keys` (`waited_columns`) with a row of that key in one of `changed`.
+
+    `hashes` are the `key_hashes` of `keys`.
+    """
+    may = np.zeros(len(next(iter(hashes.values()))), dtype=np.bool_)
     for join in spec.joins:
-        may[changed[join.alias].matched(_of_join(keys, join))] = True
+        may[changed[join.alias].matched(_of_join(keys, join), hashes[join.alias])] = True
     return may
 
 
