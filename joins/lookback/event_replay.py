@@ -117,13 +117,12 @@ class PastState:
             raise _gone(pin, name, version, message)
         return files
 
-    def newest_files(self, name: str) -> tuple[StateFile, ...]:
-        return self._logs[name].newest_files()
-
-    def has_waiting(self, files: Iterable[StateFile], place: tuple[int, int]) -> bool:
-        """True if the record at `place`, partition and offset, waits in one of `files`."""
+    def has_waiting(self, place: tuple[int, int], pin: Pin | None = None) -> bool:
+        """True if the record at `place`, partition and offset, waits: before the batch of `pin`."""
         partition, offset = place
-        root = self._logs["waiting"].log.path
+        waiting = self._logs["waiting"]
+        files = waiting.newest_files() if pin is None else self.files(pin, "waiting")
+        root = waiting.log.path
         return any(
             pc.any(pc.equal(_offsets(root / file.path), offset)).as_py()
             for file in files
@@ -288,16 +287,13 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How long a record has waited for rows of tables; `until_ms` is None while it waits.
-
-    `corrected_ms` is when the row of a record came that had gone out with NULL.
-    """
+    """How long a record has waited for rows of tables; `until_ms` is None while it waits."""
 
     tables: tuple[str, ...]
     wait_ms: int
     since_ms: int
     until_ms: int | None
-    corrected_ms: int | None = None
+    corrected_ms: int | None = None  # when the row came of a record that was out with NULL
 
     @property
     def waited_ms(self) -> int | None:
@@ -352,6 +348,9 @@ class Journey:
             "late": self.late,
             **({} if self.waited is None else {"late_rows": self.waited.as_json()}),
         }
+
+
+_Waits = Callable[[tuple[int, int]], bool]
 
 
 class EventJourneys:
@@ -421,69 +420,42 @@ class EventJourneys:
         return Journey(arrived, arrival, None, corrected or release, late, waited)
 
     def _left(self, place: tuple[int, int], arrived: Pin) -> Passed | None:
-        """The batch whose state is the first from `arrived` on without the record."""
+        """The first batch from `arrived` on after which the record is out, maybe with NULL."""
         since_ms = arrived.batch_timestamp_ms
-
-        def has_left(pin: Pin) -> bool:
-            if EventState.before(pin.of_event).watermark >= since_ms:
-                return True  # it was at its bound
-            return not self._state.has_waiting(self._state.files(pin, "waiting"), place)
-
-        later = self._history.first_behind(arrived, has_left)
-        if later is not None:
-            pin = self._history.last_before(later, arrived)
-            return Passed(pin, EventState.before(later.of_event))
-        newest = self._history.pins.newest() or arrived
-        after = self._state.after(newest.batch)
-        if after is None or not self._history.is_committed(newest.batch):
-            return None
-        if after.watermark < since_ms and self._waits_now(place):
-            return None
-        return Passed(newest, after)
+        return self._first(arrived, lambda s, waits: s.watermark >= since_ms or not waits(place))
 
     def _corrected(self, place: tuple[int, int], release: Passed, since_ms: int) -> Passed | None:
         """The batch that has corrected the record, which left at its bound in `release`."""
         correct_ms = self._spec.late_correct_ms
-        if not correct_ms or release.after.watermark < since_ms or self._waits_now(place):
+        if not correct_ms or release.after.watermark < since_ms:
             return None
-
-        def is_gone(pin: Pin) -> bool:
-            return not self._state.has_waiting(self._state.files(pin, "waiting"), place)
-
-        later = self._history.first_behind(release.pin, is_gone)
-        if later is not None:
-            pin = self._history.last_before(later, release.pin)
-            passed = Passed(pin, EventState.before(later.of_event))
-        else:
-            newest = self._history.pins.newest() or release.pin
-            after = self._state.after(newest.batch)
-            if after is None or not self._history.is_committed(newest.batch):
-                return None
-            passed = Passed(newest, after)
-        has_expired = since_ms <= passed.after.watermark - correct_ms
-        return None if has_expired or passed.pin.batch == release.pin.batch else passed
-
-    def _waits_now(self, place: tuple[int, int]) -> bool:
-        return self._state.has_waiting(self._state.newest_files("waiting"), place)
+        passed = self._first(release.pin, lambda _, waits: not waits(place))
+        if passed is None or passed.pin.batch == release.pin.batch:
+            return None
+        return None if since_ms <= passed.after.watermark - correct_ms else passed
 
     def _released(self, arrived: Pin, rowtime_ms: int | None) -> Passed | None:
         if not self._spec.waits or rowtime_ms is None:
-            return self._first(arrived, lambda _: True)
-        return self._first(arrived, lambda state: state.release_ms >= rowtime_ms)
+            return self._first(arrived, lambda *_: True)
+        return self._first(arrived, lambda state, _: state.release_ms >= rowtime_ms)
 
-    def _first(self, arrived: Pin, holds: Callable[[EventState], bool]) -> Passed | None:
-        """The first batch from `arrived` on after which `holds`; later states must hold too."""
+    def _first(self, start: Pin, holds: Callable[[EventState, _Waits], bool]) -> Passed | None:
+        """The first batch from `start` on after which `holds`; later states must hold too."""
         later = self._history.first_behind(
-            arrived, lambda pin: holds(EventState.before(pin.of_event))
+            start,
+            lambda pin: holds(
+                EventState.before(pin.of_event),
+                lambda place: self._state.has_waiting(place, pin),
+            ),
         )
         if later is not None:
-            pin = self._history.last_before(later, arrived)
+            pin = self._history.last_before(later, start)
             return Passed(pin, EventState.before(later.of_event))
-        newest = self._history.pins.newest() or arrived
+        newest = self._history.pins.newest() or start
         after = self._state.after(newest.batch)
-        if after is None or not holds(after) or not self._history.is_committed(newest.batch):
+        if after is None or not self._history.is_committed(newest.batch):
             return None
-        return Passed(newest, after)
+        return Passed(newest, after) if holds(after, self._state.has_waiting) else None
 
     def _late(self, partition: int, offset: int) -> dict[str, Any] | None:
         table = self._history.late
@@ -522,5 +494,5 @@ class EventJourneys:
         return documents
 
     def _fired(self, pin: Pin, due: int) -> int | None:
-        firing = self._first(pin, lambda state: state.window_watermark >= due)
+        firing = self._first(pin, lambda state, _: state.window_watermark >= due)
         return None if firing is None else firing.pin.batch
