@@ -233,6 +233,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             {
                 "{{name}}, matched": _rate("sluice_job_late_rows_matched_total"),
                 "{{name}}, at the bound": _rate("sluice_job_late_rows_expired_total"),
+                "{{name}}, corrected": _rate("sluice_job_late_rows_corrected_total"),
             },
         ),
     ),

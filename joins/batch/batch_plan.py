@@ -380,7 +380,11 @@ class _EventTime:
     def _has_new_rows(self, plan: BatchPlan, state: EventState) -> bool:
         """True if late rows may match what they have not been looked up in."""
         spec = self._parts.spec
-        if spec.late_wait_ms is None or not state.waiting:
+        if spec.late_wait_ms is None:
+            return False
+        waiting = self._parts.tables.waiting
+        may_correct = spec.late_correct_ms and waiting is not None and waiting.newest_files()
+        if not (state.waiting or may_correct):
             return False
         return not state.tried(spec.waited_versions(plan.versions))
 

@@ -44,6 +44,7 @@ MANY_IN_BUCKET = 16
 _MERGE_FACTOR = 4
 _SMALL_ROWS = 4_096
 _MAX_MERGED_ROWS = 4_000_000
+_MAX_MERGED_LATE_ROWS = 32_768  # a file is written again whenever a row of it leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +61,13 @@ class _WorkItem:
     value: Mapping[str, Any]
 
 
-def to_merge(files: Sequence[StateFile]) -> frozenset[str]:
+def to_merge(files: Sequence[StateFile], most_rows: int = _MAX_MERGED_ROWS) -> frozenset[str]:
     buckets = _by_bucket(files).values()
-    chosen = (
-        _newest_ones(files_of_one) for files_of_one in buckets if len(files_of_one) > MANY_IN_BUCKET
-    )
-    return frozenset(name for names in chosen for name in names)
+    chosen = (_newest_ones(each, most_rows) for each in buckets if len(each) > MANY_IN_BUCKET)
+    return frozenset(name for names in chosen if len(names) > 1 for name in names)
 
 
-def _newest_ones(files: Sequence[StateFile]) -> list[str]:
+def _newest_ones(files: Sequence[StateFile], most_rows: int) -> list[str]:
     """The newest files, each at most `_MERGE_FACTOR` times as large as all newer ones together.
 
     They are contiguous, because rows are read in the order of file names, which is batch order.
@@ -77,7 +76,7 @@ def _newest_ones(files: Sequence[StateFile]) -> list[str]:
     total = 0
     for file in sorted(files, key=lambda each: each.path, reverse=True):
         limit = _MERGE_FACTOR * max(total, _SMALL_ROWS)
-        if names and (file.rows > limit or total + file.rows > _MAX_MERGED_ROWS):
+        if names and (file.rows > limit or total + file.rows > most_rows):
             break
         names.append(file.path)
         total += file.rows
@@ -113,24 +112,44 @@ def act_stage(
     return StagePlan(_items(head, parts), tuple(sorted(dead | merged)))
 
 
-def waiting_parts(
-    files: Sequence[StateFile], move: Advance, *, has_news: bool
-) -> dict[int, dict[str, Any]]:
-    """By partition the waiting rows to look at: all if a version `has_news`, else due or merged."""
-    upto = move.after.release_ms
-    merged = to_merge(files)
-    old = _by_bucket([f for f in files if has_news or f.path in merged or f.min_due <= upto])
-    return {
-        partition: {
-            "partition": partition,
-            "files": [
-                {"path": f.path, "rewrite": f.path in merged, "due": f.min_due <= upto}
-                for f in here
-            ],
-            "upto": upto,
+@dataclass(frozen=True, slots=True)
+class WaitingPlan:
+    """The waiting rows to look at, by partition, and files whose rows all are of no more use."""
+
+    parts: Mapping[int, Mapping[str, Any]]
+    dead: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, files: Sequence[StateFile], move: Advance, correct_ms: int, *, has_news: bool
+    ) -> "WaitingPlan":
+        """All rows if a version `has_news`, else those of files with due rows, or to be merged."""
+        after, upto = move.before.watermark, move.after.release_ms
+        gone = upto - correct_ms
+        living = [file for file in files if file.max_keep > min(after, gone)]
+        merged = to_merge(living, _MAX_MERGED_LATE_ROWS)
+        old = _by_bucket(
+            [f for f in living if has_news or f.path in merged or f.has_due(after, upto)]
+        )
+        parts = {
+            partition: {
+                "partition": partition,
+                "files": [
+                    {
+                        "path": f.path,
+                        "rewrite": f.path in merged,
+                        "due": f.has_due(after, upto),
+                    }
+                    for f in here
+                ],
+                "after": after,
+                "upto": upto,
+                "gone": gone,
+            }
+            for partition, here in old.items()
         }
-        for partition, here in old.items()
-    }
+        known = {file.path for file in living}
+        return cls(parts, tuple(file.path for file in files if file.path not in known))
 
 
 def window_stage(
@@ -272,7 +291,7 @@ class Stages(Protocol):
         """The last stage, `act` or `windows`, whose rows are the sink's."""
 
     def answer(self, waiting: Mapping[int, Mapping[str, Any]]) -> BatchReport:
-        """The stage of a job with late rows: `waiting_parts`, then the batch's records."""
+        """The stage of a job with late rows: parts of a `WaitingPlan`, then the batch's records."""
 
     def files(self, name: str) -> Sequence[StateFile]:
         """The files of the state `waiting` or `windows` in the version that the batch has pinned.
@@ -321,9 +340,10 @@ def _run_late_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
     move = pinned_advance(spec, pin, NOTHING, None)
     versions = spec.waited_versions(pin.versions)
     has_news = not move.before.tried(versions)
-    waiting = waiting_parts(stages.files("waiting"), move, has_news=has_news)
-    report = stages.answer(waiting)
-    removed = tuple(sorted(path for each in report.details for path in each.get(REMOVED, ())))
+    waiting = WaitingPlan.of(stages.files("waiting"), move, spec.late_correct_ms, has_news=has_news)
+    report = stages.answer(waiting.parts)
+    rewritten = (path for each in report.details for path in each.get(REMOVED, ()))
+    removed = tuple(sorted((*waiting.dead, *rewritten)))
     sums = move.before.late_rows or dict.fromkeys(LATE_SUMS, 0)
     after = replace(move.after, late_rows={**sums, "tried": versions})
     return StagedEvents(report, replace(move, after=after), {"waiting": removed})

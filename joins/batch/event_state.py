@@ -33,6 +33,7 @@ class EventSpec:
     window: Windowing | None
     on_event: bool  # True if each record's watermark holds for the next one of its partition
     late_wait_ms: int | None = None  # how long unmatched records wait; None without the option
+    late_correct_ms: int = 0  # how long after that a row still corrects the output
     waited: tuple[str, ...] = ()  # the dimensions whose rows they wait for
 
     @classmethod
@@ -44,6 +45,7 @@ class EventSpec:
                 window=None,
                 on_event=False,
                 late_wait_ms=plan.late_wait_ms,
+                late_correct_ms=plan.late_correct_ms or 0,
                 waited=tuple(sorted({join.dimension for join in plan.late_joins})),
             )
         timed = {join.dimension for join in plan.joins if join.time is not None}
@@ -88,7 +90,7 @@ def _input(name: str, watermark: WatermarkSpec | None) -> EventInput:
     )
 
 
-LATE_SUMS = ("late_matched", "late_expired")
+LATE_SUMS = ("late_matched", "late_expired", "late_corrected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,9 @@ class EventState:
     waiting: int = 0
     late: int = 0
     fired: int = 0
-    # sums of late rows that left with a match (`late_matched`) and at their bound (`late_expired`),
-    # and the versions they were looked up in (`tried`); None without `join.late-rows.wait`
+    # sums of late rows that left with a match (`late_matched`), at their bound (`late_expired`) and
+    # with a match after it (`late_corrected`), and the versions they were looked up in (`tried`);
+    # None without `join.late-rows.wait`
     late_rows: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -147,7 +150,8 @@ class EventState:
         waiting = self.waiting + counts.get("waited", 0) - counts.get("released", 0)
         late_rows = self.late_rows
         if late_rows is not None:
-            sums = {name: late_rows[name] + counts.get(name, 0) for name in LATE_SUMS}
+            known = [name for name in LATE_SUMS if name in late_rows or name in counts]
+            sums = {name: late_rows.get(name, 0) + counts.get(name, 0) for name in known}
             late_rows = {**late_rows, **sums}
         return replace(
             self,
@@ -277,6 +281,8 @@ class EventView:
             "tables": list(self.spec.waited),
             "matched": sums["late_matched"],
             "expired": sums["late_expired"],
+            "correct_ms": self.spec.late_correct_ms or None,
+            "corrected": sums.get("late_corrected", 0),
         }
 
     def _where(self, view: ChannelView) -> dict[str, Any]:

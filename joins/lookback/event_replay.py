@@ -117,13 +117,12 @@ class PastState:
             raise _gone(pin, name, version, message)
         return files
 
-    def newest_files(self, name: str) -> tuple[StateFile, ...]:
-        return self._logs[name].newest_files()
-
-    def has_waiting(self, files: Iterable[StateFile], place: tuple[int, int]) -> bool:
-        """True if the record at `place`, partition and offset, waits in one of `files`."""
+    def has_waiting(self, place: tuple[int, int], pin: Pin | None = None) -> bool:
+        """True if the record at `place`, partition and offset, waits: before the batch of `pin`."""
         partition, offset = place
-        root = self._logs["waiting"].log.path
+        waiting = self._logs["waiting"]
+        files = waiting.newest_files() if pin is None else self.files(pin, "waiting")
+        root = waiting.log.path
         return any(
             pc.any(pc.equal(_offsets(root / file.path), offset)).as_py()
             for file in files
@@ -294,6 +293,7 @@ class Waited:
     wait_ms: int
     since_ms: int
     until_ms: int | None
+    corrected_ms: int | None = None  # when the row came of a record that was out with NULL
 
     @property
     def waited_ms(self) -> int | None:
@@ -304,7 +304,11 @@ class Waited:
         tables = " and ".join(self.tables)
         if self.waited_ms is None:
             return f"waits for {tables}, {self.wait_ms / 1000:g} s at most"
-        return f"waited {self.waited_ms / 1000:g} s for {tables}"
+        text = f"waited {self.waited_ms / 1000:g} s for {tables}"
+        if self.corrected_ms is None:
+            return text
+        behind_ms = self.corrected_ms - self.since_ms
+        return f"{text}, went out with NULL, and was corrected {behind_ms / 1000:g} s after it came"
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "tables": list(self.tables), "waited_ms": self.waited_ms}
@@ -344,6 +348,9 @@ class Journey:
             "late": self.late,
             **({} if self.waited is None else {"late_rows": self.waited.as_json()}),
         }
+
+
+_Waits = Callable[[tuple[int, int]], bool]
 
 
 class EventJourneys:
@@ -406,48 +413,49 @@ class EventJourneys:
         until_ms = None if release is None else release.pin.batch_timestamp_ms
         if late is not None:
             until_ms = late["watermark_ms"]
-        waited = Waited(self._spec.waited, self._spec.late_wait_ms or 0, since_ms, until_ms)
-        return Journey(arrived, arrival, None, release, late, waited)
+        corrected = None if release is None else self._corrected(place, release, since_ms)
+        corrected_ms = None if corrected is None else corrected.pin.batch_timestamp_ms
+        wait_ms = self._spec.late_wait_ms or 0
+        waited = Waited(self._spec.waited, wait_ms, since_ms, until_ms, corrected_ms)
+        return Journey(arrived, arrival, None, corrected or release, late, waited)
 
     def _left(self, place: tuple[int, int], arrived: Pin) -> Passed | None:
-        """The batch whose state is the first from `arrived` on without the record."""
+        """The first batch from `arrived` on after which the record is out, maybe with NULL."""
         since_ms = arrived.batch_timestamp_ms
+        return self._first(arrived, lambda s, waits: s.watermark >= since_ms or not waits(place))
 
-        def has_left(pin: Pin) -> bool:
-            if EventState.before(pin.of_event).watermark >= since_ms:
-                return True  # it was at its bound
-            return not self._state.has_waiting(self._state.files(pin, "waiting"), place)
-
-        later = self._history.first_behind(arrived, has_left)
-        if later is not None:
-            pin = self._history.last_before(later, arrived)
-            return Passed(pin, EventState.before(later.of_event))
-        newest = self._history.pins.newest() or arrived
-        after = self._state.after(newest.batch)
-        if after is None or not self._history.is_committed(newest.batch):
+    def _corrected(self, place: tuple[int, int], release: Passed, since_ms: int) -> Passed | None:
+        """The batch that has corrected the record, which left at its bound in `release`."""
+        correct_ms = self._spec.late_correct_ms
+        if not correct_ms or release.after.watermark < since_ms:
             return None
-        if self._state.has_waiting(self._state.newest_files("waiting"), place):
+        passed = self._first(release.pin, lambda _, waits: not waits(place))
+        if passed is None or passed.pin.batch == release.pin.batch:
             return None
-        return Passed(newest, after)
+        return None if since_ms <= passed.after.watermark - correct_ms else passed
 
     def _released(self, arrived: Pin, rowtime_ms: int | None) -> Passed | None:
         if not self._spec.waits or rowtime_ms is None:
-            return self._first(arrived, lambda _: True)
-        return self._first(arrived, lambda state: state.release_ms >= rowtime_ms)
+            return self._first(arrived, lambda *_: True)
+        return self._first(arrived, lambda state, _: state.release_ms >= rowtime_ms)
 
-    def _first(self, arrived: Pin, holds: Callable[[EventState], bool]) -> Passed | None:
-        """The first batch from `arrived` on after which `holds`; later states must hold too."""
+    def _first(self, start: Pin, holds: Callable[[EventState, _Waits], bool]) -> Passed | None:
+        """The first batch from `start` on after which `holds`; later states must hold too."""
         later = self._history.first_behind(
-            arrived, lambda pin: holds(EventState.before(pin.of_event))
+            start,
+            lambda pin: holds(
+                EventState.before(pin.of_event),
+                lambda place: self._state.has_waiting(place, pin),
+            ),
         )
         if later is not None:
-            pin = self._history.last_before(later, arrived)
+            pin = self._history.last_before(later, start)
             return Passed(pin, EventState.before(later.of_event))
-        newest = self._history.pins.newest() or arrived
+        newest = self._history.pins.newest() or start
         after = self._state.after(newest.batch)
-        if after is None or not holds(after) or not self._history.is_committed(newest.batch):
+        if after is None or not self._history.is_committed(newest.batch):
             return None
-        return Passed(newest, after)
+        return Passed(newest, after) if holds(after, self._state.has_waiting) else None
 
     def _late(self, partition: int, offset: int) -> dict[str, Any] | None:
         table = self._history.late
@@ -486,5 +494,5 @@ class EventJourneys:
         return documents
 
     def _fired(self, pin: Pin, due: int) -> int | None:
-        firing = self._first(pin, lambda state: state.window_watermark >= due)
+        firing = self._first(pin, lambda state, _: state.window_watermark >= due)
         return None if firing is None else firing.pin.batch

@@ -248,7 +248,9 @@ class RowExplainer:
         outcome = self._event_outcome(journey, joined, letter, windows)
         if outcome is None:
             outcome = self._outcome(place, pin, joined, letter)
-            if journey.waited is not None and journey.waited.waited_ms:
+            if journey.waited is not None and (
+                journey.waited.waited_ms or journey.waited.corrected_ms
+            ):
                 reason = f"{outcome.reason}; it {journey.waited.text}"
                 outcome = replace(outcome, reason=reason)
         return {

@@ -736,6 +736,8 @@ class Dimension:
     verify: VerifySchedule | None = None  # None if it is compared with its source by hand only
     # how long a record without a match in the table waits for it; None if it does not wait
     late_wait_ms: int | None = None
+    # how long after that a row of the table still corrects the record's output; None if it does not
+    late_correct_ms: int | None = None
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:
@@ -1086,6 +1088,13 @@ class JoinPlan:
         """How long records wait for a match; None without `late_joins`."""
         joined = {join.dimension for join in self.late_joins}
         bounds = (each.late_wait_ms for each in self.dimensions if each.name in joined)
+        return max((bound for bound in bounds if bound is not None), default=None)
+
+    @property
+    def late_correct_ms(self) -> int | None:
+        """How long a row that comes after the bound still corrects the output."""
+        joined = {join.dimension for join in self.late_joins}
+        bounds = (each.late_correct_ms for each in self.dimensions if each.name in joined)
         return max((bound for bound in bounds if bound is not None), default=None)
 
     @property

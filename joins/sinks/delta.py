@@ -19,6 +19,7 @@ from joins.durable.pins import Pin, pin_json
 from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, all_kinds, is_any
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.probe.probe import JoinedBatch
+from joins.worker.late_rows import LATE_CORRECTED
 from joins.worker.probe_task import OUTPUT, BatchTask, stage_delta
 from joins.worker.row_files import REPORT, PersistedRows, RowEncoding, RowFiles, stage_rows
 from joins.worker.staging import BatchReport
@@ -229,7 +230,9 @@ class MergeSinkWriter:
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Merge the changes; raises ConstraintViolatedError for a table constraint."""
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
-        self._output.merge(pin.batch, epoch, MergeSource(self._staged.paths(report), metadata))
+        is_new = report.counts.get(LATE_CORRECTED) == 0
+        changes = MergeSource(self._staged.paths(report), metadata, is_new)
+        self._output.merge(pin.batch, epoch, changes)
         self._staged.clear(epoch)
 
     def accept(self) -> None:

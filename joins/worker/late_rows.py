@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.durable.pins import Pin
 from joins.kernels.expressions.casts import Mask
@@ -60,6 +61,8 @@ WAITING = "waiting/"
 """Prefix of the name of a staged file of waiting rows, before its partition."""
 REMOVED = "removed"
 """Name in a report's detail: the files of waiting rows that the task has rewritten or emptied."""
+LATE_CORRECTED = "late_corrected"
+"""Name of a count: rows that replace those with NULL of earlier batches."""
 _FILES = pa.schema([("waiting", pa.string())])
 
 
@@ -89,13 +92,15 @@ class LateRows:
                         clock = pa.repeat(until, answer.dropped.num_rows)
                         dropped = with_column(answer.dropped, WATERMARK, clock)
                         late.write(late_records(dropped, self.probe.kernel.topics, UNMATCHED))
-                        yield task.counted(answer)
+                        yield answer.joined
                     continue
                 counts.read(rows)
                 answer = join_or_hold(self.probe.kernel, rows, task.indexes, task.context)
                 for number, mine in _by_partition(answer.held):
                     waiting.write(str(number), mine)
-                yield task.counted(answer)
+                counts.answered(answer.joined)
+                counts.add("waited", answer.held.num_rows)
+                yield answer.joined
             waiting.finish()
             counts.stage(LATE, late.finish())
 
@@ -120,6 +125,7 @@ class _Answering:
         self.indexes = pinned_indexes(probe, self.pin)
         tried = (self.pin.of_event.late_rows or {}).get("tried")
         self.changed = None
+        self.counts.add(LATE_CORRECTED, 0)  # also a batch without corrections says so
         if tried is not None and waited_columns(probe.kernel):
             self.changed = probe.changed_since(tried, self.indexes)
 
@@ -127,16 +133,13 @@ class _Answering:
         schema = self.late.probe.kernel.arrivals.schema
         return ParquetStage(self.late.root, schema, self.origin, short_lived=True)
 
-    def counted(self, answer: LateAnswer) -> JoinedBatch:
-        self.counts.answered(answer.joined)
-        self.counts.add("waited", answer.held.num_rows)
-        return answer.joined
-
     def released(self, part: Mapping[str, Any], waiting: "_WaitingFiles") -> Iterator[LateAnswer]:
         """The answers of the rows of one partition that leave, by offset.
 
-        `part` is `{"partition", "files": [{"path", "rewrite", "due"}], "upto"}`. A file that loses
-        rows is removed; its other rows go to a new one.
+        `part` is `{"partition", "files": [{"path", "rewrite", "due"}], "after", "upto", "gone"}`.
+        Rows after `after` and up to `upto` are due. Those up to `after` have gone out with NULL,
+        and those up to `gone` are not corrected any more. A file that loses rows is removed; its
+        other rows go to a new one.
         """
         kernel, removed = self.late.probe.kernel, self.counts.detail.setdefault(REMOVED, [])
         with Released(self.late.spill, kernel.arrivals, self.origin) as released:
@@ -144,25 +147,48 @@ class _Answering:
                 file = WaitingFile(self.late.read_from / each["path"], kernel.arrivals)
                 if not (each["rewrite"] or each["due"] or self._may_leave(file)):
                     continue
-                leaves = self._leaves(file, int(part["upto"]))
-                if not each["rewrite"] and not leaves.any():
+                leaves = self._leaves(
+                    file, int(part["after"]), int(part["upto"]), int(part["gone"])
+                )
+                is_rewritten = each["rewrite"] or bool((~leaves.stays).any())
+                if is_rewritten:
+                    removed.append(each["path"])
+                elif not leaves.answered.any():
                     continue
-                removed.append(each["path"])
                 at = 0
                 for rows in _all_of(file):
-                    mask = leaves[at : at + rows.num_rows]
+                    here = slice(at, at + rows.num_rows)
                     at += rows.num_rows
-                    if mask.any():
-                        released.copy(filtered(rows, mask))
-                    waiting.write(f"{part['partition']}/kept", filtered(rows, ~mask))
+                    if leaves.answered[here].any():
+                        released.copy(filtered(rows, leaves.answered[here]))
+                    if is_rewritten:
+                        kept = filtered(rows, leaves.stays[here])
+                        waiting.write(f"{part['partition']}/kept", kept)
             for rows in in_order(released.and_then(()), _every, _equal):
-                answer = join_released(kernel, rows, self.indexes, self.context)
-                living = rows.num_rows - answer.joined.dead_letters.num_rows
-                self.counts.add("released", rows.num_rows)
-                self.counts.add("late_expired", answer.expired)
-                self.counts.add("late_matched", living - answer.expired)
-                self.counts.add(LATE, answer.dropped.num_rows)
-                yield answer
+                is_out = times_of(rows) <= int(part["after"])
+                if is_out.any():
+                    yield self._corrected(filtered(rows, is_out))
+                if not is_out.all():
+                    yield self._left(filtered(rows, ~is_out))
+
+    def _left(self, rows: pa.RecordBatch) -> LateAnswer:
+        answer = join_released(self.late.probe.kernel, rows, self.indexes, self.context)
+        living = rows.num_rows - answer.joined.dead_letters.num_rows
+        self.counts.add("released", rows.num_rows)
+        self.counts.add("late_expired", answer.expired)
+        self.counts.add("late_matched", living - answer.expired)
+        self.counts.add(LATE, answer.dropped.num_rows)
+        self.counts.answered(answer.joined)
+        return answer
+
+    def _corrected(self, rows: pa.RecordBatch) -> LateAnswer:
+        """Rows that have gone out with NULL, and were counted then."""
+        answer = join_released(self.late.probe.kernel, rows, self.indexes, self.context)
+        dead = answer.joined.dead_letters.num_rows
+        self.counts.add(LATE_CORRECTED, rows.num_rows - dead)
+        self.counts.add("joined", answer.joined.rows.num_rows)
+        self.counts.add("dead_letters", dead)
+        return answer
 
     def _may_leave(self, file: WaitingFile) -> bool:
         """False if no row of `file` has a match; none of them is due."""
@@ -171,26 +197,47 @@ class _Answering:
         hashes = _HASHES.of(file, self.late.probe.kernel, self.changed)
         return any(self.changed[alias].may_have(each) for alias, each in hashes.items())
 
-    def _leaves(self, file: WaitingFile, upto_ms: int) -> Mask:
-        """Of the rows of `file` those with a match, and those that are due."""
+    def _leaves(self, file: WaitingFile, after_ms: int, upto_ms: int, gone_ms: int) -> "_Leaves":
         kernel = self.late.probe.kernel
-        if self.changed is None:
-            masks = [
-                ~lacking_match(kernel, rows, self.indexes, self.context)
-                | (times_of(rows) <= upto_ms)
-                for rows in _all_of(file)
-            ]
-            return np.concatenate(masks) if masks else np.zeros(0, dtype=np.bool_)
         times, keys = file.carried(waited_columns(kernel))
-        may = may_match(kernel, keys, len(times), self.changed)
-        if len(kernel.joins) > 1 and may.any():
-            at = 0
-            for rows in _all_of(file):
-                mine = np.flatnonzero(may[at : at + rows.num_rows])
-                lacking = lacking_match(kernel, rows.take(mine), self.indexes, self.context)
-                may[at + mine[lacking]] = False
-                at += rows.num_rows
-        return may | (times <= upto_ms)
+        if self.changed is None:
+            matched = ~self._lacking(file, np.ones(len(times), dtype=np.bool_))
+        else:
+            hashes = _HASHES.of(file, kernel, self.changed, keys)
+            matched = may_match(kernel, keys, hashes, self.changed)
+            if len(kernel.joins) > 1 and matched.any():
+                matched &= ~self._lacking(file, matched)
+        due = (times > after_ms) & (times <= upto_ms)
+        is_of_use = times > gone_ms
+        answered = due | (matched & is_of_use)
+        stays = ~answered & is_of_use
+        to_correct = due & ~matched & is_of_use
+        if to_correct.any():
+            stays |= self._lacking(file, to_correct, answered=True)
+        return _Leaves(answered, stays)
+
+    def _lacking(self, file: WaitingFile, chosen: Mask, *, answered: bool = False) -> Mask:
+        """True for those of the `chosen` rows that live and lack a match, as `lacking_match`."""
+        lacking, at = np.zeros(len(chosen), dtype=np.bool_), 0
+        for rows in _all_of(file):
+            mine = np.flatnonzero(chosen[at : at + rows.num_rows])
+            if len(mine):
+                part = rows if len(mine) == rows.num_rows else rows.take(pa.array(mine))
+                task = (self.late.probe.kernel, part, self.indexes, self.context)
+                lacking[at + mine] = lacking_match(*task, answered=answered)
+            at += rows.num_rows
+        return lacking
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaves:
+    """Of the rows of a file those that are answered, and those that go on to wait.
+
+    A row that is answered at its bound waits for a correction, if the job has some.
+    """
+
+    answered: Mask
+    stays: Mask
 
 
 class _KeyHashes:
@@ -207,14 +254,21 @@ class _KeyHashes:
         return len(self._kept)
 
     def of(
-        self, file: WaitingFile, kernel: ProbeKernelSpec, changed: Mapping[str, ChangedKeys]
+        self,
+        file: WaitingFile,
+        kernel: ProbeKernelSpec,
+        changed: Mapping[str, ChangedKeys],
+        keys: Mapping[str, pa.Array] | None = None,
     ) -> dict[str, Hashes]:
+        """The hashes of `file`, whose `keys` are read unless they are passed."""
         key = (str(file.path), kernel.joins)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        hashes = key_hashes(kernel, file.carried(waited_columns(kernel))[1], changed)
+        if keys is None:
+            _, keys = file.carried(waited_columns(kernel))
+        hashes = key_hashes(kernel, keys, changed)
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = hashes
@@ -257,7 +311,7 @@ class _WaitingFiles(AbstractContextManager["_WaitingFiles"]):
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     partitions = rows.column(PARTITION).to_numpy()
-    for number in np.unique(partitions).tolist():
+    for number in sorted(pc.unique(rows.column(PARTITION)).to_pylist()):
         yield number, filtered(rows, partitions == number)
 
 

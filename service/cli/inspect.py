@@ -117,6 +117,9 @@ def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
         late = time.late_rows
         text = f"{number(late.matched)} left with a match, {number(late.expired)} without one"
         yield "waited", f"{text}, {late.wait_ms / 1000:g} s at most"
+        if late.correct_ms is not None:
+            bound = f"for {late.correct_ms / 1000:g} s after that"
+            yield "corrected", f"{number(late.corrected)} records, {bound}"
     yield "late", f"{number(time.late_records)} records"
     if time.waits_for is not None:
         yield "waits for", one_line(time.waits_for.text, 300)

@@ -52,6 +52,7 @@ function lateRows(found) {
     ["they wait for", said(found.tables.join(", "))],
     ["left with a match", count(found.matched)],
     ["left without one", count(found.expired)],
+    ...(found.correct_ms ? [["corrected after that", count(found.corrected)]] : []),
   ];
 }
 

@@ -2,7 +2,7 @@
 
 | the batch's keys | commit |
 |---|---|
-| are in no file, by the ranges of the key columns in the log | an append by Sluice |
+| are new, or in no file by the ranges of the key columns in the log | an append by Sluice |
 | may be in one; or the table needs Spark's writer; or a large batch | Delta's MERGE |
 | the same in an object store | Sluice rewrites the files that have them |
 
@@ -259,6 +259,7 @@ class MergeSource:
 
     files: Sequence[str]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_new: bool = False  # no row of the job has one of these keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,9 @@ class MergedOutput:
             return False
         if sum(Path(file).stat().st_size for file in changes.files) > _MOST_APPENDED_BYTES:
             return False
-        return not changes.files or not self._bounds.may_hold(table, self._bounds_of(changes))
+        if changes.is_new or not changes.files:
+            return True
+        return not self._bounds.may_hold(table, self._bounds_of(changes))
 
     def _bounds_of(self, changes: MergeSource) -> list[Bounds | None]:
         return [bounds_of(changes.files, each, column.type) for each, _, column in self._key]

@@ -408,11 +408,10 @@ class ChangedKeys:
         at = np.searchsorted(self._hashes, passing)
         return bool((self._hashes[np.minimum(at, len(self._hashes) - 1)] == passing).any())
 
-    def matched(self, keys: Sequence[pa.Array]) -> Rows:
+    def matched(self, keys: Sequence[pa.Array], hashes: Hashes) -> Rows:
         """Positions in `keys` with a row, as those of `lookup`; repeated for several rows."""
-        columns = self._rows.as_kept(keys)
-        at = np.flatnonzero(self._seen[_seen_bits(hash_rows(columns))])
-        return at[self._rows.lookup(taken(columns, at))[0]]
+        at = np.flatnonzero(self._seen[_seen_bits(hashes)])
+        return at[self._rows.lookup(taken(keys, at))[0]]
 
 
 _NO_HASHES = np.zeros(0, dtype=np.uint64)

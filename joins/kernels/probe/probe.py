@@ -195,11 +195,18 @@ def lacking_match(
     arrivals: pa.RecordBatch,
     indexes: Mapping[str, DimensionIndex],
     context: BatchContext,
+    *,
+    answered: bool = False,
 ) -> Mask:
-    """True for waiting rows that still lack a match; dead ones do not."""
+    """True for waiting rows that still lack a match; dead ones do not.
+
+    With `answered` rows count as dead, too, that die when they go out without a match.
+    """
     parsed = ParsedRecords.of_arrivals(spec, arrivals, context)
-    lacking = _all_joined(parsed, indexes).lacking
-    return lacking & parsed.alive()
+    joined = _all_joined(parsed, indexes)
+    if answered:
+        _projected(joined)
+    return joined.lacking & parsed.alive()
 
 
 def waited_columns(spec: ProbeKernelSpec) -> tuple[str, ...]:
@@ -221,13 +228,16 @@ def waited_columns(spec: ProbeKernelSpec) -> tuple[str, ...]:
 def may_match(
     spec: ProbeKernelSpec,
     keys: Mapping[str, pa.Array],
-    rows: int,
+    hashes: Mapping[str, Hashes],
     changed: Mapping[str, ChangedKeys],
 ) -> Mask:
-    """True for rows of `keys` (`waited_columns`) with a row of that key in one of `changed`."""
-    may = np.zeros(rows, dtype=np.bool_)
+    """True for rows of `keys` (`waited_columns`) with a row of that key in one of `changed`.
+
+    `hashes` are the `key_hashes` of `keys`.
+    """
+    may = np.zeros(len(next(iter(hashes.values()))), dtype=np.bool_)
     for join in spec.joins:
-        may[changed[join.alias].matched(_of_join(keys, join))] = True
+        may[changed[join.alias].matched(_of_join(keys, join), hashes[join.alias])] = True
     return may
 
 

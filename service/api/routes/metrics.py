@@ -82,6 +82,9 @@ EVENT_TIME_METRICS = (
     _MetricFamily(
         "job_late_rows_expired", "Records that waited to the bound, without a row.", counts=True
     ),
+    _MetricFamily(
+        "job_late_rows_corrected", "Records corrected by a row after the bound.", counts=True
+    ),
 )
 CHANNEL_METRICS = (
     _MetricFamily("channel_watermark_seconds", "The generator's watermark, since 1970."),
@@ -232,6 +235,7 @@ def _event_time_values(event_time: EventTimeView, now_ms: int) -> dict[str, Numb
         "job_late_records": event_time.late_records,
         "job_late_rows_matched": None if late is None else late.matched,
         "job_late_rows_expired": None if late is None else late.expired,
+        "job_late_rows_corrected": None if late is None else late.corrected,
     }
 
 

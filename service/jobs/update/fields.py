@@ -287,7 +287,7 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_each(K.DIMENSION_COLUMNS, "fields primary_key"),
         "watermark": Leaf(K.EVENT_TIME),
         **_each(K.DIMENSION_OPTION, "max_staleness_ms verify"),
-        "late_wait_ms": Leaf(K.EVENT_TIME),
+        **_each(K.EVENT_TIME, "late_wait_ms late_correct_ms"),
         "name": _NOTHING,
     },
     MysqlCdcSource: {

@@ -27,6 +27,7 @@ from service.sql.catalog.option_values import (
     InlineSecrets,
 )
 from service.sql.catalog.watermarks import (
+    LATE_ROWS_CORRECT,
     LATE_ROWS_WAIT,
     MAX_STALENESS,
     TableWatermark,
@@ -93,6 +94,7 @@ class Table:
         shared: where a shared table of the catalog is stored; None otherwise.
         max_staleness_ms: how old the table may be as a dimension; None without a limit.
         late_wait_ms: how long a record waits for a row of the table; None if it does not.
+        late_correct_ms: how long a row of the table corrects a record that went out without it.
         verify: how often its copy is compared with its source by itself.
     """
 
@@ -113,6 +115,7 @@ class Table:
     max_staleness_ms: int | None = None
     verify: VerifySchedule | None = None
     late_wait_ms: int | None = None
+    late_correct_ms: int | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
@@ -154,6 +157,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         max_staleness_ms=values.milliseconds_if_set(MAX_STALENESS),
         verify=verify_schedule(values),
         late_wait_ms=values.milliseconds_if_set(LATE_ROWS_WAIT),
+        late_correct_ms=values.milliseconds_if_set(LATE_ROWS_CORRECT),
     )
     if connector.home is Home.DATABASE and key:
         check_dimension(script, table)

@@ -71,6 +71,17 @@ LATE_ROWS_OPTION = Option(
     form="1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
+LATE_ROWS_CORRECT = "join.late-rows.correct"
+LATE_CORRECTION_OPTION = Option(
+    LATE_ROWS_CORRECT,
+    f"Of a dimension with '{LATE_ROWS_WAIT}': how long after the record has gone out with NULL a "
+    "row of the table still corrects it, in outputs that take updates. When missing it stays.",
+    OptionType.DURATION,
+    lowest=1,
+    highest=7 * 86_400_000,
+    form="1 ms to 7 d, such as 1 d",
+    roles=frozenset((TableRole.DIMENSION,)),
+)
 _LOCAL_INDEX = "a dimension's rows are in a local index, which follows its source"
 _LATE_TABLE = Option(
     LATE_RECORDS,
@@ -86,6 +97,7 @@ VERIFY_INTERVAL, VERIFY_ROWS = "verify.interval", "verify.rows-per-second"
 JOIN_OPTIONS = (
     STALENESS_OPTION,
     LATE_ROWS_OPTION,
+    LATE_CORRECTION_OPTION,
     *ignored(_LOCAL_INDEX, "lookup.*"),
 )
 DIMENSION_OPTIONS = (

@@ -67,6 +67,7 @@ def plan_dimension(
         max_staleness_ms=table.max_staleness_ms,
         verify=table.verify,
         late_wait_ms=table.late_wait_ms,
+        late_correct_ms=table.late_correct_ms,
     )
     if not table.primary_key:
         key = tuple(field.name for field in COORDINATES)

@@ -48,7 +48,7 @@ from service.sql.planner.change_streams import (
     taking_changes,
 )
 from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
-from service.sql.planner.late_rows import check_late_rows, has_late_rows
+from service.sql.planner.late_rows import check_late_rows, corrected_sink, has_late_rows
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import QUERY, Base, Unions, preview_output
 from service.sql.planner.session import ScriptSession
@@ -154,7 +154,7 @@ def unreported(dimensions: Iterable[Dimension], extent: Extent) -> Iterator[Dime
             continue
         if isinstance(source, TopicSource):
             source = replace(source, kafka=source.kafka.unreported())
-        yield replace(dimension, source=source, late_wait_ms=None)
+        yield replace(dimension, source=source, late_wait_ms=None, late_correct_ms=None)
 
 
 def _datagen(script: Script, base: Base, source: DatagenSource, extent: Extent) -> DatagenSource:
@@ -261,6 +261,7 @@ class JobPlanner:
         sink = taking_changes(self._script, query, table, sink, output)
         if window is not None and window.lateness_ms:
             sink = taking_updates(self._script, table, sink, output, window)
+        sink = corrected_sink(self._script, query, table, sink, output)
         target = _Target(table.name, sink, output)
         if insert.conflict == "NOTHING" and table.primary_key:
             raise self._script.error(

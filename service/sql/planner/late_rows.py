@@ -1,10 +1,20 @@
-"""`join.late-rows.wait`: queries whose unmatched records can wait, and why others cannot."""
+"""`join.late-rows`: queries whose unmatched records can wait, and whose output can be corrected."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from joins.plan.plan import Dimension, KafkaSink, OutputColumn, Sink, Windowing
-from joins.plan.types import Column
-from service.sql.catalog.watermarks import LATE_ROWS_WAIT
+from joins.plan.plan import (
+    DeltaSink,
+    Dimension,
+    JoinType,
+    KafkaSink,
+    OutputColumn,
+    Sink,
+    Windowing,
+)
+from joins.plan.types import Column, columns_of
+from service.sql.catalog.catalog import Table
+from service.sql.catalog.watermarks import LATE_ROWS_CORRECT, LATE_ROWS_WAIT
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.text.script import Script
 
@@ -57,6 +67,88 @@ def check_late_rows(
                 f"{other.late_wait_ms} ms; a record has one bound",
                 hint=f"Write '{LATE_ROWS_WAIT}' = '{first.late_wait_ms} ms' in both tables.",
             )
+
+
+_COORDINATES = ("_topic", "_partition", "_offset")
+
+
+def corrected_sink(
+    script: Script, query: QueryPlanner, table: Table, sink: Sink, output: Sequence[OutputColumn]
+) -> Sink:
+    """`sink`, or one that replaces rows, if a table has the option; refuses other queries.
+
+    A record has one row, which goes out with NULL and may be replaced: by the record's coordinates
+    in a Delta table, by the key of `upsert-kafka`.
+    """
+    corrected = [each for each in query.dimensions.values() if each.late_correct_ms is not None]
+    if not corrected:
+        return sink
+    assert query.base is not None, "a query with a dimension has a stream"
+    first = corrected[0]
+    reason = _uncorrected(query, first) or _unreplaced(query, table, sink, output)
+    if reason is not None:
+        what = f"table \"{first.name}\" has '{LATE_ROWS_CORRECT}'"
+        raise script.error(query.base.at, f"{what}, but {reason[0]}", hint=reason[1])
+    return replace(sink, merge_key=_COORDINATES) if isinstance(sink, DeltaSink) else sink
+
+
+_Reason = tuple[str, str]
+
+
+def _uncorrected(query: QueryPlanner, first: Dimension) -> _Reason | None:
+    """Why no row of the query is corrected, and a hint."""
+    if first.late_wait_ms is None:
+        hint = f"Add '{LATE_ROWS_WAIT}' = '1 s', or as long as the record should wait for the row."
+        return f"no '{LATE_ROWS_WAIT}', after which a record goes out with NULL", hint
+    for other in query.dimensions.values():
+        if other.late_wait_ms is not None and other.late_correct_ms != first.late_correct_ms:
+            bound = f"'{LATE_ROWS_CORRECT}' = '{first.late_correct_ms} ms'"
+            hint = f"Write {bound} in both tables."
+            return f'table "{other.name}" has another one, and a record has one bound', hint
+    if any(join.join_type is JoinType.INNER for join in query.joins):
+        hint = f"Write LEFT JOIN, or a longer '{LATE_ROWS_WAIT}' without '{LATE_ROWS_CORRECT}'."
+        return "the query has an INNER JOIN, which gives such a record no row to correct", hint
+    tables = {join.alias for join in query.joins}
+    for condition in query.filters:
+        for column in columns_of(condition.expression):
+            if column.relation in tables:
+                hint = "Write the condition into ON, or filter the output."
+                return f'WHERE reads "{column.name}" of a joined table, which may change', hint
+    return None
+
+
+def _unreplaced(
+    query: QueryPlanner, table: Table, sink: Sink, output: Sequence[OutputColumn]
+) -> _Reason | None:
+    """Why a row of the output cannot be replaced by the corrected one, and a hint."""
+    without = f"remove '{LATE_ROWS_CORRECT}'"
+    assert query.base is not None, "a query with a dimension has a stream"
+    if isinstance(sink, KafkaSink) and sink.upsert:
+        fields = () if sink.key is None else sink.key.fields
+        for item in output:
+            of_tables = (c for c in columns_of(item.expression) if c.relation != query.base.alias)
+            if item.name in fields and next(of_tables, None) is not None:
+                hint = f"Leave it out of the PRIMARY KEY, or {without}."
+                return f'column "{item.name}" of the output\'s key is of a joined table', hint
+        return None
+    if not isinstance(sink, DeltaSink):
+        hint = f"Write to a table with 'connector' = 'upsert-kafka' or 'delta', or {without}."
+        return f'the output "{table.name}" takes no updates', hint
+    if not sink.row_metadata:
+        hint = f"Remove 'row-metadata' = 'false', or {without}."
+        return f'the rows of the output "{table.name}" do not tell their records', hint
+    if sink.partition_by:
+        hint = f"Remove PARTITIONED BY, or {without}."
+        return f'the output "{table.name}" is PARTITIONED BY columns, and its rows change', hint
+    if query.unnests:
+        hint = f"Let another job unnest the output, or {without}."
+        return "UNNEST gives a record several rows", hint
+    for join in query.joins:
+        dimension = query.dimensions[join.dimension]
+        if not {pair.dimension_column for pair in join.keys} >= set(dimension.primary_key):
+            hint = f"Join by all columns of its PRIMARY KEY, or {without}."
+            return f'a record may match several rows of table "{dimension.name}"', hint
+    return None
 
 
 def _wait_together(query: QueryPlanner, sink: KafkaSink, output: Sequence[OutputColumn]) -> bool:

@@ -7,7 +7,13 @@ import pytest
 
 from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import EventInput, Merged
-from joins.batch.event_stages import MANY_IN_BUCKET, act_stage, to_merge, window_stage
+from joins.batch.event_stages import (
+    MANY_IN_BUCKET,
+    WaitingPlan,
+    act_stage,
+    to_merge,
+    window_stage,
+)
 from joins.batch.event_state import Advance, EventChannels, EventState
 from joins.plan.plan import WindowKind
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
@@ -96,6 +102,10 @@ MERGES = {
         [*FEW[:10], file("f09b", 1, 9, rows=10**6), *FEW[10:]],
         MANY_IN_BUCKET - 10,
     ),
+    "one_before_large_ones_is_not_written_again": (
+        [*(file(f"a{at:02d}", 1, 9, rows=10**6) for at in range(MANY_IN_BUCKET)), file("b", 1, 9)],
+        0,
+    ),
     "buckets_are_not_mixed": (
         [file(f"f{at}", 1, 9, bucket=at) for at in range(MANY_IN_BUCKET + 1)],
         0,
@@ -106,6 +116,13 @@ MERGES = {
 @pytest.mark.parametrize(("files", "merged"), MERGES.values(), ids=MERGES)
 def test_small_files_of_a_bucket_are_merged_when_there_are_many(files, merged):
     assert len(to_merge(files)) == merged
+
+
+def test_files_of_late_rows_stay_small_as_each_row_that_leaves_rewrites_one():
+    files = [file(f"f{at:02d}", 1, 9, rows=10_000) for at in range(MANY_IN_BUCKET + 1)]
+    plan = WaitingPlan.of(files, move(5, 6), 0, has_news=False)
+    (part,) = plan.parts.values()
+    assert [each["path"] for each in part["files"] if each["rewrite"]] == ["f14", "f15", "f16"]
 
 
 def test_merged_files_go_with_the_batch_though_nothing_of_them_is_due():

@@ -122,4 +122,6 @@ def test_late_rows_wait_for_the_clock_less_their_bound():
         "tables": ["users"],
         "matched": 3,
         "expired": 1,
+        "correct_ms": None,
+        "corrected": 0,
     }

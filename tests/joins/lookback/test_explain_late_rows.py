@@ -33,6 +33,35 @@ def journey(past, partition, offset):
     return EventJourneys(history, past.event).of(record, (partition, offset), arrived)
 
 
+@pytest.fixture
+def corrected(tmp_path):
+    """All go out with NULL; user 1 comes then, 2 is never there, 3 comes too late."""
+    tables = (replace(each, late_correct_ms=2 * WAIT_MS) for each in WAITING_PLAN.dimensions)
+    job = LateJob(tmp_path, replace(WAITING_PLAN, dimensions=tuple(tables)))
+    job.run({0: [{"user_id": n} for n in (1, 2, 3)]}, T)
+    job.run({}, T + WAIT_MS)
+    job.change({1: "ann"})
+    job.run({}, T + WAIT_MS + 700)
+    return job
+
+
+def test_a_record_tells_when_it_was_corrected(corrected):
+    first, second = (journey(corrected, 0, offset) for offset in (0, 1))
+    assert (first.pin.batch, second.pin.batch) == (3, 2)
+    assert first.waited.text == (
+        "waited 1 s for users, went out with NULL, and was corrected 1.7 s after it came"
+    )
+    assert first.as_json()["late_rows"]["corrected_ms"] == T + WAIT_MS + 700
+    assert (second.waited.text, second.waits) == ("waited 1 s for users", False)
+    corrected.run({}, T + 3 * WAIT_MS)
+    corrected.change({1: "ann", 3: "eve"})
+    corrected.run({}, T + 4 * WAIT_MS)
+    corrected.run({1: [{"user_id": 1}]}, T + 4 * WAIT_MS)
+    again = [journey(corrected, 0, offset) for offset in (0, 1, 2)]
+    assert [each.pin.batch for each in again] == [3, 2, 2]
+    assert [each.waited.corrected_ms for each in again] == [T + WAIT_MS + 700, None, None]
+
+
 def test_a_record_tells_how_long_it_waited_and_for_what(past):
     at_once, later, never, waiting = (
         journey(past, *place) for place in ((0, 0), (0, 1), (0, 2), (1, 0))

@@ -233,6 +233,17 @@ def test_windows_are_appended_until_one_comes_again(output):
     assert [log.log.batches.batch_metadata(batch)["batch"] for batch in range(6)] == [*range(6)]
 
 
+def test_keys_that_are_new_to_the_job_are_appended_among_those_of_files(output):
+    log = output.log()
+    log.log.commit_epoch(1)
+    log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1), (0, ONE, "b", 1)]))
+    between = NOON + timedelta(minutes=5)
+    log.merge(1, 1, replace(output.stage(1, [(0, between, "c", 1)]), is_new=True))
+    log.merge(2, 1, output.stage(2, [(2, between, "c", 2)]))
+    assert operations(output) == ["WRITE", "WRITE", "MERGE"]
+    assert output.found() == {("12", "a", 1, 0), ("13", "b", 1, 0), ("12", "c", 2, 2)}
+
+
 @pytest.mark.parametrize("seed", some_of(range(3), 0))
 def test_appends_and_merges_make_the_same_table(tmp_path, spark, seed):
     """Of batches of any keys, NULL among them; one of the two tables is merged always."""

@@ -1,6 +1,6 @@
 """Batches of `join.late-rows.wait`: each record leaves once, with a match or at its bound."""
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,7 +44,8 @@ def test_a_record_waits_and_is_joined_when_its_row_is_there(job):
     assert second.rows == [(0, 0, "ann")]
     assert (second.counts["matched"], second.counts["unmatched"]) == (1, 0)
     assert second.state.waiting == 1
-    assert second.state.late_rows == {"late_matched": 1, "late_expired": 0, "tried": {"users": 2}}
+    sums = {"late_matched": 1, "late_expired": 0, "late_corrected": 0}
+    assert second.state.late_rows == {**sums, "tried": {"users": 2}}
 
 
 @pytest.mark.parametrize(("early_ms", "leaves"), [(1, False), (0, True)], ids=["before", "at"])
@@ -205,6 +206,145 @@ def test_each_record_leaves_once_with_its_match_or_at_its_bound(tmp_path_factory
         assert state_differences(outcome.state, again.after) is None
 
 
+# Corrections
+# --------------------------------------------------------------------------------------------------
+
+CORRECT_MS = 3 * WAIT_MS
+
+
+def correcting(plan=WAITING_PLAN):
+    tables = (replace(each, late_correct_ms=CORRECT_MS) for each in plan.dimensions)
+    return replace(plan, dimensions=tuple(tables))
+
+
+def test_a_row_after_the_bound_corrects_the_record_once(tmp_path):
+    job = LateJob(tmp_path, correcting())
+    job.run({0: [click(1), click(2)]}, T)
+    assert job.run({}, T + WAIT_MS).rows == [(0, 0, None), (0, 1, None)]
+    job.change({1: "ann"})
+    corrected = job.run({}, T + WAIT_MS + 1)
+    assert (corrected.rows, corrected.state.late_rows["late_corrected"]) == ([(0, 0, "ann")], 1)
+    assert (corrected.state.waiting, corrected.counts["unmatched"]) == (0, 0)
+    job.change({1: "eve"})
+    assert job.run({}, T + WAIT_MS + 2).rows == []
+
+
+@pytest.mark.parametrize(("early_ms", "names"), [(1, ["bob"]), (0, [])], ids=["before", "at"])
+def test_the_bound_of_corrections_is_exact_on_the_pinned_clock(tmp_path, early_ms, names):
+    job = LateJob(tmp_path, correcting())
+    job.run({0: [click(1)]}, T)
+    job.run({}, T + WAIT_MS)
+    job.change({1: "bob"})
+    done = job.run({}, T + WAIT_MS + CORRECT_MS - early_ms)
+    assert [row[2] for row in done.rows] == names
+    job.run({}, T + WAIT_MS + CORRECT_MS)
+    job.change({7: "eve"})
+    job.run({}, T + WAIT_MS + CORRECT_MS + 1)
+    assert job.log.newest_files() == ()
+
+
+def test_a_record_whose_bounds_pass_while_the_job_stands_still_goes_out_once(tmp_path):
+    job = LateJob(tmp_path, correcting())
+    job.run({0: [click(1)]}, T)
+    job.change({1: "ann"})
+    assert job.run({}, T + 9 * CORRECT_MS).rows == [(0, 0, "ann")]
+    job.run({0: [click(2)]}, T + 9 * CORRECT_MS)
+    assert job.run({}, T + 99 * CORRECT_MS).rows == [(0, 1, None)]
+    assert job.log.newest_files() == ()
+
+
+def test_a_bounded_stream_does_not_wait_for_corrections(tmp_path):
+    job = LateJob(tmp_path, correcting())
+    job.run({0: [click(1)]}, T)
+    job.run({}, T + WAIT_MS)
+    assert (len(job.log.newest_files()), job.log.next_due(job.state.release_ms)) == (1, None)
+
+
+def test_a_record_that_dies_at_its_bound_is_not_corrected(tmp_path):
+    """The output's column is NOT NULL, so the row with NULL is a dead letter."""
+    (first, name) = WAITING_PLAN.output
+    plan = correcting(replace(WAITING_PLAN, output=(first, replace(name, nullable=False))))
+    job = LateJob(tmp_path, plan)
+    job.run({0: [click(1)]}, T)
+    done = job.run({}, T + WAIT_MS)
+    assert (done.dead, done.rows) == ([(0, 0)], [])
+    job.change({1: "ann"})
+    assert job.run({}, T + WAIT_MS + 1).rows == []
+
+
+SINCE = st.tuples(
+    st.lists(st.sampled_from([None, 1, 2, 3, 4]), max_size=4),
+    st.lists(st.sampled_from([None, 1, 2, 3, 4]), max_size=2),
+    st.dictionaries(st.integers(1, 4), st.sampled_from(["a", "b"]), max_size=3) | st.none(),
+    st.sampled_from([0, 1, 300, WAIT_MS - 1, WAIT_MS, CORRECT_MS, WAIT_MS + CORRECT_MS]),
+    st.integers(0, 1),
+)
+
+
+@dataclass
+class Corrected:
+    """A model of records: of each its key, since when it waits, and if it is out with NULL."""
+
+    users: dict = field(default_factory=dict)
+    kept: dict = field(default_factory=dict)
+    placed: dict = field(default_factory=lambda: {0: 0, 1: 0})
+    corrected: int = 0
+
+    def batch(self, now, arrived):
+        for partition, keys in enumerate(arrived):
+            for key in keys:
+                self.kept[partition, self.placed[partition]] = (key, now, False)
+                self.placed[partition] += 1
+        rows, still = set(), {}
+        for place, (key, since, is_out) in self.kept.items():
+            is_gone = now >= since + WAIT_MS + CORRECT_MS
+            if is_out and is_gone:
+                continue
+            if key in self.users:
+                rows.add((*place, self.users[key]))
+                self.corrected += is_out
+                continue
+            goes_out = key is None or (not is_out and now >= since + WAIT_MS)
+            if goes_out:
+                rows.add((*place, None))
+            if key is not None and not is_gone:
+                still[place] = (key, since, is_out or goes_out)
+        self.kept = still
+        return rows
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(st.booleans(), st.lists(SINCE, min_size=1, max_size=9))
+def test_each_record_is_corrected_at_most_once_and_in_time(tmp_path_factory, by_changes, made):
+    """Against a model of records; each batch is made again from its pin."""
+    plan = correcting()
+    if not by_changes:  # a condition that holds: all rows are looked up
+        condition = Call("=", (Column("u", "id", BIGINT),) * 2, BOOLEAN)
+        plan = replace(plan, joins=(replace(plan.joins[0], condition=condition),))
+    job = LateJob(tmp_path_factory.mktemp("late"), plan)
+    assert bool(waited_columns(job.task.kernel)) == by_changes
+    now, model = T, Corrected()
+    for zero, one, change, passed, crashes in made:
+        now += passed
+        if change is not None:
+            model.users = change
+            job.change(change, whole=passed == 1)
+        rows = model.batch(now, (zero, one))
+        records = {0: [click(key) for key in zero], 1: [click(key) for key in one]}
+        done = job.run(records, now, crashes=crashes)
+        assert sorted(done.rows, key=str) == sorted(rows, key=str)
+        assert done.state.waiting == sum(not is_out for _, _, is_out in model.kept.values())
+        assert done.state.late_rows["late_corrected"] == model.corrected
+        for partition in model.placed:
+            offsets = [row[1] for row in done.rows if row[0] == partition]
+            assert offsets == sorted(offsets)
+    for at, (_, _, outcome) in enumerate(job.done):
+        again = job.again(at)
+        names = [name for each in again.answers for name in each.rows.column("name").to_pylist()]
+        assert sorted(names, key=str) == sorted((row[2] for row in outcome.rows), key=str)
+        assert state_differences(outcome.state, again.after) is None
+
+
 # Only changed keys are looked up
 # --------------------------------------------------------------------------------------------------
 
@@ -252,6 +392,9 @@ SHAPES = {
         WITH_FRIEND,
         joins=(FIRST, replace(other_key("v"), join_type=JoinType.INNER)),
     ),
+    "two tables, corrected": correcting(
+        replace(WITH_FRIEND, joins=(FIRST, other_key("v"))),
+    ),
     "null-safe": replace(
         WITH_FRIEND, joins=(other_key("u", null_safe=True),), output=WAITING_PLAN.output
     ),
@@ -262,7 +405,7 @@ FRIENDS = st.lists(
         st.lists(st.tuples(KEYS, KEYS), max_size=5),
         st.dictionaries(st.integers(1, 4), st.sampled_from(["a", "b"]), max_size=4) | st.none(),
         st.booleans(),
-        st.sampled_from([1, 300, WAIT_MS]),
+        st.sampled_from([1, 300, WAIT_MS, CORRECT_MS]),
     ),
     min_size=2,
     max_size=9,

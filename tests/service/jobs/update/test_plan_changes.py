@@ -185,6 +185,10 @@ REFUSED = {
         [(USERS, USERS + ", 'join.late-rows.wait'='5 min'")],
         {K.EVENT_TIME},
     ),
+    "that rows of a dimension correct records": (
+        [(USERS, USERS + ", 'join.late-rows.wait'='1 s', 'join.late-rows.correct'='1 d'")],
+        {K.EVENT_TIME, K.SINK_KEY},
+    ),
     "the path of the sink": ([("'path'='enriched'", "'path'='other'")], {K.SINK_IDENTITY}),
     "the connector of the sink": ([(DELTA, "('connector'='blackhole')")], {K.SINK_IDENTITY}),
     "the partitions of the sink": (

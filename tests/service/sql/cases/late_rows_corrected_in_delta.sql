@@ -1,0 +1,4 @@
+-- plan: INTO o delta(o, merged by _topic, _partition, _offset)
+-- with: s_plain d_small
+CREATE TABLE o (k BIGINT, name STRING) WITH ('connector' = 'delta', 'path' = 'o');
+INSERT INTO o SELECT s.k, d.name FROM s LEFT JOIN d /*+ OPTIONS('join.late-rows.wait' = '10 s', 'join.late-rows.correct' = '1 d') */ FOR SYSTEM_TIME AS OF s.p ON s.k = d.id WHERE s.n > 1;
