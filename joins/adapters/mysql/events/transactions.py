@@ -26,6 +26,7 @@ from joins.adapters.mysql.events.row_events import (
     COMPRESSED_ROWS,
     FRAGMENT,
     NO_TABLE,
+    PARTIAL_JSON,
     TABLE_MAP,
     WITH_EXTRA,
     Fragments,
@@ -281,6 +282,14 @@ class Transactions:
             "it.",
         )
 
+    def _changed_in_part(self) -> SnapshotNeededError:
+        return SnapshotNeededError(
+            f'table "{self._table.database}.{self._table.table}" was changed with partial JSON '
+            "updates, of which the binlog has not the whole values",
+            hint="The table is copied again by itself; let its writers set "
+            "binlog_row_value_options='' to avoid it.",
+        )
+
     def _ended(self, packet: _Foreign) -> Iterator[Event]:
         self._in_transaction = self._standalone = self._xa = False
         if self._is_new:
@@ -307,6 +316,8 @@ class Transactions:
             if number in COMPRESSED_ROWS:
                 number, body = rows_body(number, body, fixed)
             decoder = self._decoder_of(table_id_of(body, fixed))
+            if decoder is not None and number == PARTIAL_JSON:
+                raise self._changed_in_part()
             if decoder is not None:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
