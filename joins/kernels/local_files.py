@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from contextlib import AbstractContextManager, suppress
+from functools import cache
 from pathlib import Path
 
 from joins.plan.causes import NO_ROOM
@@ -43,6 +44,12 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@cache
+def node_start() -> str:
+    """Names the time since this node started: what was written in it needs no sync to be read."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def append_line(descriptor: int, line: bytes) -> None:

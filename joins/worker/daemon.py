@@ -24,6 +24,7 @@ from joins.kernels.local_files import OwnDirectory
 MODULE = "joins.worker.daemon"
 """What Spark runs; a living runner asks for it by this name, also behind an upgrade."""
 LOADED = (
+    "pyarrow.acero",  # of the first `group_by`
     "pyspark.worker",
     "joins.sinks.console",
     "joins.sinks.delta",

@@ -33,10 +33,10 @@ from joins.kernels.index.segment import (
     store,
     taken,
 )
-from joins.kernels.local_files import sync
+from joins.kernels.local_files import node_start
 from joins.plan.errors import IndexBuildError
 
-FORMAT_VERSION = 2  # of the manifest and of the files; an index of another version is rebuilt
+FORMAT_VERSION = 3  # of the manifest and of the files; an index of another version is rebuilt
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ def manifest_path(directory: Path, version: int) -> Path:
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    """Make the version usable: fsync the names of its files, then write the manifest."""
-    sync(directory)
+    """Make the version usable on this node until it starts again: nothing is synced."""
     marks = [[*key, offset] for key, offset in sorted(manifest.progress.watermarks.items())]
     body = json.dumps(
         {
             "format": FORMAT_VERSION,
             "version": manifest.version,
+            "node_start": node_start(),
             "segments": [
                 {
                     "name": entry.name,
@@ -98,11 +98,14 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
         sink.write(text)
 
     store(manifest_path(directory, manifest.version), write)
-    sync(directory)
 
 
-def read_manifest(directory: Path, version: int) -> Manifest:
-    """The manifest of `version`; raises IndexBuildError if it or a file is bad or missing."""
+def read_manifest(directory: Path, version: int, *, is_checked: bool = False) -> Manifest:
+    """The manifest of `version`; raises IndexBuildError if it or a file is bad or missing.
+
+    So is one from before the node started, whose files may have lost bytes, unless the caller
+    compares all checksums (`is_checked`).
+    """
     path = manifest_path(directory, version)
     try:
         outer = json.loads(path.read_bytes())
@@ -113,6 +116,8 @@ def read_manifest(directory: Path, version: int) -> Manifest:
         if content["format"] != FORMAT_VERSION:
             raise damaged(path, f"format {content['format']} in place of {FORMAT_VERSION}")
         manifest = _manifest(content)
+        if not is_checked and content["node_start"] != node_start():
+            raise damaged(path, "the node has started again since it was written")
     except FileNotFoundError as error:
         raise IndexBuildError(
             f'index version {version} is not in "{directory}"',

@@ -140,23 +140,31 @@ def stored_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
     return tuple(sorted(_versions(directory / spec.digest)))
 
 
-def verify(directory: Path, version: int, spec: IndexSpec) -> None:
+def verify(directory: Path, version: int, spec: IndexSpec) -> Manifest:
     """Compare all checksums; raises IndexBuildError if a file is missing or damaged."""
     home = directory / spec.digest
-    for entry in read_manifest(home, version).segments:
+    manifest = read_manifest(home, version, is_checked=True)
+    for entry in manifest.segments:
         for file in entry.all_files:
             if file_checksum(home / file.name) != file.checksum:
                 raise damaged(home / file.name, "its checksum differs")
+    return manifest
 
 
 def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Make `version` unusable, so that it is rebuilt, if a file is missing or damaged."""
+    """Make `version` unusable, so that it is rebuilt, if a file is missing or damaged.
+
+    One that is whole is usable, also if the node has started since it was written.
+    """
     home = directory / spec.digest
     with exclusive(home):
         try:
-            verify(directory, version, spec)
+            manifest = verify(directory, version, spec)
         except IndexBuildError:
             manifest_path(home, version).unlink(missing_ok=True)
+            return
+        if not is_usable(directory, version, spec):
+            write_manifest(home, manifest)
 
 
 KEPT_FOR_OTHERS = 256

@@ -1,6 +1,6 @@
 """A segment of a lookup index: the newest rows of some keys, with hash tables, immutable on disk.
 
-Each file is written, checksummed, fsynced and renamed before it is mapped: `<name>.arrow` (an Arrow
+Each file is written, checksummed and renamed before it is mapped: `<name>.arrow` (an Arrow
 IPC file of one batch: kept columns and `_deleted`), `<name>.positions` (packed position and
 generation, which no lookup reads), `<name>.primary` and, unless the join key is the primary key,
 `<name>.join` (hash tables).
@@ -8,7 +8,6 @@ generation, which no lookup reads), `<name>.primary` and, unless the join key is
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -223,7 +222,7 @@ def _numbers(table: pa.Table, name: str) -> Rows:
 
 
 def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = None) -> StoredFile:
-    """Let `write` fill a file that appears at `path` only when it is complete and durable.
+    """Let `write` fill a file that appears at `path` only when it is complete.
 
     Raises IndexDiskFullError (`room` says how much is needed) or IndexDirectoryError.
     """
@@ -231,8 +230,6 @@ def store(path: Path, write: Callable[[BinaryIO], None], room: Room | None = Non
     try:
         with partial.open("wb") as sink:
             write(sink)
-            sink.flush()
-            os.fsync(sink.fileno())
         size, checksum = partial.stat().st_size, file_checksum(partial)
         partial.replace(path)
     except OSError as error:

@@ -16,6 +16,7 @@ from joins.kernels.index.index import (
     IndexSpec,
     advance,
     build,
+    discard_damaged,
     is_usable,
     remove_versions,
     stored_versions,
@@ -442,11 +443,31 @@ def test_an_index_of_another_format_is_built_anew_and_never_read(tmp_path, monke
         lambda: DimensionIndex.attach(tmp_path, 0, BY_ID),
         lambda: advance(tmp_path, 0, 1, BY_ID, [batch(people(1, 7))]),
     ):
-        with pytest.raises(IndexBuildError, match="format 1 in place of 2"):
+        with pytest.raises(IndexBuildError, match="format 1 in place of 3"):
             use()
     build(tmp_path, 1, BY_ID, [batch(people(4))])
     assert names(tmp_path, 1) == {key: f"n{key}" for key in range(4)}
     assert files_of(tmp_path).keys() & before.keys() == {"lock"}
+
+
+def test_an_index_from_before_the_node_started_is_compared_before_it_is_read(tmp_path, monkeypatch):
+    """Nothing is synced: a power failure may have taken bytes of any file."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr("joins.kernels.index.dimension_index.node_start", lambda: "earlier")
+        for name in ("whole", "zeros", "read"):
+            build(tmp_path / name, 0, BY_ID, [batch(people(3))])
+    for use in (
+        lambda: DimensionIndex.attach(tmp_path / "read", 0, BY_ID),
+        lambda: advance(tmp_path / "read", 0, 1, BY_ID, [batch(people(1, 7))]),
+    ):
+        with pytest.raises(IndexBuildError, match="started again"):
+            use()
+    rows = only(tmp_path / "zeros", "*.arrow")
+    rows.write_bytes(bytes(rows.stat().st_size))
+    for name in ("whole", "zeros"):
+        discard_damaged(tmp_path / name, 0, BY_ID)
+    assert names(tmp_path / "whole", 0) == {key: f"n{key}" for key in range(3)}
+    assert stored_versions(tmp_path / "zeros", BY_ID) == ()
 
 
 def test_verification_finds_a_changed_byte(tmp_path):
