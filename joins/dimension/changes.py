@@ -1,7 +1,7 @@
 """What changed in a dimension between two of its versions: inserted, updated and deleted rows."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import unquote
@@ -26,7 +26,7 @@ from joins.kernels.expressions.casts import whole
 from joins.kernels.json.exact import json_values
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError
-from joins.plan.plan import Dimension
+from joins.plan.plan import Dimension, Field
 
 CHANGE_TYPE = "_change_type"
 
@@ -140,7 +140,9 @@ def _differences(
     before: pa.Table, after: pa.Table, dimension: Dimension
 ) -> Iterator[tuple[int | None, int | None]]:
     """(row of `before`, row of `after`) of each key whose rows differ, by key."""
-    texts = [list(zip(*json_columns(rows, dimension), strict=True)) for rows in (before, after)]
+    texts = [
+        list(zip(*json_columns(rows, dimension.fields), strict=True)) for rows in (before, after)
+    ]
     names = [item.name for item in dimension.fields]
     key_at = [names.index(name) for name in dimension.primary_key]
     keys = [{tuple(row[n] for n in key_at): at for at, row in enumerate(rows)} for rows in texts]
@@ -162,8 +164,8 @@ def _by_key(before: pa.Table, after: pa.Table, dimension: Dimension) -> list[tup
     return [(0, at) if at < first else (1, at - first) for at in order]
 
 
-def json_columns(rows: pa.Table, dimension: Dimension) -> list[list[object]]:
-    return [json_values(whole(rows.column(f.name)), f.type) for f in dimension.fields]
+def json_columns(rows: pa.Table, fields: Iterable[Field]) -> list[list[object]]:
+    return [json_values(whole(rows.column(field.name)), field.type) for field in fields]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,4 +275,4 @@ class KeyHistory:
         return with_visibility(changes.rows, generation)
 
     def _values(self, record: pa.Table) -> list[list[object]]:
-        return json_columns(record.filter(record.column(VISIBLE)), self._states.dimension)
+        return json_columns(record.filter(record.column(VISIBLE)), self._states.dimension.fields)

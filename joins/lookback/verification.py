@@ -94,7 +94,7 @@ class Verification(Generic[Chunk]):
         self._limits = limits
         self._without = without
         self._key = list(states.dimension.primary_key)
-        self._columns = [item.name for item in states.dimension.fields]
+        self._columns = [item.name for item in states.dimension.compared_fields]
 
     def run(self, first: int) -> dict[str, Any]:
         """The result as a document; `first` is a version from before the read began.
@@ -274,7 +274,7 @@ class Verification(Generic[Chunk]):
     def _by_key(self, rows: pa.Table) -> dict[str, tuple[int, dict[str, Any]]]:
         """Key as JSON → index and values of its row."""
         keys = [t for b in rows.select(self._key).to_batches() for t in row_texts(b).to_pylist()]
-        values = zip(*json_columns(rows, self._states.dimension), strict=True)
+        values = zip(*json_columns(rows, self._states.dimension.compared_fields), strict=True)
         shown = [dict(zip(self._columns, row, strict=True)) for row in values]
         return {text: (at, row) for at, (text, row) in enumerate(zip(keys, shown, strict=True))}
 

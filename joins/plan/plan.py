@@ -384,10 +384,13 @@ class MysqlTls:
 
 PREFERRED_TLS = MysqlTls()
 
+DATABASE_NAME, TABLE_NAME, OP_TS = "database_name", "table_name", "op_ts"
+"""Keys of metadata of a captured table: its names, and the time of the change in whole seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class MysqlCdcSource:
-    """A MySQL or MariaDB table: a snapshot, then its binlog."""
+    """A MySQL or MariaDB table, or all that its names match: a snapshot, then the binlog."""
 
     hostname: str
     port: int
@@ -400,6 +403,8 @@ class MysqlCdcSource:
     changelog_partitions: int | None = None  # None for the setting's default
     tls: MysqlTls = PREFERRED_TLS
     zone: str = "UTC"  # in which an instant of the server has the date and clock of a TIMESTAMP
+    # columns whose values are not the server's; their keys are `DATABASE_NAME` …
+    metadata: tuple[MetadataField, ...] = ()
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
     @property
@@ -742,6 +747,14 @@ class Dimension:
     @property
     def declared_fields(self) -> tuple[Field, ...]:
         return declared_fields(self.fields)
+
+    @property
+    def compared_fields(self) -> tuple[Field, ...]:
+        """The fields that a second read of the source has again: not the time of a change."""
+        source = self.source
+        metadata = source.metadata if isinstance(source, MysqlCdcSource) else ()
+        times = {item.name for item in metadata if item.key == OP_TS}
+        return tuple(item for item in self.fields if item.name not in times)
 
     @property
     def declared_key(self) -> tuple[str, ...]:

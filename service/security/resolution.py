@@ -160,6 +160,7 @@ def connection_of(source: MysqlCdcSource | PolledSource) -> MysqlConnectionConfi
         tls=source.tls,
         secret=secret,
         zone=source.zone,
+        metadata=source.metadata if isinstance(source, MysqlCdcSource) else (),
     )
 
 

@@ -61,18 +61,19 @@ def query(sql: str, schema: str = "d") -> bytes:
     return head + schema.encode() + b"\0" + sql.encode()
 
 
-def table_map() -> bytes:
-    """Of d.t: `id` BIGINT, `v` LONGTEXT in utf8mb4."""
+def table_map(table: str = "t") -> bytes:
+    """Of d.t, or of another table of its shape: `id` BIGINT, `v` LONGTEXT in utf8mb4."""
     names = b"\x02id\x01v"
     optional = b"\x01\x01\x00" + b"\x02\x01\x2d" + b"\x04" + packed(len(names)) + names
     columns = b"\x02" + bytes([8, 252]) + b"\x01\x04" + b"\x02"
-    return _TABLE_ID + b"\1\0" + b"\x01d\0" + b"\x01t\0" + columns + optional
+    name = bytes([len(table)]) + table.encode() + b"\0"
+    return _TABLE_ID + b"\1\0" + b"\x01d\0" + name + columns + optional
 
 
 def rows(kind: int, images: Sequence[Row]) -> bytes:
     """A row event of the second version, or of the first (23 to 25)."""
     extra = b"\2\0" if kind >= WRITE else b""
-    masks = b"\x03\x03" if kind in (24, UPDATE) else b"\x03"
+    masks = b"\x03\x03" if kind in (24, UPDATE, 39) else b"\x03"
     return _TABLE_ID + b"\1\0" + extra + b"\x02" + masks + b"".join(map(_image, images))
 
 

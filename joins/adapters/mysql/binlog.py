@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 
 from joins.adapters.mysql.clock import PositionClock
 from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.events.transactions import Begin, Boundary, Event, FileOpened, RowImages
+from joins.adapters.mysql.events.transactions import (
+    Appeared,
+    Begin,
+    Boundary,
+    Event,
+    FileOpened,
+    RowImages,
+)
 from joins.adapters.mysql.failover import applied_at
 from joins.adapters.mysql.gtids import Gtid, followed_by
 from joins.adapters.mysql.repair import Repair, RowsAt, read_rows_at
@@ -25,11 +32,11 @@ from joins.adapters.mysql.sender import (
     CdcConfig,
     ChangelogSender,
 )
-from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.source import check_source, is_readable_table
 from joins.adapters.mysql.statements import effect_of
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
-from joins.adapters.mysql.tokens import Effect, Statement, Target
+from joins.adapters.mysql.tokens import Effect, Matching, Statement, Target, folded
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.durable.checkpoint import read_document, write_document
 from joins.durable.codec import from_json
@@ -216,6 +223,11 @@ class BinlogSession:
         elif isinstance(event, FileOpened):
             check_logged(self._config.connection)  # each connection and each restart opens a file
             self._require_same_file(event)
+        elif isinstance(event, Appeared):
+            connection = self._config.connection.at(event.database, event.table)
+            if is_readable_table(connection):  # else it was dropped, and its rows with it
+                name = f'"{event.database}.{event.table}" has rows'
+                raise _appeared(self._config.table, name)
         else:
             require_followed(event, self._config.connection, self._config.table)
 
@@ -363,8 +375,35 @@ def require_followed(
 
     SourceUnavailableError if the server does not answer questions about the table.
     """
-    columns = tuple(column.server.name for column in table.columns)
-    sources = tuple(one for column in table.columns for one in column.server.computed_from)
+    if table.pattern is None:
+        return _require_one_followed(statement, connection, table)
+    if not _concerns(statement, Matching(table.database, table.table, ())):
+        return
+    for part in table.parts:
+        _require_one_followed(statement, connection.at(part.database, part.table), part)
+    known = frozenset((folded(part.database), folded(part.table)) for part in table.parts)
+    if _concerns(statement, Matching(table.database, table.table, (), known=known)):
+        raise _appeared(table, f'it is named by "{statement.text[:120]}"')
+
+
+def _appeared(table: CapturedTable, what: str) -> SnapshotNeededError:
+    return SnapshotNeededError(
+        f'another table matches "{table.database}.{table.table}": {what}',
+        hint="No action is needed: all tables that match are copied again by themselves.",
+    )
+
+
+def _concerns(statement: Statement, target: Target) -> bool:
+    effect = effect_of(statement.schema, statement.text, target, statement.modes)
+    return effect is not Effect.NONE
+
+
+def _require_one_followed(
+    statement: Statement, connection: MysqlConnectionConfig, table: CapturedTable
+) -> None:
+    theirs = [column.server for column in table.columns if not column.metadata]
+    columns = tuple(column.name for column in theirs)
+    sources = tuple(one for column in theirs for one in column.computed_from)
     target = Target(table.database, table.table, columns, sources)
     effect = effect_of(statement.schema, statement.text, target, statement.modes)
     if effect is Effect.NONE:

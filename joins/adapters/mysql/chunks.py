@@ -33,7 +33,8 @@ class Chunk:
     """The rows with `after` < key <= `through`, in key order.
 
     Bounds are key values as text (hexadecimal for binary), None before the first and after the last
-    chunk.
+    chunk. A bound of several tables begins with the number of one; with nothing behind it, it is
+    before the first row there.
     """
 
     after: tuple[str, ...] | None
@@ -78,12 +79,25 @@ def bounds_on(
     rows_each: int,
     after: tuple[str, ...] | None = None,
 ) -> Iterator[Chunk]:
-    while True:
-        through = _next_bound(connection, table, after, rows_each)
-        yield Chunk(after, through)
-        if through is None:
-            return
-        after = through
+    number, inside = _place(table, after)
+    for at, part in enumerate(table.parts[number:], number):
+        while (through := _next_bound(connection, part, inside, rows_each)) is not None:
+            bound = (str(at), *through) if table.shards else through
+            yield Chunk(after, bound)
+            after, inside = bound, through
+        is_last = at == len(table.parts) - 1
+        yield Chunk(after, None if is_last else (str(at + 1),))
+        after, inside = (str(at + 1),), None
+
+
+def _place(
+    table: CapturedTable, bound: tuple[str, ...] | None
+) -> tuple[int, tuple[str, ...] | None]:
+    """Which of the tables a bound is in, and the key there; None before its first row."""
+    if bound is None or not table.shards:
+        return 0, bound
+    number, *key = bound
+    return int(number), tuple(key) or None
 
 
 def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.RecordBatch]:
@@ -113,23 +127,38 @@ def read_chunk(
 def chunk_on(
     connection: SafeConnection, table: CapturedTable, chunk: Chunk
 ) -> Iterator[pa.RecordBatch]:
-    conditions = [
-        *_comparison(table, chunk.after, ">"),
-        *_comparison(table, chunk.through, "<="),
-    ]
-    where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
-    yield from rows_where(connection, table, where)
+    number, after = _place(table, chunk.after)
+    last, through = _place(table, chunk.through)
+    if chunk.through is None:
+        last = len(table.parts) - 1
+    elif through is None:
+        last -= 1
+    for at, part in enumerate(table.parts[number : last + 1], number):
+        conditions = [
+            *_comparison(part, after if at == number else None, ">"),
+            *_comparison(part, through if at == last else None, "<="),
+        ]
+        where = " AND ".join(f"({condition})" for condition in conditions) or "TRUE"
+        yield from rows_where(connection, part, where)
 
 
 def rows_where(
     connection: SafeConnection, table: CapturedTable, where: str
 ) -> Iterator[pa.RecordBatch]:
-    selected = ", ".join(select_expression(column) for column in table.columns)
+    """Rows of one table of the server."""
+    theirs = [column for column in table.columns if not column.metadata]
+    selected = ", ".join(map(select_expression, theirs))
     statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
-    names = [column.name for column in table.captured]
-    for raw in result_columns(connection, statement, len(names)):
-        wire = map(wire_column, raw, table.columns)
-        yield pa.RecordBatch.from_arrays(list(wire), names=names)
+    for raw in result_columns(connection, statement, len(theirs)):
+        wire = {
+            column.captured.name: wire_column(values, column)
+            for values, column in zip(raw, theirs, strict=True)
+        }
+        for column, constant in zip(table.columns, table.constants(), strict=True):
+            if constant is not None:
+                wire[column.captured.name] = pa.repeat(pa.scalar(constant), len(raw[0]))
+        names = [column.name for column in table.captured]
+        yield pa.RecordBatch.from_arrays([wire[name] for name in names], names=names)
 
 
 def _next_bound(

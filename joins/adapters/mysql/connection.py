@@ -16,7 +16,8 @@ from pymysql.cursors import Cursor, DictCursor
 
 from joins.adapters.network import current_deadline, load_certificate
 from joins.plan.errors import ServerChangedError, SourceError, SourceUnavailableError
-from joins.plan.plan import PREFERRED_TLS, MysqlTls, TlsMode
+from joins.plan.plan import PREFERRED_TLS, MetadataField, MysqlTls, TlsMode
+from joins.plan.table_patterns import TablePattern
 
 _VERIFYING = (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
 _READ_BYTES = 256 << 10
@@ -184,7 +185,7 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class MysqlConnectionConfig:
-    """How to reach one table; its secrets are resolved and never shown."""
+    """How to reach a table, or all that its names match; secrets are resolved and never shown."""
 
     hostname: str
     port: int
@@ -198,10 +199,22 @@ class MysqlConnectionConfig:
     secret: str = ""  # name of the secret with the password; empty if the script has it
     # in which an instant is the date and clock of a column that is declared TIMESTAMP
     zone: str = "UTC"
+    metadata: tuple[MetadataField, ...] = ()  # columns that are not the server's
+    is_part: bool = False  # its names are those of one table, whatever characters they have
 
     @property
     def server(self) -> str:
         return f"{self.hostname}:{self.port}"
+
+    @property
+    def pattern(self) -> TablePattern | None:
+        """None if the names are those of one table."""
+        pattern = TablePattern(self.database, self.table)
+        return None if self.is_part or pattern.is_one else pattern
+
+    def at(self, database: str, table: str) -> Self:
+        """The same connection for one of the tables."""
+        return replace(self, database=database, table=table, is_part=True)
 
     def of_server(self, identity: ServerIdentity) -> Self:
         return replace(self, identity=identity)
@@ -348,6 +361,33 @@ def rows(connection: "Connection[Any]", statement: str, *values: object) -> list
     with connection.cursor(Cursor) as cursor:
         cursor.execute(statement, values or None)
         return list(cursor.fetchall())
+
+
+# As the binlog has the names: in lower case on a server that compares them without case.
+NAMES = (
+    "SELECT IF(@@lower_case_table_names = 2, LOWER(TABLE_SCHEMA), TABLE_SCHEMA),"
+    " IF(@@lower_case_table_names = 2, LOWER(TABLE_NAME), TABLE_NAME), TABLE_TYPE, ENGINE"
+    " FROM information_schema.TABLES"
+)
+
+
+def tables_of(
+    connection: "Connection[Any]", config: MysqlConnectionConfig
+) -> tuple[tuple[str, str], ...]:
+    """Database and name of each base table that `config` names; SourceError if there is none."""
+    pattern = config.pattern
+    if pattern is None:
+        return ((config.database, config.table),)
+    known = rows(connection, f"{NAMES} WHERE TABLE_TYPE = 'BASE TABLE'")
+    names = sorted((str(row[0]), str(row[1])) for row in known)
+    matching = tuple(name for name in names if pattern.has(*name))
+    if not matching:
+        raise SourceError(
+            f'no table of server "{config.server}" that user "{config.username}" may see matches '
+            f'"{config.database}.{config.table}"',
+            hint="Correct 'database-name' and 'table-name', or create the first table.",
+        )
+    return matching
 
 
 def first_known(connection: "Connection[Any]", statements: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Positions in the binlog: LOW before a snapshot, HIGH after it, and the validity of old ones."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from joins.adapters.mysql.connection import (
     identity_of,
     is_mariadb,
     rows,
+    tables_of,
 )
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import SourceError
@@ -51,18 +52,26 @@ def take_low(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
     """A position whose predecessors are visible to every read that begins after this call.
 
     The binlog advances before the storage engine shows a commit, so its end is not enough: MariaDB
-    has the position of a consistent snapshot; for MySQL a momentary read lock on the table waits
-    for every transaction that wrote to it. SourceError if the server writes no binlog.
+    has the position of a consistent snapshot; for MySQL a momentary read lock on the tables waits
+    for every transaction that wrote to them. SourceError if the server writes no binlog.
     """
     with connected(config) as connection:
         if is_mariadb(connection):
             return _snapshot_position(connection, epoch)
-        table = f"{quoted(config.database)}.{quoted(config.table)}"
-        rows(connection, f"LOCK TABLES {table} READ")
-        try:
-            return end_of_binlog(connection, epoch)
-        finally:
-            rows(connection, "UNLOCK TABLES")
+        while True:
+            names = tables_of(connection, config)
+            rows(connection, _lock(names))
+            try:
+                low = end_of_binlog(connection, epoch)
+            finally:
+                rows(connection, "UNLOCK TABLES")
+            if set(tables_of(connection, config)) <= set(names):
+                return low
+
+
+def _lock(names: Iterable[tuple[str, str]]) -> str:
+    tables = ", ".join(f"{quoted(database)}.{quoted(table)} READ" for database, table in names)
+    return f"LOCK TABLES {tables}"
 
 
 def begin_read(
@@ -77,19 +86,22 @@ def begin_read(
         mark = _snapshot_position(connection, epoch)
     else:
         with connected(config) as locking:  # for a moment, as for LOW
-            table = f"{quoted(config.database)}.{quoted(config.table)}"
-            rows(locking, f"LOCK TABLES {table} READ")
+            rows(locking, _lock(tables_of(locking, config)))
             rows(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             rows(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
             mark = end_of_binlog(connection, epoch)
-    engines = rows(
-        connection,
-        "SELECT e.transactions FROM information_schema.tables t JOIN information_schema.engines e "
-        "ON e.engine = t.engine WHERE t.table_schema = %s AND t.table_name = %s",
-        config.database,
-        config.table,
-    )
-    return mark, bool(engines) and engines[0][0] == "YES"
+    engines = [
+        row
+        for name in tables_of(connection, config)
+        for row in rows(
+            connection,
+            "SELECT e.transactions FROM information_schema.tables t "
+            "JOIN information_schema.engines e ON e.engine = t.engine "
+            "WHERE t.table_schema = %s AND t.table_name = %s",
+            *name,
+        )
+    ]
+    return mark, bool(engines) and all(transactions == "YES" for (transactions,) in engines)
 
 
 def take_high(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:

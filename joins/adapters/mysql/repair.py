@@ -75,9 +75,12 @@ def read_rows_at(
                 hint=WRITE_AGAIN,
             )
         keys = [json.loads(key) for key in (*repair.keys, *repair.extra)]
-        for first in range(0, len(keys), _KEYS_EACH):
-            some = keys[first : first + _KEYS_EACH]
-            rows += rows_where(connection, table, " OR ".join(_is_key(table, key) for key in some))
+        for part in table.parts:
+            theirs = [key for key in keys if _is_of(part, key)]
+            for first in range(0, len(theirs), _KEYS_EACH):
+                some = theirs[first : first + _KEYS_EACH]
+                where = " OR ".join(_is_key(part, key) for key in some)
+                rows += rows_where(connection, part, where)
     texts = [text for batch in rows for text in encode_objects(batch.select(columns)).to_pylist()]
     there = {tuple(json.loads(text).values()) for text in texts}
     extra = keys[len(repair.keys) :]
@@ -87,11 +90,16 @@ def read_rows_at(
     )
 
 
+def _is_of(part: CapturedTable, key: Mapping[str, Any]) -> bool:
+    names = zip((column.name for column in part.captured), part.constants(), strict=True)
+    return all(key[name] == text for name, text in names if text is not None and name in key)
+
+
 def _is_key(table: CapturedTable, key: Mapping[str, Any]) -> str:
     equal = (
         f"{quoted(column.server.name)} = {_literal(value)}"
         for column, value in zip(table.columns, _key_row(table, key), strict=True)
-        if value is not None
+        if value is not None and not column.metadata
     )
     return f"({' AND '.join(equal)})"
 

@@ -15,11 +15,13 @@ from pymysql.connections import Connection
 from pymysql.constants import COMMAND, ER
 
 from joins.adapters.mysql.connection import (
+    NAMES,
     MysqlConnectionConfig,
     connected,
     first_known,
     is_mariadb,
     rows,
+    tables_of,
     translated,
     variables,
 )
@@ -58,12 +60,7 @@ NOT_PERMITTED = frozenset(
         ER.DBACCESS_DENIED_ERROR,
     }
 )
-# As the binlog has the names: in lower case on a server that compares them without case.
-_TABLE = (
-    "SELECT IF(@@lower_case_table_names = 2, LOWER(TABLE_SCHEMA), TABLE_SCHEMA),"
-    " IF(@@lower_case_table_names = 2, LOWER(TABLE_NAME), TABLE_NAME), TABLE_TYPE, ENGINE"
-    " FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
-)
+_TABLE = f"{NAMES} WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 # A line of SHOW CREATE TABLE; information_schema hides foreign keys from users that may only read.
 _CASCADE = re.compile(
     r"^\s*CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .* ON (DELETE|UPDATE)"
@@ -96,7 +93,8 @@ def check_logged(config: MysqlConnectionConfig) -> None:
     """Like `require_logged` for a followed table: SnapshotNeededError instead."""
     try:
         with connected(config) as connection:
-            require_logged(connection, config)
+            for name in tables_of(connection, config):
+                require_logged(connection, config.at(*name))
     except (SourceUnavailableError, ServerChangedError):
         raise
     except SourceError as exc:

@@ -58,7 +58,10 @@ class RowDecoder:
         self._where = f'table "{table.database}.{table.table}"'
         _require_readable(self._where, table_map, is_mariadb)
         slots: dict[str, int] = {}
+        self._table = table
         for slot, captured in enumerate(table.columns):
+            if captured.metadata:
+                continue
             now = by_name.get(captured.server.name)
             _require_same(self._where, captured, now, charsets)
             slots[captured.server.name] = slot
@@ -70,8 +73,10 @@ class RowDecoder:
         self._key = [self._captured.index(name) for name in table.primary_key]
         self._by_place = [slot for slot, _ in self._plan]
 
-    def changes(self, event: RowsEvent) -> Iterator[Change]:
-        """The rows before and after each change; columns missing after an update are unchanged.
+    def changes(self, event: RowsEvent, at_s: int = 0) -> Iterator[Change]:
+        """The rows before and after each change, which was made at `at_s`.
+
+        Columns missing after an update are unchanged.
 
         SnapshotNeededError if the images lack a captured column; ValueError, LookupError or
         struct.error for invalid images.
@@ -80,7 +85,7 @@ class RowDecoder:
             raise ValueError(f"images have {event.columns} columns, the table {len(self._plan)}")
         self._require_present(event.present)
         images, at = event.images, 0
-        nothing: Row = [None] * len(self._captured)
+        nothing: Row = [*self._table.constants(at_s)]
         while at < len(images):
             row, at = self._row(images, at, event.present, nothing)
             self._require_key(row)

@@ -14,6 +14,7 @@ from joins.adapters.mysql.connection import (
     connected,
     is_mariadb,
     rows,
+    tables_of,
     variables,
 )
 from joins.adapters.mysql.replication import (
@@ -30,6 +31,8 @@ from joins.adapters.mysql.table import (
     MysqlColumn,
     ServerColumn,
     capture,
+    metadata_column,
+    one_table,
 )
 from joins.adapters.mysql.tokens import Modes, folded, readings
 from joins.kernels.calendar.zones import UTC
@@ -72,22 +75,35 @@ def check_source(
     *,
     server_id: int | None = None,
 ) -> CapturedTable:
-    """Check server, table, key and columns without changes; returns the captured table.
+    """Check server, tables, keys and columns without changes; returns the captured table.
 
     `server_id` must be free; None skips that check. SourceUnavailableError if the server cannot be
-    reached, SourceError if a setting, a grant, the table, its key or its columns do not fit.
+    reached, SourceError if a setting, a grant, a table, its key or its columns do not fit.
     """
     with connected(config) as connection:
-        require_logged(connection, config)
-        server_columns = _server_columns(connection, config)
-        _check_storage(config, server_columns)
-        table = _captured(connection, config, server_columns, fields, primary_key)
-        _check_readable(connection, config)
-        if not is_mariadb(connection):
-            _check_lockable(connection, config)
+        parts = [
+            _checked(connection, config.at(*name), fields, primary_key)
+            for name in tables_of(connection, config)
+        ]
         if server_id is not None:
             _check_server_id(connection, config, server_id)
         require_replication(connection, config, server_id=_some_server_id())
+    return parts[0] if config.pattern is None else one_table(config.pattern, parts)
+
+
+def _checked(
+    connection: "Connection[Any]",
+    config: MysqlConnectionConfig,
+    fields: tuple[Field, ...],
+    primary_key: tuple[str, ...],
+) -> CapturedTable:
+    require_logged(connection, config)
+    server_columns = _server_columns(connection, config)
+    _check_storage(config, server_columns)
+    table = _captured(connection, config, server_columns, fields, primary_key)
+    _check_readable(connection, config)
+    if not is_mariadb(connection):
+        _check_lockable(connection, config)
     return table
 
 
@@ -111,10 +127,19 @@ def _captured(
     fields: tuple[Field, ...],
     primary_key: tuple[str, ...],
 ) -> CapturedTable:
-    columns = capture(table_name(config), fields, server_columns, config.zone)
-    key = _check_key(connection, config, columns, primary_key)
+    ours = {item.name: metadata_column(item) for item in config.metadata}
+    theirs = tuple(item for item in fields if item.name not in ours)
+    columns = capture(table_name(config), theirs, server_columns, config.zone)
+    names = tuple(name for name in primary_key if name not in ours)
+    key = _check_key(connection, config, columns, names)
     _check_zone(config, columns, key)
-    return CapturedTable(config.database, config.table, columns, key)
+    by_name = ours | {column.captured.name: column for column in columns}
+    return CapturedTable(
+        config.database,
+        config.table,
+        tuple(by_name[item.name] for item in fields),
+        (*(name for name in primary_key if name in ours), *key),
+    )
 
 
 def choose_server_id(config: MysqlConnectionConfig) -> int:
@@ -127,14 +152,17 @@ def choose_server_id(config: MysqlConnectionConfig) -> int:
 def estimate_rows(config: MysqlConnectionConfig) -> int:
     """Approximate number of rows, by the server's statistics."""
     with connected(config) as connection:
-        estimates = rows(
-            connection,
-            "SELECT TABLE_ROWS FROM information_schema.TABLES"
-            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-            config.database,
-            config.table,
-        )
-    return int(estimates[0][0] or 0) if estimates else 0
+        estimates = [
+            row
+            for name in tables_of(connection, config)
+            for row in rows(
+                connection,
+                "SELECT TABLE_ROWS FROM information_schema.TABLES"
+                " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+                *name,
+            )
+        ]
+    return sum(int(count or 0) for (count,) in estimates)
 
 
 def _server_columns(
@@ -230,6 +258,18 @@ def _check_readable(connection: "Connection[Any]", config: MysqlConnectionConfig
     table = f"{quoted(config.database)}.{quoted(config.table)}"
     with needing(config, "SELECT", table):
         rows(connection, f"SELECT * FROM {table} LIMIT 0")
+
+
+def is_readable_table(config: MysqlConnectionConfig) -> bool:
+    """False if there is no such table; SourceError if the user may not read it."""
+    with connected(config) as connection:
+        try:
+            _check_readable(connection, config)
+        except pymysql.err.MySQLError as exc:
+            if exc.args[0] not in (ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR):
+                raise
+            return False
+    return True
 
 
 def _check_lockable(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:

@@ -1,6 +1,7 @@
 """A captured MySQL or MariaDB table: its columns, their encodings and declarations."""
 
-from collections.abc import Iterator
+import datetime as dt
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ from joins.kernels.calendar.zones import UTC, local_times
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.json.wire import Encoding
 from joins.plan.errors import DefinitionError, of_columns
-from joins.plan.plan import Field
+from joins.plan.plan import DATABASE_NAME, OP_TS, TABLE_NAME, Field, MetadataField
+from joins.plan.table_patterns import TablePattern
 from joins.plan.types import SqlType, TypeName
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
@@ -110,22 +112,60 @@ class ServerColumn:
 class MysqlColumn:
     """A captured column: its record member and its definition in the server.
 
-    `zone` is that in which an instant is read as a date and a clock.
+    `zone` is that in which an instant is read as a date and a clock. `metadata` is the key of a
+    column that the server does not have, else empty.
     """
 
     captured: CapturedColumn
     server: ServerColumn
     zone: str = UTC
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several tables whose rows are the rows of one table."""
+
+    database: str
+    table: str
+    columns: tuple[MysqlColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedTable:
-    """A checked table; `primary_key` has declared names in the server's order. Picklable."""
+    """A checked table; `primary_key` has declared names in the server's order. Picklable.
+
+    With `shards` its names are expressions that match theirs, and its columns those of the first.
+    """
 
     database: str
     table: str
     columns: tuple[MysqlColumn, ...]
     primary_key: tuple[str, ...]
+    shards: tuple[Shard, ...] = ()
+
+    @property
+    def parts(self) -> tuple["CapturedTable", ...]:
+        """The tables of the server, in the order in which they are copied."""
+        if not self.shards:
+            return (self,)
+        return tuple(
+            CapturedTable(shard.database, shard.table, shard.columns, self.primary_key)
+            for shard in self.shards
+        )
+
+    @property
+    def pattern(self) -> TablePattern | None:
+        return TablePattern(self.database, self.table) if self.shards else None
+
+    def constants(self, at_s: int = 0) -> list[str | None]:
+        """Wire values of the columns that the server does not have, None for all others.
+
+        `at_s` is the time of the change; that of a row of the copy is 0.
+        """
+        at = f"{dt.datetime.fromtimestamp(at_s, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+        values = {DATABASE_NAME: self.database, TABLE_NAME: self.table, OP_TS: at}
+        return [values.get(column.metadata) for column in self.columns]
 
     @property
     def captured(self) -> tuple[CapturedColumn, ...]:
@@ -133,8 +173,10 @@ class CapturedTable:
 
     @property
     def key_columns(self) -> tuple[MysqlColumn, ...]:
+        """The columns of the server's key, in its order."""
         by_name = {column.captured.name: column for column in self.columns}
-        return tuple(by_name[name] for name in self.primary_key)
+        every = (by_name[name] for name in self.primary_key)
+        return tuple(column for column in every if not column.metadata)
 
 
 def fits(table: CapturedTable, now: CapturedTable) -> bool:
@@ -146,6 +188,23 @@ def reads_alike(table: CapturedTable, now: CapturedTable) -> bool:
     """True if an exact conversion keeps each value; for BIT the server reorders the bytes."""
     bits = ([column.server.data_type == "bit" for column in one.columns] for one in (table, now))
     return next(bits) == next(bits)
+
+
+def one_table(pattern: TablePattern, parts: Sequence[CapturedTable]) -> CapturedTable:
+    """The table that `parts` are parts of; DefinitionError if their rows are not alike."""
+    first = parts[0]
+    for part in parts[1:]:
+        if not (fits(first, part) and reads_alike(first, part)):
+            one, other = definitions_that_differ(first, part)
+            raise DefinitionError(
+                f'table "{part.database}.{part.table}" has {other}, and '
+                f'"{first.database}.{first.table}" has {one}: as parts of '
+                f'"{pattern.database}.{pattern.table}" they must agree',
+                hint="Make their columns the same, or let 'table-name' match only tables that "
+                "are alike.",
+            )
+    shards = tuple(Shard(part.database, part.table, part.columns) for part in parts)
+    return CapturedTable(pattern.database, pattern.table, first.columns, first.primary_key, shards)
 
 
 def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
@@ -204,6 +263,16 @@ def capture(
             hint="Change the declared types to the ones named here.",
         )
     return tuple(_captured(f, column, zone) for f, column in pairs)
+
+
+def metadata_column(item: MetadataField) -> MysqlColumn:
+    """A column that the server does not have."""
+    is_time = item.type.name is not TypeName.STRING
+    encoding = Encoding.TIMESTAMP if is_time else Encoding.STRING
+    kind = "timestamp" if is_time else "varchar"
+    server = ServerColumn(item.name, kind, kind, 0, 0, None)
+    captured = CapturedColumn(item.name, item.type, encoding)
+    return MysqlColumn(captured, server, metadata=item.key)
 
 
 def _captured(declared: Field, column: ServerColumn, zone: str) -> MysqlColumn:

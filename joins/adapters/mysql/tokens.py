@@ -17,6 +17,8 @@ from pymysqlreplication import constants, event
 from pymysqlreplication.exceptions import StatusVariableMismatch
 from pymysqlreplication.packet import BinLogPacketWrapper
 
+from joins.plan.table_patterns import TablePattern
+
 _ANSI_QUOTES = 1 << 2
 _NO_BACKSLASH_ESCAPES = 1 << 20
 _STRICT = 3 << 21  # STRICT_TRANS_TABLES and STRICT_ALL_TABLES
@@ -336,6 +338,32 @@ class Target:
 
     def is_named(self, name: TableName) -> bool:
         return self.is_database(name.database) and _same(name.table, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching(Target):
+    """Every table that matches the names of the followed one, but those of `known`."""
+
+    known: frozenset[tuple[str, str]] = frozenset()
+
+    def is_database(self, name: str) -> bool:
+        is_any = not name or name.startswith(_RAW_NAME)
+        return is_any or any(map(self._pattern.has_database, (name, folded(name))))
+
+    def is_named(self, name: TableName) -> bool:
+        if name.table.startswith(_RAW_NAME):
+            return self.is_database(name.database)
+        is_like = any(map(self._pattern.has_table, (name.table, folded(name.table))))
+        if not (is_like and self.is_database(name.database)):
+            return False
+        return not any(
+            folded(name.table) == table and (not name.database or folded(name.database) == database)
+            for database, table in self.known
+        )
+
+    @property
+    def _pattern(self) -> TablePattern:
+        return TablePattern(self.database, self.table)
 
 
 def _same(name: str, ours: str) -> bool:

@@ -218,7 +218,7 @@ def _key(rows: pa.Table, at: int, dimension: Dimension) -> Key:
 
 def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
     names = [item.name for item in dimension.fields]
-    values = zip(*json_columns(rows, dimension), strict=True)
+    values = zip(*json_columns(rows, dimension.fields), strict=True)
     shown = [dict(zip(names, row, strict=True)) for row in values]
     return [
         {"key": {name: row[name] for name in dimension.primary_key}, "values": row, **place}

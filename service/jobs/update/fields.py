@@ -294,7 +294,7 @@ FIELDS: Mapping[type[Any], Mapping[str, FieldRule]] = {
         **_owner("hostname port database table"),
         **_each(K.CREDENTIALS, "username password tls"),
         "server_id": Leaf(K.DIMENSION_OPTION),
-        **_each(K.DIMENSION_COPY, "chunk_rows changelog_partitions zone"),
+        **_each(K.DIMENSION_COPY, "chunk_rows changelog_partitions zone metadata"),
     },
     PolledSource: {
         **_owner("database_kind hostname port database table"),

@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
+    DATABASE_NAME,
+    TABLE_NAME,
     Field,
     MetadataField,
     MysqlCdcSource,
     SharedSource,
+    TableStream,
     TopicSource,
     VerifySchedule,
 )
@@ -18,6 +21,7 @@ from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.jdbc_connector import without_login
+from service.sql.catalog.mysql_connector import require_type, table_metadata
 from service.sql.catalog.option import TableRole, with_later_options
 from service.sql.catalog.option_values import (
     Connector,
@@ -124,9 +128,10 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     node, of_form = with_later_options(node)
     node = without_login(script, node)
     connector, values = read_options(script, node)
-    key = tuple(name.text for name in node.primary_key)
-    fields = _fields(node, key)
-    _check_key(script, node, fields, key)
+    read = table_metadata(script, node, connector, values)
+    key = tuple(name.text for name in read.node.primary_key)
+    fields = _fields(read.node, key)
+    _check_key(script, read.node, fields, key)
     _check_partitions(script, node, connector, fields)
     inline = secrets.take(node.name.text, values)
     if connector.needs_primary_key and not key:
@@ -135,8 +140,8 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
             f'table "{node.name.text}" of {connector.name} has no primary key',
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
-    endpoints = connector.endpoints(values, fields, key)
-    columns = tuple(_constant_or_same(script, column, endpoints) for column in node.columns)
+    endpoints = _with_metadata(connector.endpoints(values, fields, key), read.fields)
+    columns = tuple(_constant_or_same(script, column, endpoints) for column in read.node.columns)
     metadata = tuple(
         _metadata(script, column, connector, endpoints)
         for column in columns
@@ -163,8 +168,17 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
     watermark = declared_watermark(node, relation, connector, values)
-    notes = (*of_form, *values.notes, *_clause_notes(node, connector))
+    notes = (*of_form, *read.notes, *values.notes, *_clause_notes(node, connector))
     return replace(table, watermark=watermark, notes=notes)
+
+
+def _with_metadata(endpoints: Endpoints, fields: tuple[MetadataField, ...]) -> Endpoints:
+    source, stream = endpoints.dimension, endpoints.stream
+    if not fields or not isinstance(source, MysqlCdcSource):
+        return endpoints
+    assert isinstance(stream, TableStream), "such a table has both roles"
+    source = replace(source, metadata=fields)
+    return replace(endpoints, dimension=source, stream=replace(stream, table=source))
 
 
 def _clause_notes(node: CreateTable, connector: Connector) -> Iterator[str]:
@@ -268,16 +282,11 @@ def _constant_or_same(script: Script, column: ColumnNode, endpoints: Endpoints) 
     source = endpoints.dimension
     if not isinstance(column, MetadataColumn) or not isinstance(source, MysqlCdcSource):
         return column
-    names = {"database_name": source.database, "table_name": source.table}
+    names = {DATABASE_NAME: source.database, TABLE_NAME: source.table}
     if column.key not in names:
         return column
     node, at = column.type, column.name.at
-    if node.type.name is not TypeName.STRING:
-        raise script.error(
-            node.at,
-            f'metadata "{column.key}" is STRING, not {type_text(node.type)}',
-            hint="Declare it as STRING.",
-        )
+    require_type(script, column, (STRING,))
     text = Literal(LiteralKind.STRING, names[column.key], at)
     return ComputedColumn(column.name, CastNode(text, node, safe=False, at=at, depth=2), at, at)
 
@@ -289,9 +298,7 @@ def _metadata(
         raise script.error(
             column.name.at,
             f'metadata column "{column.name.text}" needs a Kafka record, and the table has none',
-            hint="Declare a TIMESTAMP(3) column that the application writes with each change."
-            if column.key == "op_ts"
-            else "Remove the column; mysql-cdc has 'database_name' and 'table_name'.",
+            hint="Remove the column; mysql-cdc has 'database_name', 'table_name' and 'op_ts'.",
         )
     types = METADATA.get(column.key)
     if types is None:
@@ -308,12 +315,7 @@ def _metadata(
             f'metadata "{column.key}" exists only in Debezium formats, and the format is {form}',
             hint="Write METADATA FROM 'timestamp': the time of the record.",
         )
-    if column.type.type not in types:
-        raise script.error(
-            column.type.at,
-            f'metadata "{column.key}" is {type_text(types[0])}, not {type_text(column.type.type)}',
-            hint=f"Declare it as {type_text(types[0])}.",
-        )
+    require_type(script, column, types)
     return MetadataField(column.name.text, column.key, column.type.type)
 
 

@@ -3,21 +3,36 @@
 It is a dimension, or a stream of its changes.
 """
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
 from joins.kernels.calendar.zones import UTC, known_zone
-from joins.plan.plan import Field, MysqlCdcSource, MysqlTls, TableStream, TlsMode
+from joins.plan.plan import (
+    DATABASE_NAME,
+    OP_TS,
+    TABLE_NAME,
+    Field,
+    MetadataField,
+    MysqlCdcSource,
+    MysqlTls,
+    TableStream,
+    TlsMode,
+)
+from joins.plan.table_patterns import is_pattern, why_unusable
+from joins.plan.types import SqlType, TypeName
 from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
-from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues
+from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues, literal
 from service.sql.catalog.watermarks import (
     DIMENSION_OPTIONS,
     IDLE_OPTION,
 )
+from service.sql.grammar.syntax import CreateTable, MetadataColumn, PhysicalColumn
+from service.sql.grammar.type_parser import STRING, type_text
+from service.sql.text.script import Edit, Script
 
 IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
-_IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
-_SHARDS = (
-    "Name one table; tables that are parts of one are declared one by one, each with a join of its "
-    "own, or Debezium writes them into one topic."
-)
+_NAME = r"[^\x00-\x1f\x7f`/;]{1,256}"
+_NAME_FORM = "a name, or a regular expression of at most 256 characters that matches whole names"
 SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
 CHUNK_SIZE = "scan.incremental.snapshot.chunk.size"
 MOST_CHUNK_ROWS = 50_000
@@ -61,7 +76,8 @@ _OF_FLINK_CDC = (
         "heartbeat.interval",
     ),
     *ignored(
-        "one table is read, and a change of its columns copies it again where that is needed",
+        "a table that appears later is copied, and so is one whose columns change where that is "
+        "needed",
         "scan.newly-added-table.enabled",
         "scan.binlog.newly-added-table.enabled",
         "scan.parse.online.schema.changes.enabled",
@@ -212,19 +228,18 @@ _OPTIONS = (
     *_USER,
     Option(
         "database-name",
-        "Database of the table; not a system database.",
+        "Database of the table; not a system database. A regular expression such as `db_[0-9]+` "
+        "matches several.",
         required=True,
-        pattern=rf"(?i:(?!(?:{SYSTEM_SCHEMAS})\Z)){IDENTIFIER}",
-        form=_IDENTIFIER_FORM + ", not a system database",
-        otherwise=_SHARDS,
+        pattern=rf"(?i:(?!(?:{SYSTEM_SCHEMAS})\Z)){_NAME}",
+        form=_NAME_FORM + ", not a system database",
     ),
     Option(
         "table-name",
-        "The table.",
+        "The table. A regular expression such as `t_.*` matches several, whose rows are one table.",
         required=True,
-        pattern=IDENTIFIER,
-        form=_IDENTIFIER_FORM,
-        otherwise=_SHARDS,
+        pattern=_NAME,
+        form=_NAME_FORM,
     ),
     Option(
         "database.ssl.mode",
@@ -293,6 +308,127 @@ def _endpoints(
         tls=_tls(values),
     )
     return Endpoints(TableStream(source, primary_key), source)
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """The columns of a CREATE TABLE that the server's table does not have.
+
+    Attributes:
+        node: the statement in which they are physical columns, and part of the key where rows of
+            several tables need it.
+        fields: these columns.
+        notes: what was added to the key.
+    """
+
+    node: CreateTable
+    fields: tuple[MetadataField, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+_TYPES = {
+    DATABASE_NAME: (STRING,),
+    TABLE_NAME: (STRING,),
+    OP_TS: tuple(SqlType(TypeName.TIMESTAMP_LTZ, digits) for digits in (3, 0, 1, 2, 4, 5, 6)),
+}
+
+
+_NAMES = {DATABASE_NAME: "database-name", TABLE_NAME: "table-name"}
+
+
+def table_metadata(
+    script: Script, node: CreateTable, connector: Connector, values: OptionValues
+) -> TableMetadata:
+    """Names that only one table has are not among them: these are constants."""
+    if connector not in (MYSQL_CDC, MYSQL):
+        return TableMetadata(node)
+    several = [key for key, option in _NAMES.items() if _is_pattern(values, option)]
+    ours = {
+        column.name.text: column
+        for column in node.columns
+        if isinstance(column, MetadataColumn) and column.key in (*several, OP_TS)
+    }
+    for column in ours.values():
+        require_type(script, column, _TYPES[column.key])
+    _check_times(script, node, {name for name, column in ours.items() if column.key == OP_TS})
+    names = {column.key: column.name for column in ours.values() if column.key in several}
+    _require_names(script, node, values, [key for key in several if key not in names])
+    columns = tuple(
+        PhysicalColumn(column.name, column.type, nullable=False)
+        if isinstance(column, MetadataColumn) and column.name.text in ours
+        else column
+        for column in node.columns
+    )
+    declared = [name.text for name in node.primary_key]
+    added = [name for name in names.values() if declared and name.text not in declared]
+    key = (*added, *node.primary_key)
+    note = (
+        f'Table "{node.name.text}" has the primary key ({", ".join(name.text for name in key)}): '
+        "each of its tables may have the same keys."
+    )
+    return TableMetadata(
+        replace(node, columns=columns, primary_key=key),
+        tuple(MetadataField(name, column.key, column.type.type) for name, column in ours.items()),
+        (note,) if added else (),
+    )
+
+
+def _check_times(script: Script, node: CreateTable, times: Collection[str]) -> None:
+    for name in node.primary_key:
+        if name.text in times:
+            raise script.error(
+                name.at,
+                f'primary key column "{name.text}" is the time of a change',
+                hint="Remove it from PRIMARY KEY, which has the columns of the server's key.",
+            )
+    if node.watermark is not None and node.watermark.column.text in times:
+        raise script.error(
+            node.watermark.column.at,
+            f'column "{node.watermark.column.text}" is 1970-01-01 in each row of a copy, so it is '
+            "no rowtime",
+            hint="Declare a TIMESTAMP(3) column that the application writes with each change.",
+        )
+
+
+def _require_names(
+    script: Script, node: CreateTable, values: OptionValues, missing: Sequence[str]
+) -> None:
+    if not missing:
+        return
+    new = [f"{key} STRING METADATA FROM '{key}' VIRTUAL" for key in missing]
+    first = node.columns[0].name.at
+    raise script.error(
+        values.nodes[_NAMES[missing[0]]].at,
+        f'table "{node.name.text}" has rows of several tables, and no column that says of which',
+        hint=f"Declare {' and '.join(new)}, which will be part of the PRIMARY KEY.",
+        edit=Edit(first, first, "".join(f"{column}, " for column in new), sure=False),
+    )
+
+
+def _is_pattern(values: OptionValues, option: str) -> bool:
+    text = values.required(option)
+    if not is_pattern(text):
+        return False
+    why = why_unusable(text)
+    if why is not None:
+        node, whole = values.nodes[option], f"({text})"
+        edit = Edit(node.value_at, node.end, literal(whole), sure=False)
+        raise values.script.error(
+            node.at,
+            f'option "{option}" is "{text}", which cannot be an expression of names: {why}',
+            hint="Write one that matches whole names, such as db_[0-9]+ or (orders|items)_.*.",
+            edit=edit if "," not in text and why_unusable(whole) is None else None,
+        )
+    return True
+
+
+def require_type(script: Script, column: MetadataColumn, types: tuple[SqlType, ...]) -> None:
+    if column.type.type not in types:
+        raise script.error(
+            column.type.at,
+            f'metadata "{column.key}" is {type_text(types[0])}, not {type_text(column.type.type)}',
+            hint=f"Declare it as {type_text(types[0])}.",
+        )
 
 
 def _zone(values: OptionValues) -> str:

@@ -40,6 +40,18 @@ def changes_by(query: QueryPlanner) -> tuple[str, ...]:
     return source.changes_by if isinstance(source, KafkaSource | TableStream) else ()
 
 
+_BY_ORDER = (
+    "keeps the row of each key that its order puts first, whenever it comes",
+    "Write ORDER BY a PROCTIME() column DESC: the row that came last is the newest.",
+)
+_OLDEST = (
+    "keeps the first row of each key, which needs every key that ever came",
+    f"{OUTSIDE} Write ORDER BY a PROCTIME() column DESC for the newest row; for the first row of "
+    "each key in a window number the rows of TABLE(TUMBLE(…)), PARTITION BY window_start, "
+    "window_end and the key.",
+)
+
+
 def newest_of_stream(script: Script, query: QueryPlanner, rows: Sequence[Typed]) -> list[Typed]:
     """The rows of a query with `ROW_NUMBER() OVER (PARTITION BY k ORDER BY proctime DESC) = 1`.
 
@@ -60,10 +72,7 @@ def newest_of_stream(script: Script, query: QueryPlanner, rows: Sequence[Typed])
     if len(rest) == len(conditions) or query.windows.is_used or changes_by(query):
         raise rank_refused(script, "ROW_NUMBER", rank.at)
     if rank.time is not TimeAttribute.PROCESSING:
-        fault = (
-            "keeps the row of each key that its order puts first, whenever it comes",
-            "Write ORDER BY a PROCTIME() column DESC: the row that came last is the newest.",
-        )
+        fault = _OLDEST if rank.is_oldest else _BY_ORDER
     elif "" in names or not names:
         fault = (
             "has PARTITION BY of something else than columns of the stream",

@@ -34,6 +34,7 @@ class Rank:
         time: the time attribute that rows are ordered by, newest first; None for another order.
         before: conditions of the rows before they are numbered.
         drops_rows: True if an INNER JOIN is in front of it.
+        is_oldest: True if rows are ordered by a time attribute, oldest first.
     """
 
     partition: tuple[Typed, ...]
@@ -41,6 +42,7 @@ class Rank:
     before: tuple[Typed, ...]
     at: int
     drops_rows: bool = False
+    is_oldest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,13 @@ def rank_of(
 ) -> Rank:
     planner = ExpressionPlanner(scope)
     partition = tuple(planner.plan(part) for part in node.partition)
-    time = None
     for part in node.order:
         planner.plan(part.expression)
-    if len(node.order) == 1 and node.order[0].descending:
-        time = time_attribute(scope, node.order[0].expression)
-    return Rank(partition, time, tuple(before), node.at, drops_rows)
+    first, *more = node.order
+    time = None if more else time_attribute(scope, first.expression)
+    is_oldest = time is not None and not first.descending
+    newest = None if is_oldest else time
+    return Rank(partition, newest, tuple(before), node.at, drops_rows, is_oldest)
 
 
 def time_attribute(scope: NameScope, node: Node) -> TimeAttribute | None:
@@ -194,6 +197,15 @@ def _check_topic(script: Script, rank: Rank, view: Name, table: Table) -> None:
             f'numbers the rows of table "{table.name}", which has no PRIMARY KEY and is no topic '
             "of rows",
             "Declare PRIMARY KEY (…) NOT ENFORCED in the table, with the columns of PARTITION BY.",
+        )
+    if rank.is_oldest:
+        raise _refused(
+            script,
+            rank,
+            view,
+            "has the first row of each key, and a copy has the newest one",
+            "Write ORDER BY ts DESC for the newest row; for the first one let the topic have one "
+            "row of each key.",
         )
     if rank.time is None:
         raise _refused(

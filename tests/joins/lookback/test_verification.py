@@ -1,5 +1,6 @@
 """A comparison with a real server finds each planted fault, and nothing where the copy is right."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import md5
 
@@ -21,7 +22,7 @@ from joins.dimension.maintenance import (
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.lookback.verification import Verification, VerifyLimits
 from joins.plan.errors import VerificationError
-from joins.plan.plan import Dimension, Field, MysqlCdcSource
+from joins.plan.plan import Dimension, Field, MetadataField, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import stage
 from tests.support.sql import new_schema, run_sql
@@ -38,7 +39,7 @@ def place_of(mark):
 class Copy:
     """A table on the server, and its changelog, which has what the test sends."""
 
-    def __init__(self, mariadb, schema, root, columns=COLUMNS, key="a"):
+    def __init__(self, mariadb, schema, root, columns=COLUMNS, key="a", metadata=()):
         self.mariadb, self.schema = mariadb, schema
         run_sql(mariadb, f"CREATE TABLE t ({columns})", schema=schema)
         sizes = {"DECIMAL": (12, 2)}
@@ -48,12 +49,15 @@ class Copy:
         )
         if key != "a":
             fields = (Field("a", SqlType(TypeName.STRING)), *fields[1:])
+        fields = (*fields, *(Field(item.name, item.type) for item in metadata))
         login = mariadb.cdc_user, mariadb.cdc_password
-        self.config = MysqlConnectionConfig("127.0.0.1", mariadb.port, *login, schema, "t")
+        self.config = MysqlConnectionConfig(
+            "127.0.0.1", mariadb.port, *login, schema, "t", metadata=metadata
+        )
         self.table = check_source(self.config, fields, ("a",))
         create_table(root, changelog_schema(self.table.captured))
         self.log = DeltaLog(root, "app")
-        source = MysqlCdcSource("127.0.0.1", mariadb.port, *login, schema, "t")
+        source = MysqlCdcSource("127.0.0.1", mariadb.port, *login, schema, "t", metadata=metadata)
         self.states = DimensionStates(self.log, Dimension("t", source, fields, ("a",)), 1)
         self.offset = self.batch = 0
 
@@ -92,7 +96,7 @@ class Copy:
                 row
                 for chunk in read.chunks(1_000)
                 for part in read.rows(chunk)
-                for row in part.select(["a", "v", "d", "b"]).to_pylist()
+                for row in part.select([c.name for c in self.table.captured]).to_pylist()
             ]
         self.send(place_of(low), "r", rows)
         self.send(place_of(take_high(self.config, 0)), "w", [{}])
@@ -300,3 +304,19 @@ def test_rows_that_no_message_can_hold_are_left_out(copy):
         ).run(first)
 
     assert (result["differences"], result["left_out"]) == (0, 1)
+
+
+def test_the_time_of_a_change_is_not_compared(mariadb, tmp_path):
+    """The source gives it only once; a row with another value is a difference as ever."""
+    op_ts = MetadataField("at", "op_ts", SqlType(TypeName.TIMESTAMP_LTZ, 3))
+    with new_schema(mariadb) as schema:
+        copy = Copy(mariadb, schema, tmp_path / "changelog", metadata=(op_ts,))
+        copy.sql("INSERT INTO t (a, v) VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        copy.copy()
+        now = datetime(2026, 11, 29, tzinfo=UTC)
+        copy.follow("UPDATE t SET v = 'new' WHERE a = 2", "u", a=2, v="new", at=now)
+        assert copy.verify()["differences"] == 0
+        copy.follow("UPDATE t SET v = 'newer' WHERE a = 3", "u", a=3, v="wrong", at=now)
+        result = copy.verify()
+        assert found(result) == {3: "changed"}
+        assert "'at'" not in repr(result["items"][0])

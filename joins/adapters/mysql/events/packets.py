@@ -4,12 +4,18 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 from pymysql.protocol import MysqlPacket
-from pymysqlreplication import BinLogStreamReader, row_event
+from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication import event as binlog_event
 from pymysqlreplication.packet import BinLogPacketWrapper
 
 from joins.adapters.mysql.events.compressed import HEADER_BYTES, PAYLOAD, QUERY
-from joins.adapters.mysql.events.row_events import COMPRESSED_ROWS, FRAGMENT, ROW_OPS, TABLE_MAP
+from joins.adapters.mysql.events.row_events import (
+    COMPRESSED_ROWS,
+    FRAGMENT,
+    PARTIAL_JSON,
+    ROW_OPS,
+    TABLE_MAP,
+)
 from joins.adapters.mysql.tokens import QueryEvent
 from joins.plan.errors import SnapshotNeededError
 
@@ -20,7 +26,7 @@ _COPIED_AGAIN = "; the table is copied again by itself."
 GTIDS = frozenset({33, 34, 42, 162})
 # The stream understands them.
 _UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 38, 172}
-_UNDERSTOOD |= {PAYLOAD, QUERY, *COMPRESSED_ROWS}
+_UNDERSTOOD |= {PAYLOAD, QUERY, PARTIAL_JSON, *COMPRESSED_ROWS}
 # They are in no compressed transaction.
 OUTSIDE = GTIDS | {4, 15, PAYLOAD}
 # They change no table by themselves.
@@ -45,7 +51,6 @@ HARMLESS = {
 }
 _UNREADABLE = {
     26: ("an incident: changes were lost", f"No action is needed{_COPIED_AGAIN}"),
-    39: ("partial JSON updates", f"Set binlog_row_value_options to nothing{_COPIED_AGAIN}"),
 }
 
 
@@ -87,7 +92,7 @@ class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
 
     _BinLogPacketWrapper__event_map: ClassVar[dict[int, type]] = {
         **BinLogPacketWrapper._BinLogPacketWrapper__event_map,
-        **dict.fromkeys((TABLE_MAP, FRAGMENT, *ROW_OPS), BodyEvent),
+        **dict.fromkeys((TABLE_MAP, FRAGMENT, PARTIAL_JSON, *ROW_OPS), BodyEvent),
         **dict.fromkeys((PAYLOAD, QUERY, *COMPRESSED_ROWS), BodyEvent),
     }
 
@@ -135,5 +140,4 @@ EVENTS = [
     binlog_event.ExecuteLoadQueryEvent,
     binlog_event.NotImplementedEvent,
     BodyEvent,
-    row_event.PartialUpdateRowsEvent,
 ]

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pymysqlreplication.constants import FIELD_TYPE
 
 TABLE_MAP = 19
+PARTIAL_JSON = 39
+"""An update of MySQL in which a JSON column has only the parts that changed."""
 FRAGMENT = 172
 ROW_OPS = {23: "c", 24: "u", 25: "d", 30: "c", 31: "u", 32: "d"}
 """Event type → `c`, `u` or `d`."""
@@ -23,7 +25,7 @@ NO_TABLE = (0xFFFFFF, 0xFFFFFFFFFFFF)
 """Numbers of a table in row events that only end a statement."""
 
 TYPED_ARRAY, BLOB_COMPRESSED, VARCHAR_COMPRESSED, VECTOR = 20, 140, 141, 242
-WITH_EXTRA = frozenset({30, 31, 32})
+WITH_EXTRA = frozenset({30, 31, 32, PARTIAL_JSON})
 _HEADER_BYTES = 19
 _CHECKSUM_BYTES = 4
 _FRAGMENT_HAS_SIZE = 1

@@ -26,6 +26,7 @@ from joins.adapters.mysql.events.row_events import (
     COMPRESSED_ROWS,
     FRAGMENT,
     NO_TABLE,
+    PARTIAL_JSON,
     TABLE_MAP,
     WITH_EXTRA,
     Fragments,
@@ -87,7 +88,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RowImages:
-    """Changed rows of the captured table."""
+    """Changed rows of the captured table, or of one of its parts."""
 
     decoder: RowDecoder
     event: RowsEvent
@@ -105,7 +106,7 @@ class RowImages:
     def changes(self) -> list[Change]:
         """Rows before and after as wire values, all or none; SnapshotNeededError if unreadable."""
         with _understood("a row in the binlog"):
-            return list(self.decoder.changes(self.event))
+            return list(self.decoder.changes(self.event, self.at_s))
 
 
 @contextlib.contextmanager
@@ -120,7 +121,15 @@ def _understood(what: str) -> Iterator[None]:
         ) from exc
 
 
-Event = Boundary | FileOpened | Begin | RowImages | Statement
+@dataclass(frozen=True, slots=True)
+class Appeared:
+    """Rows of a table that matches the captured one's names, but is none of its parts."""
+
+    database: str
+    table: str
+
+
+Event = Boundary | FileOpened | Begin | RowImages | Appeared | Statement
 
 
 class Transactions:
@@ -143,6 +152,7 @@ class Transactions:
         self._gtid: Gtid | None = None
         self._is_new = True
         self._table = table
+        self._parts = {(part.database, part.table): part for part in table.parts}
         self._file = file
         self._charsets = charsets
         self._maps: dict[int, bytes] = {}
@@ -281,6 +291,14 @@ class Transactions:
             "it.",
         )
 
+    def _changed_in_part(self) -> SnapshotNeededError:
+        return SnapshotNeededError(
+            f'table "{self._table.database}.{self._table.table}" was changed with partial JSON '
+            "updates, of which the binlog has not the whole values",
+            hint="The table is copied again by itself; let its writers set "
+            "binlog_row_value_options='' to avoid it.",
+        )
+
     def _ended(self, packet: _Foreign) -> Iterator[Event]:
         self._in_transaction = self._standalone = self._xa = False
         if self._is_new:
@@ -289,11 +307,13 @@ class Transactions:
         if packet.log_pos:
             yield Boundary(self._file, packet.log_pos, self._gtids)
 
-    def _body(self, event: BodyEvent) -> Iterator[RowImages]:
+    def _body(self, event: BodyEvent) -> Iterator[RowImages | Appeared]:
         number, body = event.packet.event_type, event.body
         if number == TABLE_MAP:
             with _understood("a table in the binlog"):
-                self._table_mapped(event)
+                other = self._table_mapped(event)
+            if other is not None and self._is_new:
+                yield other
             return
         if number == FRAGMENT:
             with _understood("a row event in parts"):
@@ -307,6 +327,8 @@ class Transactions:
             if number in COMPRESSED_ROWS:
                 number, body = rows_body(number, body, fixed)
             decoder = self._decoder_of(table_id_of(body, fixed))
+            if decoder is not None and number == PARTIAL_JSON:
+                raise self._changed_in_part()
             if decoder is not None:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
@@ -317,17 +339,20 @@ class Transactions:
             raise ValueError(f"table number {table_id} was not described before")
         return self._decoders[table_id]
 
-    def _table_mapped(self, event: BodyEvent) -> None:
+    def _table_mapped(self, event: BodyEvent) -> Appeared | None:
         fixed = event.header_bytes(TABLE_MAP, _FIXED_BYTES)
         table_id, database, table = table_of(event.body, fixed)
         if self._maps.get(table_id) == event.body:
-            return
-        decoder = None
-        if (database, table) == (self._table.database, self._table.table):
+            return None
+        decoder, part = None, self._parts.get((database, table))
+        if part is not None:
             is_mariadb = event.dbms == "mariadb"
             columns = table_map(event.body, fixed, is_mariadb=is_mariadb)
-            decoder = RowDecoder(columns, self._table, self._charsets, is_mariadb=is_mariadb)
+            decoder = RowDecoder(columns, part, self._charsets, is_mariadb=is_mariadb)
         self._maps[table_id], self._decoders[table_id] = event.body, decoder
+        pattern = self._table.pattern
+        is_another = part is None and pattern is not None and pattern.has(database, table)
+        return Appeared(database, table) if is_another else None
 
     def _rows(self, decoder: RowDecoder, rows: RowsEvent, at_s: int) -> Iterator[RowImages]:
         if self._xa:

@@ -12,7 +12,7 @@ from joins.adapters.mysql.chunks import (
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import server_identity, take_low
 from joins.adapters.mysql.source import check_source
-from joins.plan.plan import Field
+from joins.plan.plan import Field, MetadataField
 from joins.plan.types import SqlType, TypeName
 from tests.support.sql import new_schema, run_sql
 
@@ -117,3 +117,53 @@ def test_records_of_a_chunk_carry_low_and_the_generation(mariadb):
         source = f'"source":{{"epoch":2,"file":{low.file},"pos":{low.pos},"row":-1,"gen":5,"ts_ms":'
         start = f'{{"before":null,"after":{{"a":7,"v":8}},"op":"r",{source}'
         assert record["value"].decode().startswith(start)
+
+
+COUNTS = {
+    "full": (30, 20, 10),
+    "empty_first": (0, 25, 10),
+    "empty_between": (5, 0, 0, 11),
+    "empty_last": (10, 0),
+    "all_empty": (0, 0, 0),
+    "one_table": (21,),
+}
+
+
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+def test_chunks_of_several_tables_cover_each_row_once(mariadb, counts):
+    """Also those that are read as one, and those from any bound on."""
+    with new_schema(mariadb) as schema:
+        for at, count in enumerate(counts):
+            run_sql(
+                mariadb,
+                f"CREATE TABLE `t_{at}` (a BIGINT PRIMARY KEY, v INT)",
+                f"INSERT INTO t_{at} SELECT seq, seq FROM seq_1_to_60 LIMIT {count}",
+                schema=schema,
+            )
+        run_sql(mariadb, "CREATE TABLE u_1 (a BIGINT PRIMARY KEY)", schema=schema)
+        name = MetadataField("t", "table_name", TEXT)
+        config = MysqlConnectionConfig(
+            *("127.0.0.1", mariadb.port, mariadb.cdc_user, mariadb.cdc_password),
+            *(schema, "t_[0-9]+"),
+            metadata=(name,),
+        )
+        fields = (Field("t", TEXT), Field("a", BIG), Field("v", BIG))
+        table = check_source(config, fields, ("t", "a"))
+        expected = sorted((f"t_{at}", v) for at, n in enumerate(counts) for v in range(1, n + 1))
+
+        def read(chunk):
+            batches = list(read_chunk(config, table, chunk))
+            return [
+                (t, v) for b in batches for t, _, v in zip(*b.to_pydict().values(), strict=True)
+            ]
+
+        chunks = list(chunk_bounds(config, table, rows_each=10))
+        assert (chunks[0].after, chunks[-1].through) == (None, None)
+        assert sorted(row for chunk in chunks for row in read(chunk)) == expected
+        for first, chunk in enumerate(chunks):
+            rest = list(chunk_bounds(config, table, rows_each=10, after=chunk.after))
+            assert rest == chunks[first:]
+            for last in chunks[first:]:
+                whole = Chunk.from_text(Chunk(chunk.after, last.through).as_text())
+                parts = [row for c in chunks[first : chunks.index(last) + 1] for row in read(c)]
+                assert sorted(read(whole)) == sorted(parts)

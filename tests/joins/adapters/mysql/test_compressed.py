@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.mysql.events import compressed as codec
+from joins.adapters.mysql.events.row_events import PARTIAL_JSON
 from joins.adapters.mysql.events.transactions import Begin, Boundary, RowImages
 from joins.plan.errors import SnapshotNeededError
 from tests.support import binlogs
@@ -32,6 +33,14 @@ def transaction(*changes):
     for kind, images in changes:
         yield TABLE_MAP, binlogs.table_map()
         yield kind, binlogs.rows(kind, images)
+    yield XID, struct.pack("<Q", 9)
+
+
+def partial_json(table):
+    """A transaction with a partial update of d.<table>; its images are not read."""
+    yield QUERY, binlogs.query("BEGIN")
+    yield TABLE_MAP, binlogs.table_map(table)
+    yield PARTIAL_JSON, binlogs.rows(PARTIAL_JSON, [(1, "a"), (1, "b")])
     yield XID, struct.pack("<Q", 9)
 
 
@@ -168,7 +177,9 @@ REFUSED = {
         for kind in (4, 15, 33, 34, PAYLOAD, 42, 162)
     },
     "unknown_type_inside": (in_one([(199, b"")]), "type 199, which is not known"),
-    "partial_json_inside": (in_one([(39, b"")]), "partial JSON"),
+    "partial_json": (plain(list(partial_json("t"))), "partial JSON"),
+    "partial_json_inside": (in_one(list(partial_json("t"))), "partial JSON"),
+    "partial_json_without_its_table": (in_one([(39, b"\0" * 30)]), "was not described before"),
 }
 
 
@@ -177,6 +188,13 @@ def test_what_is_not_as_documented_is_refused(events, text):
     with pytest.raises(SnapshotNeededError, match=text) as caught:
         shown(events)
     assert "copied again" in caught.value.hint
+
+
+def test_partial_updates_of_other_tables_are_none_of_ours():
+    before, behind = transaction((WRITE, [(1, "a")])), transaction((DELETE, [(1, "a")]))
+    events = [*plain(list(before)), *plain(list(partial_json("u"))), *in_one(list(behind))]
+    rows = [told for told in shown(events) if isinstance(told, tuple)]
+    assert rows == [("c", [(None, [1, "a"])]), ("d", [([1, "a"], None)])]
 
 
 @settings(max_examples=examples(50))

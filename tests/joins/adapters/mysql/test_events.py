@@ -9,7 +9,7 @@ from joins.plan.errors import SnapshotNeededError
 
 MADE = Packets._BinLogPacketWrapper__event_map
 KNOWN = (
-    *(2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 40, 42, 162),
+    *(2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 39, 40, 42, 162),
     *range(165, 173),
 )
 

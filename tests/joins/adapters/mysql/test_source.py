@@ -10,7 +10,7 @@ from joins.adapters.mysql.source import check_source, choose_server_id, computed
 from joins.adapters.mysql.table import CapturedTable
 from joins.durable.codec import as_json, from_json
 from joins.plan.errors import SourceError, SourceUnavailableError
-from joins.plan.plan import Field
+from joins.plan.plan import Field, MetadataField
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
 from service.embedded.process import free_port
@@ -280,3 +280,63 @@ def test_setting_that_hides_changes_is_refused(database_dir, database_home, opti
         check_source(config_of(database, schema), (ID,), ("id",))
     assert message in caught.value.message
     assert caught.value.hint
+
+
+UNLIKE = {
+    "type": ("(id BIGINT PRIMARY KEY, v DATE)", ("t_2", "expected")),
+    "kind": ("(id BIGINT PRIMARY KEY, v INT)", ("t_2 has v int", "t_1 has v varchar(50)")),
+    "key": ("(id BIGINT, v VARCHAR(9), PRIMARY KEY (v))", ("t_2", "primary key")),
+    "no_key": ("(id BIGINT, v VARCHAR(9))", ("t_2", "no primary key")),
+    "column": ("(id BIGINT PRIMARY KEY, w VARCHAR(9))", ("t_2", '"v"')),
+    "engine": ("(id BIGINT PRIMARY KEY, v VARCHAR(9)) ENGINE=MEMORY", ("t_2", "MEMORY")),
+}
+
+
+@pytest.mark.parametrize(("columns", "parts"), UNLIKE.values(), ids=UNLIKE)
+def test_tables_that_match_and_are_not_alike_are_refused_by_name(mariadb, columns, parts):
+    with new_schema(mariadb, "CREATE TABLE t_1 (id BIGINT PRIMARY KEY, v VARCHAR(50))") as schema:
+        config = shards_of(mariadb, schema)
+        assert len(check_source(config, SHARDED, ("t", "id")).shards) == 1
+        run_sql(mariadb, f"CREATE TABLE t_2 {columns}", schema=schema)
+        with pytest.raises(SourceError) as caught:
+            check_source(config, SHARDED, ("t", "id"))
+    message = caught.value.message.replace('"', "")
+    assert all(part.replace('"', "") in message for part in parts), message
+
+
+def test_tables_that_differ_in_what_makes_no_difference_are_one(mariadb):
+    """Lengths, character sets, the order of columns, and columns that are not declared."""
+    with new_schema(
+        mariadb,
+        "CREATE TABLE t_1 (id BIGINT PRIMARY KEY, v VARCHAR(50))",
+        "CREATE TABLE t_2 (w INT, v CHAR(9) CHARACTER SET latin1, id INT PRIMARY KEY)",
+    ) as schema:
+        table = check_source(shards_of(mariadb, schema), SHARDED, ("t", "id"))
+        assert [(part.table, part.primary_key) for part in table.parts] == [
+            ("t_1", ("t", "id")),
+            ("t_2", ("t", "id")),
+        ]
+        assert estimate_rows(shards_of(mariadb, schema)) in (0, 1, 2)
+
+
+def test_no_table_that_matches(mariadb):
+    with (
+        new_schema(mariadb, "CREATE VIEW t_1 AS SELECT 1 AS id") as schema,
+        pytest.raises(SourceError, match="no table of server"),
+    ):
+        check_source(shards_of(mariadb, schema), SHARDED, ("t", "id"))
+
+
+SHARDED = (
+    Field("t", SqlType(TypeName.STRING)),
+    Field("id", SqlType(TypeName.BIGINT)),
+    Field("v", SqlType(TypeName.STRING)),
+)
+
+
+def shards_of(mariadb, schema):
+    name = MetadataField("t", "table_name", SqlType(TypeName.STRING))
+    login = mariadb.cdc_user, mariadb.cdc_password
+    return MysqlConnectionConfig(
+        "127.0.0.1", mariadb.port, *login, schema, "t_[0-9]+", metadata=(name,)
+    )

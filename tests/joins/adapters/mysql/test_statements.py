@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.mysql.statements import effect_of
-from joins.adapters.mysql.tokens import Effect, Modes, Target
+from joins.adapters.mysql.tokens import Effect, Matching, Modes, Target
 from tests.support.foreign_ddl import CONCERNING, ROUTINE, TABLE, written
 from tests.support.laws import examples
 
@@ -313,3 +313,30 @@ LONG = {
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_long_statement_is_read_in_one_go(text):
     assert effect_of("shop", text, ITEMS) in NEITHER
+
+
+SHARDS = Matching(
+    "shop_[0-9]+", "t_.*", (), known=frozenset({("shop_1", "t_1"), ("shop_2", "t_2")})
+)
+ANOTHER = {
+    "create": ("shop_1", "CREATE TABLE t_9 (a INT)", True),
+    "create_of_the_same_name_elsewhere": ("", "CREATE TABLE shop_2.t_1 (a INT)", True),
+    "create_without_case": ("Shop_1", "CREATE TABLE T_9 (a INT)", True),
+    "rename_into": ("other", "RENAME TABLE a TO shop_2.t_a", True),
+    "rename_by_alter": ("shop_1", "ALTER TABLE a RENAME TO t_9", True),
+    "exchange": ("shop_1", "ALTER TABLE a EXCHANGE PARTITION p WITH TABLE t_9", True),
+    "import": ("shop_1", "ALTER TABLE t_9 IMPORT TABLESPACE", True),
+    "with_accents": ("shop_1", "CREATE TABLE `t́_9` (a INT)", True),
+    "empty_if_it_is_new": ("shop_1", "CREATE TABLE IF NOT EXISTS t_9 (a INT)", False),
+    "known": ("shop_1", "ALTER TABLE t_1 ADD COLUMN b INT", False),
+    "known_by_its_database": ("", "TRUNCATE shop_2.t_2", False),
+    "of_another_database": ("shop", "CREATE TABLE t_9 (a INT)", False),
+    "of_another_name": ("shop_1", "CREATE TABLE u_9 (a INT)", False),
+    "temporary": ("shop_1", "CREATE TEMPORARY TABLE t_9 (a INT)", False),
+    "a_longer_name_of_a_database": ("shop_1x", "CREATE TABLE t_9 (a INT)", False),
+}
+
+
+@pytest.mark.parametrize(("schema", "text", "expected"), ANOTHER.values(), ids=ANOTHER)
+def test_statements_that_bring_another_table_that_matches(schema, text, expected):
+    assert (effect_of(schema, text, SHARDS) is not Effect.NONE) is expected

@@ -1,4 +1,4 @@
--- error: does not order the rows of a key by one time, newest first
+-- error: has the first row of each key, and a copy has the newest one
 -- fixed: ORDER BY update_time => ORDER BY update_time DESC
 -- with: orders rates_history
 CREATE VIEW newest AS SELECT currency, conversion_rate, update_time FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY currency ORDER BY update_time) AS rownum FROM rates_history) WHERE rownum = 1;
