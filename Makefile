@@ -11,7 +11,7 @@ SOURCES := service joins watermark tests docs
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-quick check fmt docs bench reliability golden screenshots lock clean
+.PHONY: help setup demo test test-more test-quick check fmt docs bench reliability golden screenshots lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -39,10 +39,10 @@ test: setup ## Every promise once, on real servers, or the tests that ARGS selec
 	@$(PYTEST) $(ARGS)
 
 # Many of them wait for a part that was killed: more run beside each other.
-test-all: WORKERS = 6
-test-all: setup ## All tests: make test, matrices, small experiments, browsers
+test-more: WORKERS = 5
+test-more: setup ## What make test leaves out: matrices, small experiments, browsers
 	@$(DEBEZIUM)
-	@$(call EXAMPLES,20) $(PYTEST) -m '' $(ARGS)
+	@$(call EXAMPLES,20) $(PYTEST) -m 'matrix or experiment' $(ARGS)
 
 # These tests wait for nothing.
 test-quick: WORKERS = $(CORES)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 TARGETS = (
     "demo",
     "test",
-    "test-all",
+    "test-more",
     "test-quick",
     "check",
     "fmt",
