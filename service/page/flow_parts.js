@@ -88,7 +88,7 @@ function streamParts(job, pulse, lane, isAlone) {
   const held = probe?.held_records;
   const size = Number.isFinite(probe?.held_bytes) && held > 0 ? `, ${bytes(probe.held_bytes)}` : "";
   const stages = Object.values(probe?.batch_stages_ms ?? {});
-  const took = stages.length ? `, took ${duration(stages.reduce((sum, ms) => sum + ms, 0))}` : "";
+  const took = stages.length ? duration(stages.reduce((sum, ms) => sum + ms, 0)) : null;
   const broken = brokenPlaces(job);
   const isRunning = isLive(job);
   const letters = openLetters(probe);
@@ -109,7 +109,7 @@ function streamParts(job, pulse, lane, isAlone) {
       kind: isAlone ? "processing" : "join",
       title: name,
       badge: letters ? many(letters, "dead letter") : null,
-      lines: [Number.isFinite(probe?.batch) ? `batch ${count(probe.batch)}${took}` : "no batch yet"],
+      lines: Number.isFinite(probe?.batch) ? [`batch ${count(probe.batch)}`, took].filter(Boolean) : ["no batch yet"],
       tone: broken.batches ?? (Number.isFinite(probe?.batch) && isRunning ? "good" : "rest"),
       to: "batches",
     }),

@@ -37,6 +37,8 @@ TWO_FAULTS["warnings"] = [
     {"type": "retention", "message": f'topic "{name}" removes records in 2 h', "hint": "Hurry."}
     for name in ("clicks", "views")
 ]
+SAME_HINT = {"type": "lost", "message": "partition 0 begins later", "hint": LOST["hint"]}
+TWO_FAULTS["warnings"].append(SAME_HINT)
 FULL = fault("disk-full", 'the disk of data directory "/data" is full', "Free space on that disk.")
 HELD = {
     "partition": 0,
