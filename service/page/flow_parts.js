@@ -86,7 +86,7 @@ function streamParts(job, pulse, lane, isAlone) {
   const { probe } = job;
   const isOpen = job.phase === "JOIN";
   const held = probe?.held_records;
-  const size = Number.isFinite(probe?.held_bytes) && held > 0 ? `, ${bytes(probe.held_bytes)}` : "";
+  const size = Number.isFinite(probe?.held_bytes) && held > 0 ? bytes(probe.held_bytes) : null;
   const stages = Object.values(probe?.batch_stages_ms ?? {});
   const took = stages.length ? duration(stages.reduce((sum, ms) => sum + ms, 0)) : null;
   const broken = brokenPlaces(job);
@@ -101,7 +101,7 @@ function streamParts(job, pulse, lane, isAlone) {
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
       title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? (broken.stream ? "Open" : "Passing") : "Waiting",
-      lines: [!isRunning || broken.stream ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait${size}` : "records wait"],
+      lines: [!isRunning || broken.stream ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait` : "records wait", isRunning && !isOpen && size].filter(Boolean),
       tone: !isRunning || broken.stream ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),

@@ -178,3 +178,5 @@ def test_a_job_is_at_most_three_screens_on_a_phone(plane, browser, ids):
         browser.open(job_url(plane, ids[name]))
         browser.until("More charts", "main")
         assert browser.run("return document.documentElement.scrollHeight") <= 3 * 844
+        texts = "return [...document.querySelectorAll('.flow text')].map((e) => e.textContent)"
+        assert [text for text in browser.run(texts) if "…" in text] == []
