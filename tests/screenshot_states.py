@@ -94,7 +94,7 @@ class Gallery:
         job = self.submit(script)
         self.take("starting", job, "Starting", "runner")
         self.take("copying", job, "Copying (", '"user_info"')
-        self.take("running", job, "Running", "joined as they", shown="took ")
+        self.take("running", job, "Running", "joined as they", shown="batch ")
         up.kafka.stop()
         servers = up.kafka.bootstrap_servers
         self.take("waiting-for-kafka", job, "Stalled", servers, "the broker runs")

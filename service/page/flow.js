@@ -56,7 +56,7 @@ function box({ id, kind, title, lines, tone, to, badge }, [x, y], { part: [width
     svg("rect", { x, y, width, height, rx: 8 }),
     svg("text", { class: "kind", x: x + 10, y: y + 16 }, kind),
     svg("text", { class: "name", x: x + 10, y: y + 34 }, short(title, letters)),
-    svg("text", { x: x + 10, y: y + 51 }, short(lines.join(" · "), Math.round(letters * 1.38))),
+    svg("text", { x: x + 10, y: y + 51 }, fitting(lines, Math.round(letters * 1.38))),
     badge && [
       svg("rect", { class: "badge", x: x + width - 8 - 7 * badge.length, y: y - 9, width: 7 * badge.length, height: 16, rx: 8 }),
       svg("text", { class: "badge", x: x + width - 8 - 3.5 * badge.length, y: y + 3 }, badge),
@@ -108,6 +108,12 @@ function bent(start, end, width, height) {
 function tip(x, y, angle) {
   const wing = (turn) => `${(x - 9 * Math.cos(angle + turn)).toFixed(1)} ${(y - 9 * Math.sin(angle + turn)).toFixed(1)}`;
   return `M${x} ${y}L${wing(0.45)}L${wing(-0.45)}Z`;
+}
+
+/** As many of the lines as there is room for: a number that is cut says another one. */
+function fitting(lines, letters) {
+  const fit = lines.filter((_, at) => at === 0 || lines.slice(0, at + 1).join(" · ").length <= letters);
+  return short(fit.join(" · "), letters);
 }
 
 function short(text, letters) {

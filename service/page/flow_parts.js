@@ -86,9 +86,9 @@ function streamParts(job, pulse, lane, isAlone) {
   const { probe } = job;
   const isOpen = job.phase === "JOIN";
   const held = probe?.held_records;
-  const size = Number.isFinite(probe?.held_bytes) && held > 0 ? `, ${bytes(probe.held_bytes)}` : "";
+  const size = Number.isFinite(probe?.held_bytes) && held > 0 ? bytes(probe.held_bytes) : null;
   const stages = Object.values(probe?.batch_stages_ms ?? {});
-  const took = stages.length ? `, took ${duration(stages.reduce((sum, ms) => sum + ms, 0))}` : "";
+  const took = stages.length ? duration(stages.reduce((sum, ms) => sum + ms, 0)) : null;
   const broken = brokenPlaces(job);
   const isRunning = isLive(job);
   const letters = openLetters(probe);
@@ -101,7 +101,7 @@ function streamParts(job, pulse, lane, isAlone) {
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
       title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? (broken.stream ? "Open" : "Passing") : "Waiting",
-      lines: [!isRunning || broken.stream ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait${size}` : "records wait"],
+      lines: [!isRunning || broken.stream ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait` : "records wait", isRunning && !isOpen && size].filter(Boolean),
       tone: !isRunning || broken.stream ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),
@@ -109,7 +109,7 @@ function streamParts(job, pulse, lane, isAlone) {
       kind: isAlone ? "processing" : "join",
       title: name,
       badge: letters ? many(letters, "dead letter") : null,
-      lines: [Number.isFinite(probe?.batch) ? `batch ${count(probe.batch)}${took}` : "no batch yet"],
+      lines: Number.isFinite(probe?.batch) ? [`batch ${count(probe.batch)}`, took].filter(Boolean) : ["no batch yet"],
       tone: broken.batches ?? (Number.isFinite(probe?.batch) && isRunning ? "good" : "rest"),
       to: "batches",
     }),

@@ -236,6 +236,7 @@ MEANT = {
     "verb_of_jobs": (["stop", "driven"], "Run sluice jobs stop."),
     "verb_of_jobs_nearly": (["resme", "driven"], "Run sluice jobs resume."),
     "other_name_of_a_verb": (["list"], "Run sluice jobs ls."),
+    "other_name_with_no_letter_alike": (["delete", "driven"], "Run sluice jobs rm."),
     "verb_of_another_group": (["discard"], "Run sluice dlq discard."),
     "other_name_in_its_own_group": (["tables", "list"], "Run sluice tables ls."),
     "verb_nearly": (["jobs", "logz", "driven"], "Run sluice jobs logs."),

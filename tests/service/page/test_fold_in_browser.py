@@ -37,6 +37,8 @@ TWO_FAULTS["warnings"] = [
     {"type": "retention", "message": f'topic "{name}" removes records in 2 h', "hint": "Hurry."}
     for name in ("clicks", "views")
 ]
+SAME_HINT = {"type": "lost", "message": "partition 0 begins later", "hint": LOST["hint"]}
+TWO_FAULTS["warnings"].append(SAME_HINT)
 FULL = fault("disk-full", 'the disk of data directory "/data" is full', "Free space on that disk.")
 HELD = {
     "partition": 0,
@@ -176,3 +178,5 @@ def test_a_job_is_at_most_three_screens_on_a_phone(plane, browser, ids):
         browser.open(job_url(plane, ids[name]))
         browser.until("More charts", "main")
         assert browser.run("return document.documentElement.scrollHeight") <= 3 * 844
+        texts = "return [...document.querySelectorAll('.flow text')].map((e) => e.textContent)"
+        assert [text for text in browser.run(texts) if "…" in text] == []
