@@ -312,13 +312,13 @@ def plan_of(trial: Trial, lab: Lab) -> Iterator[tuple[str, tuple[Any, ...]]]:
         return list(items) if lab.full else chosen.sample(list(items), min(few, len(items)))
 
     others = [image for image in trial.images if image != _FULL]
-    yield from (("values", (kind, _FULL)) for kind in some(trial.types, 8))
-    yield from (("values", pair) for pair in some(list(product(trial.types, others)), 4))
-    yield from (("shape", pair) for pair in some(list(product(_SHAPES, trial.images)), 3))
-    yield from (("characters", one) for one in some(character_sets_of(lab), 2))
+    yield from (("values", (kind, _FULL)) for kind in some(trial.types, 14))
+    yield from (("values", pair) for pair in some(list(product(trial.types, others)), 8))
+    yield from (("shape", pair) for pair in some(list(product(_SHAPES, trial.images)), 5))
+    yield from (("characters", one) for one in some(character_sets_of(lab), 4))
     yield from (("old_times", (kind,)) for kind in some(_OLD_TIMES, 2))
     pairs = [(a, b, mode) for a, b in product(trial.types, repeat=2) for mode in _STRICT if a != b]
-    count = lab.cases(10, 2_500)
+    count = lab.cases(30, 2_500)
     yield from (("altered", one) for one in chosen.sample(pairs, min(count, len(pairs))))
 
 

@@ -633,7 +633,7 @@ def cases(lab: Lab, server: Server) -> list[Case]:
     """All servers, those with equal options one after the other; at small scale some are drawn."""
     values, first = [*drawn(lab, server)], [*_ENGINES, *_MEANWHILE, *_STARTED]
     if not lab.full:
-        values = lab.random("values").sample(values, lab.cases(8, 0))
+        values = lab.random("values").sample(values, lab.cases(20, 0))
     return sorted([*values, *first], key=lambda case: sorted(map(str, case.options.items())))
 
 

@@ -70,8 +70,8 @@ class Recovery:
 def run(lab: Lab) -> dict[str, Any]:
     """The storm, and the oracle's verdict of what the job has written."""
     sizes = Sizes(
-        users=lab.size(5_000, 1_000_000),
-        records=lab.size(40_000, 5_000_000),
+        users=lab.size(20_000, 1_000_000),
+        records=lab.size(100_000, 5_000_000),
         changes_per_s=lab.size(100, 500),
         gap_s=lab.size(0.5, 2.0),
     )

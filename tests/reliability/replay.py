@@ -97,7 +97,7 @@ class Subject:
 
 def run(lab: Lab) -> dict[str, Any]:
     """The experiment."""
-    cases, later = lab.cases(6, 200), lab.size(15, 1000)
+    cases, later = lab.cases(10, 200), lab.size(30, 1000)
     topic = create_topic(lab.kafka.bootstrap_servers, partitions=2)
     path, users = unique_name("replay"), lab.size(500, 5000)
     settings = {

@@ -121,7 +121,7 @@ class Seen:
 
 def run(lab: Lab) -> dict[str, Any]:
     """Writes, each waited for; the writers wait beside each other."""
-    count, lanes = lab.cases(12, 10_000), lab.size(2, 8)
+    count, lanes = lab.cases(30, 10_000), lab.size(2, 8)
     keys = range(1, lanes + 1)
     each = -(-count // lanes)
     servers, path = lab.kafka.bootstrap_servers, unique_name("enriched")

@@ -97,7 +97,7 @@ class Scene:
 
 def run(lab: Lab) -> dict[str, Any]:
     """Write half of the histories, submit the jobs, write the rest, compare."""
-    cases, steps = lab.cases(12, 200), lab.size(4, 12)
+    cases, steps = lab.cases(24, 200), lab.size(4, 12)
     planted = lab.options.get("only")
     level = f", 'properties.isolation.level'='{planted}'" if planted else ""
     servers = lab.kafka.bootstrap_servers
