@@ -278,9 +278,7 @@ class LateRowsView(Document):
     tables: list[str] = Field(description="The tables whose rows they wait for.")
     matched: int = Field(description="Records that waited and left with a match.")
     expired: int = Field(description="Records that waited to the end and left without one.")
-    correct_ms: int | None = default(
-        None, "How long after that a row still corrects the output; null if it does not."
-    )
+    correct_ms: int | None = default(None, "How long a row still corrects the output after that.")
     corrected: int = default(0, "Records whose output such a row has corrected.")
 
 
