@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import queue
+import secrets
 import signal
 import socket
 import subprocess
@@ -85,10 +86,17 @@ def wait_until(
     return False
 
 
+_PORTS = range(10_000, 32_768)
+"""Linux gives the ports above to connections: one may take a port before its server listens."""
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """A port at which nothing listens."""
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
 
 
 def require_free(port: int, *, what: str, hint: str) -> None:

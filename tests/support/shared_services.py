@@ -53,15 +53,23 @@ class SharedServices:
     def __init__(self, directory: Path, say: Callable[[str], None]) -> None:
         self._directory, self._say = directory, say
         self._servers: dict[str, EmbeddedServer] = {}
+        self._faults: dict[str, Exception] = {}
         self._locks = {name: threading.Lock() for name in _MADE}
 
     def place(self, name: str) -> Place:
         """Where `name` runs; the first call starts it, and the others wait for that."""
         with self._locks[name]:
+            if name in self._faults:
+                raise self._faults[name]
             server = self._servers.get(name)
             if server is None:
                 began = time.monotonic()
-                server = self._servers[name] = _MADE[name](self, self._directory / name).start()
+                try:
+                    server = _MADE[name](self, self._directory / name).start()
+                except Exception as fault:
+                    self._faults[name] = fault  # a second attempt would meet what this one left
+                    raise
+                self._servers[name] = server
                 took_s = time.monotonic() - began
                 self._say(f"starting {server.name} for all tests … {took_s:.1f} s")
         if server.pid is None:
