@@ -72,7 +72,7 @@ def test_records_wait_for_both_watermarks_and_a_kill_changes_no_row(
         early = [order(2, "EUR", "10:06:00"), order(3, "XXX", "10:00:00")]
         produce(servers, topic, early, partition=1)
         job.wait_for(lambda _: told(job).get("waiting_rows") == 2, "two wait for the rates")
-        assert 'dimension "rates", partition 0' in told(job)["waits_for"]["text"]
+        assert 'table "rates", partition 0' in told(job)["waits_for"]["text"]
         change(rig, schema, "USD", 2, "10:10:00")
         later = [order(4, "USD", "10:10:00"), order(5, "USD", "10:09:59.999")]
         produce(servers, topic, later, partition=0)

@@ -278,4 +278,4 @@ def test_an_empty_partition_holds_everything_until_it_is_idle(rig: Rig) -> None:
         rows = job.wait_output(f"{path}_idle", 2)
         assert {r["number"]: r["name"] for r in rows if r["number"] < 3} == {1: "one", 2: None}
         held.wait_for(lambda _: told(held).get("waiting_rows") == 3, "all wait")
-        assert 'dimension "rates", partition 1' in told(held)["waits_for"]["text"]
+        assert 'table "rates", partition 1' in told(held)["waits_for"]["text"]
