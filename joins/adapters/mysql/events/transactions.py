@@ -312,7 +312,7 @@ class Transactions:
         if number == TABLE_MAP:
             with _understood("a table in the binlog"):
                 other = self._table_mapped(event)
-            if other is not None and self._is_new:
+            if other is not None:
                 yield other
             return
         if number == FRAGMENT:
@@ -340,6 +340,7 @@ class Transactions:
         return self._decoders[table_id]
 
     def _table_mapped(self, event: BodyEvent) -> Appeared | None:
+        """A table that matches and is no part, told at its first transaction that is new."""
         fixed = event.header_bytes(TABLE_MAP, _FIXED_BYTES)
         table_id, database, table = table_of(event.body, fixed)
         if self._maps.get(table_id) == event.body:
@@ -349,9 +350,13 @@ class Transactions:
             is_mariadb = event.dbms == "mariadb"
             columns = table_map(event.body, fixed, is_mariadb=is_mariadb)
             decoder = RowDecoder(columns, part, self._charsets, is_mariadb=is_mariadb)
-        self._maps[table_id], self._decoders[table_id] = event.body, decoder
+        self._decoders[table_id] = decoder
         pattern = self._table.pattern
         is_another = part is None and pattern is not None and pattern.has(database, table)
+        if is_another and not self._is_new:
+            self._maps.pop(table_id, None)
+            return None
+        self._maps[table_id] = event.body
         return Appeared(database, table) if is_another else None
 
     def _rows(self, decoder: RowDecoder, rows: RowsEvent, at_s: int) -> Iterator[RowImages]:

@@ -5,9 +5,17 @@ from uuid import UUID
 
 import pytest
 
-from joins.adapters.mysql.events.transactions import Begin, Boundary, RowImages, Transactions
+from joins.adapters.mysql.events.transactions import (
+    Appeared,
+    Begin,
+    Boundary,
+    RowImages,
+    Transactions,
+)
 from joins.adapters.mysql.gtids import NewTransactions, Takeover, gtid_set
+from joins.adapters.mysql.table import one_table
 from joins.plan.errors import SnapshotNeededError
+from joins.plan.table_patterns import TablePattern
 from tests.support import binlogs
 from tests.support.binlogs import CHARSETS, GTID, QUERY, TABLE, TABLE_MAP, WRITE, XID
 
@@ -16,17 +24,17 @@ SOURCE = str(UUID(bytes=OURS))
 ANONYMOUS, TAGGED = 34, 42
 
 
-def insert(number, kind=GTID, source=OURS):
+def insert(number, kind=GTID, source=OURS, table="t"):
     """A transaction that inserts row `number`, ended at 1000 times `number`."""
     yield binlogs.event(kind, binlogs.gtid(number, source), number * 1_000 - 500)
     yield binlogs.event(QUERY, binlogs.query("BEGIN"))
-    yield binlogs.event(TABLE_MAP, binlogs.table_map())
+    yield binlogs.event(TABLE_MAP, binlogs.table_map(table))
     yield binlogs.event(WRITE, binlogs.rows(WRITE, [(number, "a")]))
     yield binlogs.event(XID, struct.pack("<Q", 9), number * 1_000)
 
 
-def told(events, gtids="", new=None):
-    transactions = Transactions(TABLE, CHARSETS, 1, gtid_set(gtids), new)
+def told(events, gtids="", new=None, table=TABLE):
+    transactions = Transactions(table, CHARSETS, 1, gtid_set(gtids), new)
     for data in events:
         yield from transactions.events_of(binlogs.packet(data).event)
 
@@ -66,6 +74,14 @@ def test_only_boundaries_are_told_of_what_was_applied():
         (8_000, f"{SOURCE}:1-8"),
         (9_000, f"{SOURCE}:1-9"),
     ]
+
+
+def test_rows_of_another_table_that_matches_are_told_where_they_are_new():
+    """The table of the first transaction, which was applied, is that of the second."""
+    matching = one_table(TablePattern("d", "t.*"), [TABLE])
+    events = [*insert(5, table="t2"), *insert(6, table="t2"), *insert(7, table="s")]
+    found = told(events, "", new_behind(f"{SOURCE}:1-5"), matching)
+    assert [event for event in found if isinstance(event, Appeared)] == [Appeared("d", "t2")]
 
 
 def test_a_statement_that_was_applied_is_not_judged_again():
