@@ -380,13 +380,13 @@ class _EventTime:
     def _has_new_rows(self, plan: BatchPlan, state: EventState) -> bool:
         """True if late rows may match what they have not been looked up in."""
         spec = self._parts.spec
-        if spec.late_wait_ms is None:
+        if spec.late_wait_ms is None or state.tried(spec.waited_versions(plan.versions)):
             return False
+        if state.waiting:
+            return True
         waiting = self._parts.tables.waiting
         may_correct = spec.late_correct_ms and waiting is not None and waiting.newest_files()
-        if not (state.waiting or may_correct):
-            return False
-        return not state.tried(spec.waited_versions(plan.versions))
+        return bool(may_correct)
 
     def moved(self, number: int, start: Mapping[int, int], state: EventState) -> None:
         self._parts.trim(state.release_ms)

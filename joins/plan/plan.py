@@ -5,7 +5,7 @@ A plan holds no secret: options keep their `${secret:name}` references, which th
 # reads better long: a plan is one document, whose parts name each other and have one format.
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
@@ -1099,15 +1099,16 @@ class JoinPlan:
     @property
     def late_wait_ms(self) -> int | None:
         """How long records wait for a match; None without `late_joins`."""
-        joined = {join.dimension for join in self.late_joins}
-        bounds = (each.late_wait_ms for each in self.dimensions if each.name in joined)
-        return max((bound for bound in bounds if bound is not None), default=None)
+        return self._late_bound(lambda dimension: dimension.late_wait_ms)
 
     @property
     def late_correct_ms(self) -> int | None:
         """How long a row that comes after the bound still corrects the output."""
+        return self._late_bound(lambda dimension: dimension.late_correct_ms)
+
+    def _late_bound(self, of: Callable[[Dimension], int | None]) -> int | None:
         joined = {join.dimension for join in self.late_joins}
-        bounds = (each.late_correct_ms for each in self.dimensions if each.name in joined)
+        bounds = (of(each) for each in self.dimensions if each.name in joined)
         return max((bound for bound in bounds if bound is not None), default=None)
 
     @property

@@ -149,15 +149,15 @@ def rows_where(
     theirs = [column for column in table.columns if not column.metadata]
     selected = ", ".join(map(select_expression, theirs))
     statement = f"SELECT {selected} FROM {_name(table)} WHERE {where}"
+    names = [column.name for column in table.captured]
+    pairs = zip(names, table.constants(), strict=True)
+    ours = {name: pa.scalar(constant) for name, constant in pairs if constant is not None}
     for raw in result_columns(connection, statement, len(theirs)):
         wire = {
             column.captured.name: wire_column(values, column)
             for values, column in zip(raw, theirs, strict=True)
         }
-        for column, constant in zip(table.columns, table.constants(), strict=True):
-            if constant is not None:
-                wire[column.captured.name] = pa.repeat(pa.scalar(constant), len(raw[0]))
-        names = [column.name for column in table.captured]
+        wire |= {name: pa.repeat(constant, len(raw[0])) for name, constant in ours.items()}
         yield pa.RecordBatch.from_arrays([wire[name] for name in names], names=names)
 
 

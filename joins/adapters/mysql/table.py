@@ -163,6 +163,8 @@ class CapturedTable:
 
         `at_s` is the time of the change; that of a row of the copy is 0.
         """
+        if not any(column.metadata for column in self.columns):
+            return [None] * len(self.columns)
         at = f"{dt.datetime.fromtimestamp(at_s, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
         values = {DATABASE_NAME: self.database, TABLE_NAME: self.table, OP_TS: at}
         return [values.get(column.metadata) for column in self.columns]
