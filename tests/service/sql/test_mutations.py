@@ -28,6 +28,7 @@ from joins.plan.plan import (
     TableStream,
     TopicSource,
 )
+from joins.plan.table_patterns import TablePattern, why_unusable
 from joins.plan.types import Call
 from service.jobs.store import plan_codec
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS as KAFKA_OPTIONS
@@ -134,6 +135,19 @@ def is_path(path):
     return local is not None or re.fullmatch(STORE_PATH, path) is not None
 
 
+def check_names(source):
+    """Of one table; or two expressions, which are never a part of a statement."""
+    pattern = TablePattern(source.database, source.table)
+    if isinstance(source, PolledSource) or pattern.is_one:
+        assert re.fullmatch(r"[^`*/\\]+", source.table + source.database)
+        return
+    assert re.fullmatch(r"[^`/;\x00-\x1f\x7f]+", source.table + source.database)
+    assert why_unusable(source.database) is None
+    assert why_unusable(source.table) is None
+    assert not any(map(pattern.has_database, ("mysql", "SYS", "information_schema")))
+    assert {item.key for item in source.metadata} & {"database_name", "table_name"}
+
+
 def check_allowed(plan):
     ends = [plan.probe.source, *(d.source for d in plan.dimensions)]
     assert all(isinstance(source, OUTSIDE) for source in ends)
@@ -155,7 +169,7 @@ def check_allowed(plan):
             check_store(part.path, getattr(part, "store", ()))
         if isinstance(part, MysqlCdcSource | PolledSource):
             assert re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", part.hostname, re.ASCII)
-            assert re.fullmatch(r"[^`*/\\]+", part.table + part.database)
+            check_names(part)
     for end in (*ends, plan.sink):
         for name, text in texts_of(end):
             reference = name in REFERENCES
