@@ -28,7 +28,7 @@ export function shape(sign) {
   return h("span", { class: "shape", "aria-hidden": "true" }, sign);
 }
 
-/** Text of strangers, in a direction of its own; a job's id in it stays on one line. */
+/** Text of strangers, in its own direction; a job's id in it stays on one line. */
 export function said(text) {
   const isId = (at) => at % 2 === 1;
   return h("bdi", {}, plain(text).split(ID).map((part, at) => (isId(at) ? h("span", { class: "id" }, part) : part)));

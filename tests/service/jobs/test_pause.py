@@ -132,7 +132,7 @@ def test_a_job_at_rest_says_who_asked_for_it(tmp_path):
             job_id = client.submit(script(), "rests")["id"]
             _until(client, job_id, state="JOINING")
             bearer = {"Authorization": f"Bearer {token}"}
-            _ask(client, job_id, "pause", headers=bearer, json={"by": "somebody else"})
+            _ask(client, job_id, "pause", headers=bearer, json={"by": "another user"})
             paused = _until(client, job_id, state="PAUSED")
     assert (paused["reason"], paused["desired_by"]) == (
         "paused by request of night shift",
