@@ -41,7 +41,12 @@ from joins.adapters.mysql.position import (
 from joins.adapters.mysql.repair import WRITE_AGAIN, Repair, require_repairable
 from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
-from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
+from joins.adapters.mysql.table import (
+    CapturedTable,
+    definitions_that_differ,
+    fits,
+    parts_that_differ,
+)
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.checkpoint import read_document, write_document
@@ -179,10 +184,15 @@ class SnapshotCoordinator(SourceCoordinator):
 
     def _load_state(self) -> SourceState:
         self.state = kept = read_document(self._settings.state_file, SourceState)
-        self._checked_table(kept)
+        now = self._checked_table(kept)
         if kept is None:
             return self._new_state(0, 1)
-        if kept.needed is None:
+        if kept.phase is SourcePhase.COPYING and (others := parts_that_differ(kept.table, now)):
+            self.copied_because = (
+                f'other tables match "{now.database}.{now.table}" than when the copy began: '
+                f"{', '.join(others)}"
+            )
+        elif kept.needed is None:
             server = server_identity(self._settings.connection)
             if server.same_server(kept.server):
                 if self._is_continuous(kept):

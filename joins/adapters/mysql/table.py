@@ -209,6 +209,12 @@ def one_table(pattern: TablePattern, parts: Sequence[CapturedTable]) -> Captured
     return CapturedTable(pattern.database, pattern.table, first.columns, first.primary_key, shards)
 
 
+def parts_that_differ(before: CapturedTable, now: CapturedTable) -> list[str]:
+    """The names of tables that are parts of one of the two only."""
+    names = ({f"{shard.database}.{shard.table}" for shard in one.shards} for one in (before, now))
+    return sorted(next(names) ^ next(names))
+
+
 def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
     pairs = [
         (old.server, new.server)

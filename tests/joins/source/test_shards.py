@@ -287,6 +287,16 @@ def test_a_copy_goes_on_behind_the_table_that_it_was_in(place, shards):  # noqa:
     delete_topics(shards.servers, shards.topic)
 
 
+def test_a_table_that_is_gone_before_it_was_read_is_no_dead_end(place, shards):  # noqa: F811
+    """The copy cannot go on, whether or not the change was seen in the log before it failed."""
+    with running(place, shards):
+        wait_until(lambda: (s := shards.coordinator.state) is not None and s.chunks_done >= 2)
+    shards.sql("RENAME TABLE {}_2.t_1 TO {}_2.gone")
+    with running(place, shards):
+        shards.wait_same(2)
+    delete_topics(shards.servers, shards.topic)
+
+
 def test_a_row_is_sent_again_from_its_table(place, shards):  # noqa: F811
     with running(place, shards):
         shards.wait_same(1)
