@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from joins.plan.types import Constant, SqlType, TypeName
 from service.sql.expressions.arguments import Special, check_count, check_literals, round_type
-from service.sql.expressions.array_functions import ARRAY_FUNCTIONS
 from service.sql.expressions.expression_text import NAMES
 from service.sql.expressions.functions import (
     ACCEPTED,
@@ -24,7 +23,13 @@ from service.sql.expressions.json_functions import (
     check_length,
     check_padding,
 )
-from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
+from service.sql.expressions.nested_access import (
+    ARRAY_FUNCTIONS,
+    NESTED,
+    PARTS_HINT,
+    field_of,
+    refuse_nested,
+)
 from service.sql.expressions.scope import NameScope, Typed
 from service.sql.expressions.time_functions import TIME_FUNCTIONS, folded_interval, local, shifted
 from service.sql.expressions.typed_values import TypedValues, check_nanos, typed_literal
