@@ -49,10 +49,7 @@ _JSON = (
         "Of a sink: whether columns, and fields of ROWs, that are NULL are left out.",
         OptionType.FLAG,
     ),
-    *ignored(
-        "DECIMAL is always written with all its digits, never as 1E+2",
-        "encode.decimal-as-plain-number",
-    ),
+    *ignored("json"),
 )
 _MARK = r"[!-/:-@\[-`{-~ ]"
 _MARK_FORM = "one character of ASCII that is no letter, no digit and no line break"
