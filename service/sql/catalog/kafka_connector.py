@@ -29,8 +29,10 @@ from service.sql.catalog.format_options import (
     OPTIONS_OF_FORMATS,
     ROW_FORMATS,
     VALUE_FORMAT,
+    keyed_columns,
+    record_columns,
+    value_format,
 )
-from service.sql.catalog.formats import keyed_columns, record_columns, value_format
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS, IGNORED, OF_FLINK, OF_FLINK_KAFKA
 from service.sql.catalog.kafka_tables import (
     COMMITS,
