@@ -281,9 +281,7 @@ class ProbeControl:
         resumed = resumption(old, committed, self._guard.marks, view)
         newest = max(-1 if pin is None else pin.batch, self._newest_committed())
         directory = self.lives.next_directory()
-        topics = old.topics.identified(view.topic_ids).without(
-            old.topics.missing_in(view.topic_ids)
-        )
+        topics = old.topics.identified(view.topic_ids)
         gaps = [gap.as_json(topics) for gap in resumed.gaps]
         record = record_of(request, choice=choice, message=fault.message, gaps=gaps)
         record["life"] = directory

@@ -15,7 +15,7 @@ from joins.plan.plan import (
     StartupMode,
     WatermarkSpec,
 )
-from joins.plan.stream_topics import SPAN
+from joins.plan.stream_topics import SPAN, in_each
 from joins.plan.types import Constant, SqlType, TypeName
 from service.security.resolution import (
     resolve_backlog,
@@ -196,7 +196,7 @@ def several(kafka):
 
 
 def specific(source, *pairs):
-    offsets = source.topics.in_each(pairs)
+    offsets = in_each(source.topics, pairs)
     return replace(source, startup_mode=StartupMode.SPECIFIC, startup_offsets=offsets)
 
 

@@ -12,7 +12,7 @@ from joins.adapters.kafka.groups import OpenTransaction
 from joins.kernels.strings.regular import compiled
 from joins.plan.errors import SourceError
 from joins.plan.plan import Isolation, KafkaOptions
-from joins.plan.stream_topics import SPAN, StreamTopics, index_of, of_kafka
+from joins.plan.stream_topics import SPAN, StreamTopics, by_number, by_topic, index_of, of_kafka
 from watermark.gate import Retention
 
 
@@ -79,7 +79,7 @@ class StreamCluster:
         return of_files | {
             number: offset
             for index, topic in there.items()
-            for number, offset in self.topics.at(index, answer[topic.name]).items()
+            for number, offset in by_number(index, answer[topic.name]).items()
         }
 
     def beginning_offsets(self, of: StreamDescription | None = None) -> dict[int, int]:
@@ -99,8 +99,8 @@ class StreamCluster:
     def first_since(self, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         return {
             number: first
-            for index, times in self.topics.by_topic(times_ms).items()
-            for number, first in self.topics.at(
+            for index, times in by_topic(times_ms).items()
+            for number, first in by_number(
                 index, self._cluster.first_since(self.topics.names[index], times)
             ).items()
         }
@@ -111,9 +111,9 @@ class StreamCluster:
     def open_transactions(self, ends: Mapping[int, int]) -> list[OpenTransaction]:
         return [
             replace(each, partition=number)
-            for index, own in self.topics.by_topic(ends).items()
+            for index, own in by_topic(ends).items()
             for each in self._cluster.open_transactions(self.topics.names[index], own)
-            for number in self.topics.at(index, {each.partition: None})
+            for number in by_number(index, {each.partition: None})
         ]
 
     def group_offsets(self, group: str) -> dict[int, int]:
@@ -121,13 +121,13 @@ class StreamCluster:
             number: offset
             for index, topic in enumerate(self.topics.topics)
             if not topic.is_gone
-            for number, offset in self.topics.at(
+            for number, offset in by_number(
                 index, self._cluster.group_offsets(group, topic.name)
             ).items()
         }
 
     def commit_group_offsets(self, group: str, offsets: Mapping[int, int]) -> None:
-        for index, own in self.topics.by_topic(offsets).items():
+        for index, own in by_topic(offsets).items():
             self._cluster.commit_group_offsets(group, self.topics.names[index], own)
 
     def retention(self, index: int) -> Retention:
@@ -140,7 +140,7 @@ class StreamCluster:
             own = self._cluster.partition_bytes(self.topics.names[index])
             if own is None:
                 return None
-            sizes |= self.topics.at(index, own)
+            sizes |= by_number(index, own)
         return sizes
 
     def size_bytes(self) -> int | None:

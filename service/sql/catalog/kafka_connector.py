@@ -17,7 +17,7 @@ from joins.plan.plan import (
     StartupMode,
     TopicSource,
 )
-from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics
+from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics, in_each
 from service.sql.catalog.format_options import (
     ALL,
     EXCEPT_KEY,
@@ -382,11 +382,11 @@ def _kafka(
         startup_timestamp_ms=timestamp(values, "scan.startup", start)
         if history is None
         else history.startup_timestamp_ms,
-        startup_offsets=several.in_each(offsets(values, "scan.startup", start)),
+        startup_offsets=in_each(several, offsets(values, "scan.startup", start)),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
         bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
-        bounded_offsets=several.in_each(offsets(values, _BOUNDED, end)),
+        bounded_offsets=in_each(several, offsets(values, _BOUNDED, end)),
         max_bytes_per_batch=memory_bytes(values.text(_MOST_BYTES) or ""),
         value=columns.value,
         key=columns.key,
