@@ -99,7 +99,8 @@ class ProbeControl:
         ends, pin = self.progress.next_offsets, self.pins.newest()
         if pin is not None and pin.batch >= self.lives.current.first_batch:
             ends |= pin.end_offsets
-        return self.progress.is_stable(ends)
+        there = self.progress.ends.end_offsets
+        return all(offset <= there.get(p, offset) for p, offset in ends.items())
 
     def look(self, *, holding: bool, running: bool) -> None:
         """Look at the topic; `may_run` has the result. `holding` if records wait for the gate.
