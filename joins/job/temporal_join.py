@@ -369,7 +369,7 @@ class TemporalJoin:
         return {d.dimension.name: d.ready_version() for d in self.parts.dimensions}
 
     def _source_times(self, versions: Mapping[str, int]) -> Mapping[str, int | None]:
-        named = {d.dimension.name: d for d in self.parts.dimensions}
+        named = {d.dimension.name: d.states for d in self.parts.dimensions}
         return {name: named[name].source_time_ms(version) for name, version in versions.items()}
 
     def _proofs(self, versions: Mapping[str, int]) -> Mapping[str, Proof]:
@@ -378,7 +378,7 @@ class TemporalJoin:
         for name, version in versions.items():
             proof, last = named[name].proof(version), self._last_versions.get(name)
             if proof is not None:
-                changes = {} if last is None else named[name].changes(last, version)
+                changes = {} if last is None else named[name].states.changes(last, version)
                 proofs[name] = replace(proof, position={**proof.position, **changes})
         return proofs
 
