@@ -43,7 +43,7 @@ def objects(processes, monkeypatch):
 @pytest.fixture
 def store(tmp_path):
     opened = JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")
-    opened.keep_all()
+    opened.has_directories = False
     yield opened
     opened.close()
 
