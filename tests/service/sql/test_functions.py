@@ -4,6 +4,7 @@ import pytest
 
 from joins.kernels.expressions.evaluate import FUNCTIONS as EVALUATED
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
+from service.sql.expressions.array_functions import ARRAY_FUNCTIONS
 from service.sql.expressions.expression_text import NAMES
 from service.sql.expressions.functions import (
     ARITHMETIC,
@@ -13,7 +14,7 @@ from service.sql.expressions.functions import (
     REFUSED,
 )
 from service.sql.expressions.json_functions import JSON_FUNCTIONS, OTHER_FUNCTIONS
-from service.sql.expressions.nested_access import ARRAY_FUNCTIONS, NESTED
+from service.sql.expressions.nested_access import NESTED
 from service.sql.expressions.time_functions import TIME_FUNCTIONS
 from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
