@@ -510,19 +510,19 @@ def accepted(field: str) -> str:
 def _config_error(exc: ValidationError) -> ConfigError:
     first = exc.errors()[0]
     field = str(first["loc"][0])
-    value = "(hidden)" if field == "database_url" else f'"{first["input"]}"'
-    return ConfigError(
-        f"setting {PREFIX}{field.upper()} is {value}, expected {accepted(field)}",
-        hint=_HINTS.get(field, f"Correct {PREFIX}{field.upper()} or unset it for the default."),
-    )
+    return _unusable(field, "(hidden)" if field == "database_url" else f'"{first["input"]}"')
 
 
 def _unreadable(exc: SettingsError) -> ConfigError:
     field = next((name for name in Settings.model_fields if f'"{name}"' in str(exc)), "spark_conf")
+    return _unusable(field, f'"{os.environ.get(f"{PREFIX}{field.upper()}", "")}"')
+
+
+def _unusable(field: str, value: str) -> ConfigError:
     variable = f"{PREFIX}{field.upper()}"
     return ConfigError(
-        f'setting {variable} is "{os.environ.get(variable, "")}", expected {accepted(field)}',
-        hint=f"Correct {variable} or unset it for the default.",
+        f"setting {variable} is {value}, expected {accepted(field)}",
+        hint=_HINTS.get(field, f"Correct {variable} or unset it for the default."),
     )
 
 

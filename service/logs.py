@@ -18,15 +18,17 @@ _OURS = ("service", "joins")
 _SENSITIVE = re.compile(r"password|passwd|secret|token|authorization", re.IGNORECASE)
 
 
-_REMEMBERED = 1_000
-_MINUTE_S = 60.0
+_REMEMBERED = 10_000
 
 
 class PerMinute:
-    """Passes one line a minute for each cause, and counts the others."""
+    """Passes one line a minute, or `every_s`, for each cause, and counts the others."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, *, every_s: float = 60.0
+    ) -> None:
         self._clock = clock
+        self._every_s = every_s
         self._lock = threading.Lock()
         self._said: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
@@ -34,8 +36,8 @@ class PerMinute:
         """How many lines were omitted since the last one; None if this one is omitted too."""
         with self._lock:
             now = self._clock()
-            at, left_out = self._said.get(cause, (-_MINUTE_S, 0))
-            due = now - at >= _MINUTE_S
+            at, left_out = self._said.get(cause, (-self._every_s, 0))
+            due = now - at >= self._every_s
             self._said[cause] = (now, 0) if due else (at, left_out + 1)
             self._said.move_to_end(cause)
             while len(self._said) > _REMEMBERED:

@@ -16,7 +16,6 @@ from service.api.routes import (
     dead_letters,
     events,
     flink,
-    freshness,
     inspection,
     jobs,
     metrics,
@@ -34,7 +33,7 @@ from service.schemas.jobs import Problem
 _ROUTERS = (
     jobs.router,
     progress.router,
-    freshness.router,
+    verification.freshness_router,
     events.router,
     runner_requests.router,
     dead_letters.router,

@@ -29,8 +29,8 @@ from service.jobs.inspect.inspector import Inspector
 from service.jobs.leadership import ANSWER_S, ControlPlaneRole, Duties, Election, Leadership
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
+from service.jobs.supervise.background import VerificationSchedule
 from service.jobs.supervise.hooks import Hooks, default_hooks
-from service.jobs.supervise.schedule import VerificationSchedule
 from service.jobs.supervise.supervisor import Supervisor
 
 _LOCK = "control-plane.lock"

@@ -45,6 +45,11 @@ Place = Annotated[
         help="partition/offset of the record; with several topics topic/partition/offset."
     ),
 ]
+Places = Annotated[
+    list[str] | None,
+    typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
+]
+Everything = Annotated[bool, typer.Option("--all", help="All pending letters.")]
 Batch = Annotated[int | None, typer.Option(help="Batch, if an offset has several letters.", min=0)]
 Matching = Annotated[
     str | None, typer.Option(help="Only pending letters whose reason contains this text.")
@@ -150,11 +155,8 @@ def _replayed(letter: "DeadLetterView") -> str:
 @app.command("replay")
 def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
-    places: Annotated[
-        list[str] | None,
-        typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All pending letters.")] = False,
+    places: Places = None,
+    everything: Everything = False,
     matching: Matching = None,
     value_file: Annotated[
         Path | None, typer.Option(help="File with the corrected value of the record.")
@@ -180,11 +182,8 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
 def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
     reason: Annotated[str, typer.Option(help="Reason (recorded).")],
-    places: Annotated[
-        list[str] | None,
-        typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All pending letters.")] = False,
+    places: Places = None,
+    everything: Everything = False,
     matching: Matching = None,
     batch: Batch = None,
     timeout: Timeout = 600.0,

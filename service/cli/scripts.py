@@ -124,7 +124,7 @@ def migrate(
     Exits with 1 if something is left that cannot be changed. Needs no control plane.
     """
     from service.jobs.submit.submission import check_script
-    from service.sql.answers.migration import migrate as migrated
+    from service.sql.answers.findings import migrate as migrated
 
     sql = read_script(script)
     check_script(sql)

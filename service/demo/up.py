@@ -30,28 +30,7 @@ _STATEMENTS = (
     "INSERT INTO customers SELECT n, 'customer ' || n, n / 100.0"
     f" FROM generate_series(1, {CUSTOMERS}) AS n",
 )
-_CAPTURED_SCRIPT = """\
--- Five orders a second of a generator, joined with a topic that Debezium fills from PostgreSQL.
--- Change a row of the table customers, and the orders from then on show it.
-SET 'pipeline.name' = 'captured';
-CREATE TABLE customers (
-  id BIGINT, name STRING, credit DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED
-) WITH (
-  'connector' = 'kafka', 'topic' = 'shop.public.customers',
-  'properties.bootstrap.servers' = '{servers}', 'format' = 'debezium-json',
-  'snapshot.notifications.topic' = 'shop.notifications'
-);
-CREATE TABLE orders (customer_id BIGINT, amount BIGINT, proctime AS PROCTIME()) WITH (
-  'connector' = 'datagen', 'rows-per-second' = '5',
-  'fields.customer_id.min' = '1', 'fields.customer_id.max' = '{customers}',
-  'fields.amount.min' = '1', 'fields.amount.max' = '100'
-);
-CREATE TABLE enriched (customer_id BIGINT, amount BIGINT, name STRING, credit DECIMAL(10, 2))
-WITH ('connector' = 'print');
-INSERT INTO enriched
-SELECT o.customer_id, o.amount, c.name, c.credit FROM orders AS o
-LEFT JOIN customers FOR SYSTEM_TIME AS OF o.proctime AS c ON o.customer_id = c.id;
-"""
+_CAPTURED_SCRIPT = Path(__file__).with_name("captured.sql").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,28 +104,7 @@ USERS = 1000
 _STOP_TIMEOUT_S = 15.0
 _POLL_S = 0.5
 _MOST_BETWEEN_STARTS_S = 60.0
-_SCRIPT = """\
--- A first job: five clicks a second of a generator, joined with the table shop.user_info.
--- Change a row of the table, and the clicks from then on show it.
-SET 'pipeline.name' = 'first';
-CREATE TABLE user_info (
-  user_id BIGINT, gender STRING, name STRING, PRIMARY KEY (user_id) NOT ENFORCED
-) WITH (
-  'connector' = 'mysql-cdc', 'hostname' = '{host}', 'port' = '{port}',
-  'username' = '{user}', 'password' = '${{secret:mariadb}}',
-  'database-name' = 'shop', 'table-name' = 'user_info'
-);
-CREATE TABLE clicks (user_id BIGINT, item_id BIGINT, proctime AS PROCTIME()) WITH (
-  'connector' = 'datagen', 'rows-per-second' = '5',
-  'fields.user_id.min' = '1', 'fields.user_id.max' = '{users}',
-  'fields.item_id.min' = '1', 'fields.item_id.max' = '1000000'
-);
-CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING)
-WITH ('connector' = 'print');
-INSERT INTO enriched
-SELECT c.user_id, c.item_id, u.gender, u.name FROM clicks AS c
-LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;
-"""
+_SCRIPT = Path(__file__).with_name("first.sql").read_text(encoding="utf-8")
 _CLIENT_FILE = """\
 [client]
 host={host}

@@ -6,7 +6,6 @@ changes and refusals are audited. HEAD requests are answered as GET without a bo
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
@@ -19,10 +18,11 @@ from service.api.http import problems
 from service.api.http.access import READING, Authenticator, Caller, Rule, Rules
 from service.api.http.connections import HEAD_LIMIT_BYTES, HEADERS
 from service.api.http.exposure import Peers
-from service.api.http.limits import Flights, Rates, remember
+from service.api.http.limits import Flights, Rates
 from service.config import Settings
 from service.errors import UnauthorizedError
 from service.jobs.store.token_store import TokenStore
+from service.logs import PerMinute
 from service.security.audit import AuditEntry, AuditLog
 from watermark.errors import SluiceError
 
@@ -69,7 +69,6 @@ _STRICT_TRANSPORT = (b"strict-transport-security", b"max-age=31536000")
 _CREDENTIALS = frozenset({"token", "access_token", "api_key", "apikey", "authorization"})
 _REFUSED = (401, 403, 429)
 _ANONYMOUS = "anonymous"
-_ONE_REFUSAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ class Journal:
     def __init__(self, log: AuditLog, extent: str) -> None:
         self._log = log
         self._extent = extent
-        self._refused: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._refusals = PerMinute(every_s=1.0)
 
     async def note(
         self, head: _RequestHead, caller: Caller | None, status: int, made: str | None
@@ -171,7 +170,7 @@ class Journal:
         is_plain_read = head.method in READING and status not in _REFUSED
         if self._extent == "off" or (self._extent == "changes" and is_plain_read):
             return
-        repeated = self._left_out(head.address) if refused else 0
+        repeated = self._refusals.due(head.address) if refused else 0  # None: this one is omitted
         if repeated is None:
             return
         outcome = "refused" if refused else ("done" if status < 400 else "failed")
@@ -182,14 +181,6 @@ class Journal:
             who, token_id, head.address, head.method, what, outcome, status, repeated
         )
         await asyncio.to_thread(self._log.write, entry)
-
-    def _left_out(self, address: str) -> int | None:
-        """Number of refusals omitted before this one; None if this one is omitted, too."""
-        now = time.monotonic()
-        at, left_out = self._refused.get(address, (-_ONE_REFUSAL_S, 0))
-        written = now - at >= _ONE_REFUSAL_S
-        remember(self._refused, address, (now, 0) if written else (at, left_out + 1))
-        return left_out if written else None
 
 
 class Guard:

@@ -11,8 +11,8 @@ from joins.lookback.history import History, HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.plan_preview import PlanPreview
 from joins.lookback.replay import Replayer
-from joins.plan.errors import QuestionError, UnknownBatchError
-from joins.plan.plan import DatagenSource, JoinPlan
+from joins.plan.errors import QuestionError, UnknownBatchError, UnknownDimensionError
+from joins.plan.plan import DatagenSource, Dimension, JoinPlan
 from service.config import Settings
 from service.connectors.registry import sink_connector
 from service.jobs.store.layout import JobLayout
@@ -123,6 +123,18 @@ def _reading(plan: JoinPlan, topic: str) -> int:
 def generated_stream(plan: JoinPlan) -> str | None:
     """The table whose records the job generates: a name for its internal topic; None without."""
     return plan.probe.table if isinstance(plan.probe.source, DatagenSource) else None
+
+
+def dimension_of(plan: JoinPlan, name: str) -> Dimension:
+    """The table `name` of the job. Raises UnknownDimensionError."""
+    for dimension in plan.dimensions:
+        if dimension.name == name:
+            return dimension
+    known = ", ".join(f'"{each.name}"' for each in plan.dimensions) or "none"
+    raise UnknownDimensionError(
+        f'job joins no table "{name}", it joins {known}',
+        hint="Use the name that the script gives the table in CREATE TABLE.",
+    )
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:

@@ -26,6 +26,7 @@ from joins.plan.stream_topics import PROBE, input_name
 from service.jobs.inspect.event_waiting import Condition, channel_name, shown_time
 from service.jobs.inspect.waiting import (
     WaitExplanation,
+    at_most,
     done_word,
     explain_wait,
     goes_on,
@@ -285,19 +286,15 @@ def _held(job: Document) -> str:
 def _waiting_text(job: Document) -> str:
     probe = job["probe"]
     waits = (probe or {}).get("held_records") or (probe or {}).get("lag_records")
-    return f'; {_at_most(probe, waits)} records of "{stream_name(probe)}" wait' if waits else ""
+    return f'; {at_most(probe, waits)} records of "{stream_name(probe)}" wait' if waits else ""
 
 
 def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _at_most(probe: Document, count: int) -> str:
-    return f"at most {count:,}" if probe["held_is_upper_bound"] else f"{count:,}"
-
-
 def _count(probe: Document, count: int) -> str:
-    text = _at_most(probe, count)
+    text = at_most(probe, count)
     return f"{text[0].upper()}{text[1:]}"
 
 
@@ -366,7 +363,7 @@ def _running(job: Document, leading: _Leading) -> str:
         return sentence(leading.evidence)
     if probe is None or not probe["lag_records"]:
         return f"Records are {done} as they arrive."
-    waits = _at_most(probe, probe["lag_records"])
+    waits = at_most(probe, probe["lag_records"])
     return f"Records are {done} as they arrive; {waits} are not {done} yet."
 
 

@@ -22,12 +22,11 @@ from joins.lookback.history import OutputPreview, WrittenRows
 from joins.plan.errors import (
     NotReadableError,
     QuestionError,
-    UnknownDimensionError,
     UnknownVersionError,
 )
 from joins.plan.plan import DeltaSink, Dimension, JoinPlan, Sink
 from service.config import Settings
-from service.jobs.inspect.past import insert_of, plan_of
+from service.jobs.inspect.past import dimension_of, insert_of, plan_of
 from service.jobs.inspect.table_answers import (
     PAGE_BYTES,
     Answer,
@@ -284,14 +283,7 @@ class JobTables:
         return {**answer, **changed_rows(page, dimension, versions, question)}
 
     def _of(self, name: str) -> DimensionStates:
-        for dimension in self._plan.dimensions:
-            if dimension.name == name:
-                return self._states(dimension)
-        known = ", ".join(f'"{d.name}"' for d in self._plan.dimensions)
-        raise UnknownDimensionError(
-            f'job joins no table "{name}", it joins {known}',
-            hint="Use the name that the script gives the table in CREATE TABLE.",
-        )
+        return self._states(dimension_of(self._plan, name))
 
     def _states(self, dimension: Dimension) -> DimensionStates:
         partitions = dimension.source.changelog_partitions or self._settings.changelog_partitions

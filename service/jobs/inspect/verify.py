@@ -11,7 +11,7 @@ from joins.durable.checkpoint import Checkpoint, write_json_atomically
 from joins.durable.dead_rows import dead_rows_of
 from joins.kernels.changelog.comparison import Place
 from joins.lookback.verification import Verification, VerifyLimits
-from joins.plan.errors import UnknownDimensionError, VerificationError, VersionExpiredError
+from joins.plan.errors import VerificationError, VersionExpiredError
 from joins.plan.plan import (
     Dimension,
     JoinPlan,
@@ -20,7 +20,7 @@ from service.config import Settings
 from service.connectors.plans import resolve_secrets
 from service.connectors.port import Compared, Copy
 from service.connectors.registry import source_connector
-from service.jobs.inspect.past import plan_of
+from service.jobs.inspect.past import dimension_of, plan_of
 from service.jobs.inspect.table_answers import Answer, Question
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import read_status
@@ -44,20 +44,11 @@ def verify(job_dir: Path, question: Question) -> Answer:
         shown=question.get("shown", 100),
         repaired=_MOST_REPAIRED if question.get("repair") else 0,
     )
-    chosen = _chosen(plan, question.get("table"))
+    name = question.get("table")
+    all_tables = plan.dimensions if name is None else ()
+    chosen = all_tables or (dimension_of(plan, str(name)),)
     tables = [_verified(layout, settings, plan, dimension, limits) for dimension in chosen]
     return {"ok": all(table["state"] == "equal" for table in tables), "tables": tables}
-
-
-def _chosen(plan: JoinPlan, name: str | None) -> list[Dimension]:
-    chosen = [dimension for dimension in plan.dimensions if name in (None, dimension.name)]
-    if not chosen:
-        known = ", ".join(f'"{d.name}"' for d in plan.dimensions) or "none"
-        raise UnknownDimensionError(
-            f'job joins no table "{name}", it joins {known}',
-            hint="Use the name that the script gives the table in CREATE TABLE.",
-        )
-    return chosen
 
 
 def _verified(

@@ -320,7 +320,7 @@ def stream_of(probe: Document) -> str:
     return f'{kind} "{stream_name(probe)}"'
 
 
-def _at_most(probe: Document, count: int) -> str:
+def at_most(probe: Document, count: int) -> str:
     return f"at most {count:,}" if count and probe["held_is_upper_bound"] else f"{count:,}"
 
 
@@ -332,7 +332,7 @@ def _records(job: Document, probe: Document) -> Condition:
         return Condition(name, topic, None, evidence)
     if waiting:
         what = f"are not {done_word(job)} yet" if job["phase"] == "JOIN" else "are held"
-        evidence = f"{_at_most(probe, waiting)} records of {stream} {what}"
+        evidence = f"{at_most(probe, waiting)} records of {stream} {what}"
         return Condition(name, topic, True, evidence)
     start, end = probe["start_offsets"], probe["end_offsets"]
     if all(offset <= start.get(partition, 0) for partition, offset in end.items()):
@@ -385,7 +385,7 @@ def _flowing(job: Document) -> str:
         return "Nothing waits."
     lag = probe["lag_records"]
     done = "Nothing waits: " + _committed_batch(probe["batch"])
-    left = f", {_at_most(probe, lag or 0)} records are not {done_word(job)} yet"
+    left = f", {at_most(probe, lag or 0)} records are not {done_word(job)} yet"
     return done + ("." if lag is None else f"{left}.")
 
 
@@ -397,7 +397,7 @@ def _held(job: Document) -> str:
     probe = job["probe"]
     if probe is None or job["phase"] == "JOIN" or not probe["held_records"]:
         return ""
-    held = _at_most(probe, probe["held_records"])
+    held = at_most(probe, probe["held_records"])
     return f'; {held} records of "{stream_name(probe)}" are held meanwhile'
 
 

@@ -18,8 +18,7 @@ from service.jobs.submit.places import TakenOutputs, is_preview
 from service.jobs.supervise.hooks import Hooks, Seats
 from service.security.secrets import SecretResolver, write_secrets
 from service.sql.answers.answers import Declared, columns_of, plan_declarations, used_by
-from service.sql.answers.findings import findings
-from service.sql.answers.migration import Migration, migrate
+from service.sql.answers.findings import Migration, findings, migrate
 from service.sql.planner.planner import PlannedScript
 from service.sql.stored import CatalogEntry
 from service.sql.text.script import SqlError

@@ -1,5 +1,6 @@
-"""Removals and restorations (ADR-0095) of jobs, one at a time for each job, with retries."""
+"""Background work on jobs: removals, restorations (ADR-0095), and comparisons of their tables."""
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,10 +12,13 @@ import structlog
 from joins.durable.stored import stop_storing
 from joins.durable.stored_directory import restore
 from joins.plan.errors import CheckpointError
+from joins.plan.plan import Dimension
 from service.config import Settings
+from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, write_private
-from service.jobs.store.runner_files import begin_events
+from service.jobs.store.plans import JobPlans
+from service.jobs.store.runner_files import begin_events, read_verifications
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.hooks import Remover
 from watermark.errors import SluiceError
@@ -192,3 +196,102 @@ class Restorations(Attempts):
             write_private(layout.secrets, secrets)
         begin_events(layout.job_dir, job.events_offset)
         _log.info("job restored", job_id=job.id)
+
+
+_LOOK_S = 1.0
+_REFRESH_S = 10.0
+_RETRY_S = 600.0
+
+
+class VerificationSchedule:
+    """One thread, one comparison at a time; while another control plane leads it does nothing.
+
+    A comparison is due one interval after the last one, or after the job's submission. One that
+    fails is tried again after an interval, ten minutes at the latest; the log has the reason. Jobs
+    are listed again after a transition of one, and every ten seconds, when plans may be newer.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        layout: Callable[[str], JobLayout],
+        inspector: Inspector,
+        leads: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._layout = layout
+        self._inspector = inspector
+        self._leads = leads
+        self._newest_event = -1
+        self._listed_at_s = 0.0
+        self._tables: dict[tuple[str, int], list[tuple[Job, Dimension]]] = {}
+        self._tried_at_s: dict[tuple[str, str], float] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="verifications", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._inspector.close()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_LOOK_S):
+            try:
+                due = self.next_due() if self._leads() else None
+                if due is not None:
+                    self._compare(*due)
+            except SluiceError as exc:
+                _log.warning("tables were not compared", error=exc.message)
+            except Exception:  # without this thread no table would be compared any more
+                _log.exception("tables were not compared")
+
+    def next_due(self) -> tuple[Job, Dimension] | None:
+        """The table whose comparison is longest overdue; None if none is due."""
+        newest, now_s = self._store.events.newest(), time.monotonic()
+        if newest != self._newest_event or now_s >= self._listed_at_s + _REFRESH_S:
+            jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
+            plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in jobs]
+            self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
+            self._newest_event, self._listed_at_s = newest, now_s
+        tables = [table for of_job in self._tables.values() for table in of_job]
+        due = max(tables, key=lambda table: self._overdue_s(*table), default=None)
+        return due if due is not None and self._overdue_s(*due) >= 0 else None
+
+    def _tables_of(self, job: Job, number: int) -> list[tuple[Job, Dimension]]:
+        known = self._tables.get((job.id, number))
+        if known is not None:
+            return known
+        layout = self._layout(job.id)
+        if not layout.plan.exists():
+            return []  # it is restored, or removed, now
+        plan = JobPlans(layout).read(number)
+        return [(job, table) for table in plan.dimensions if table.verify is not None]
+
+    def _overdue_s(self, job: Job, dimension: Dimension) -> float:
+        assert dimension.verify is not None
+        interval_s = dimension.verify.interval_ms / 1000
+        newest = read_verifications(self._layout(job.id).job_dir).get(dimension.name)
+        last_ms = job.created_at_ms if newest is None else newest["ended_at_ms"]
+        late_s = time.time() - last_ms / 1000 - interval_s
+        tried_at_s = self._tried_at_s.get((job.id, dimension.name))
+        if tried_at_s is None:
+            return late_s
+        return min(late_s, time.monotonic() - tried_at_s - min(interval_s, _RETRY_S))
+
+    def _compare(self, job: Job, dimension: Dimension) -> None:
+        schedule, name = dimension.verify, dimension.name
+        assert schedule is not None
+        self._tried_at_s[job.id, name] = time.monotonic()
+        answer = self._inspector.ask(
+            self._layout(job.id).job_dir,
+            ["verify"],
+            timeout_s=max(_RETRY_S, schedule.interval_ms / 1000),
+            question={"table": name, "rows_per_s": schedule.rows_per_s},
+        )
+        (table,) = answer["tables"]
+        result = {key: table.get(key) for key in ("state", "rows", "differences", "reason")}
+        _log.info("table compared with its source", job_id=job.id, table=name, **result)

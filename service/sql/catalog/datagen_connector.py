@@ -19,8 +19,8 @@ from joins.plan.faker import (
 )
 from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
 from joins.plan.types import SqlType, TypeName
-from service.sql.catalog.option import Option, OptionType
-from service.sql.catalog.option_values import Connector, Endpoints, OptionValues, duration_ms
+from service.sql.catalog.option import Option, OptionType, duration_ms
+from service.sql.catalog.option_values import Connector, Endpoints, OptionValues
 from service.sql.catalog.watermarks import WATERMARK_OPTIONS
 from service.sql.grammar.type_parser import INTEGER_BITS
 from service.sql.text.script import suggestion

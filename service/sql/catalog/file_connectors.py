@@ -5,7 +5,15 @@ from dataclasses import replace
 from joins.plan.plan import DeltaSink, DeltaTableSource, Field, FileFormat, FileSource, SinkWriter
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.format_options import OPTIONS_OF_FORMATS
-from service.sql.catalog.option import Option, OptionType, TableRole, ignored, only_of
+from service.sql.catalog.option import (
+    PARTITIONS,
+    Option,
+    OptionType,
+    TableRole,
+    duration,
+    ignored,
+    only_of,
+)
 from service.sql.catalog.option_values import (
     FORMAT_OPTION,
     Connector,
@@ -44,14 +52,11 @@ _DELTA = (
         default="true",
         roles=frozenset((TableRole.SINK,)),
     ),
-    Option(
+    duration(
         "source.monitor-interval",
         "Of a dimension: how often the table is looked at for a new version.",
-        OptionType.DURATION,
+        "100 ms to 1 h, such as 500 ms or 2 s",
         default="1 s",
-        lowest=100,
-        highest=3_600_000,
-        form="100 ms to 1 h, such as 500 ms or 2 s",
         roles=frozenset((TableRole.DIMENSION,)),
     ),
     Option(
@@ -104,13 +109,7 @@ _FILESYSTEM = (
         required=True,
         choices=tuple(FileFormat),
     ),
-    Option(
-        "changelog.partitions",
-        "Partitions of the changelog topic; the service's setting when missing.",
-        OptionType.NUMBER,
-        lowest=1,
-        highest=1024,
-    ),
+    PARTITIONS,
     *only_of(
         (
             replace(option, meaning=_OF_FILES[option.key] or option.meaning)
@@ -120,19 +119,7 @@ _FILESYSTEM = (
         TableRole.DIMENSION,
     ),
     *DIMENSION_OPTIONS,
-    *ignored(
-        "files are read, and never written",
-        "sink.*",
-        "auto-compaction",
-        "compaction.file-size",
-        "compaction.parallelism",
-    ),
-    *ignored(
-        "columns in the names of directories are not read",
-        "partition.default-name",
-        "partition.time-extractor.*",
-    ),
-    *ignored("one process reads the files", "scan.parallelism", "source.report-statistics"),
+    *ignored("filesystem"),
 )
 
 

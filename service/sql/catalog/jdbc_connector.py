@@ -22,7 +22,7 @@ from service.sql.catalog.mysql_connector import (
     NOT_WRITTEN,
     SYSTEM_SCHEMAS,
 )
-from service.sql.catalog.option import Option, OptionType, TableRole, ignored
+from service.sql.catalog.option import Option, TableRole, duration, ignored
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues, literal
 from service.sql.catalog.watermarks import JOIN_OPTIONS
 from service.sql.grammar.syntax import CreateTable, OptionNode
@@ -86,14 +86,11 @@ _OPTIONS = (
         required=True,
     ),
     *BARE_OPTIONS,
-    Option(
+    duration(
         _INTERVAL,
         "How often the table is read again; 5 min for PostgreSQL when missing. A table of MySQL or "
         "MariaDB follows the binlog when it is missing.",
-        OptionType.DURATION,
-        lowest=1_000,
-        highest=365 * 86_400_000,
-        form="1 s to 365 d, such as 5 min",
+        "1 s to 365 d, such as 5 min",
         roles=_DIMENSION,
     ),
     Option(
@@ -105,28 +102,15 @@ _OPTIONS = (
         form="a column of an integer or timestamp type",
         roles=_DIMENSION,
     ),
-    Option(
+    duration(
         _WHOLE,
         "With 'scan.refresh-column': how often all rows are read.",
-        OptionType.DURATION,
+        "1 s to 365 d, such as 1 h",
         default="1 h",
-        lowest=1_000,
-        highest=365 * 86_400_000,
-        form="1 s to 365 d, such as 1 h",
         roles=_DIMENSION,
     ),
     *JOIN_OPTIONS,
-    *ignored(
-        "the table is copied whole, without a Java client",
-        "driver",
-        "scan.fetch-size",
-        "scan.auto-commit",
-        "scan.parallelism",
-        "connection.max-retry-timeout",
-        "compatible-mode",
-        "filter.handling.policy",
-    ),
-    *ignored("a dimension is the whole table, as for a lookup in Flink", "scan.partition.*"),
+    *ignored("jdbc"),
     *NOT_WRITTEN,
 )
 

@@ -29,8 +29,10 @@ from service.sql.catalog.format_options import (
     OPTIONS_OF_FORMATS,
     ROW_FORMATS,
     VALUE_FORMAT,
+    keyed_columns,
+    record_columns,
+    value_format,
 )
-from service.sql.catalog.formats import keyed_columns, record_columns, value_format
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS, IGNORED, OF_FLINK, OF_FLINK_KAFKA
 from service.sql.catalog.kafka_tables import (
     COMMITS,
@@ -57,6 +59,7 @@ from service.sql.catalog.option import (
     Option,
     OptionType,
     TableRole,
+    duration,
     only_of,
 )
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues, memory_bytes
@@ -103,14 +106,12 @@ _TOPICS = (
         pattern=r"[^\x00-\x1f\x7f]{1,1000}",
         form="1 to 1,000 printable characters",
     ),
-    Option(
+    duration(
         DISCOVERY,
         "With `topic-pattern`: how often new topics are looked for, which are then read from their "
         "beginning; 0 for never. New partitions are seen before each batch, whatever this is.",
-        OptionType.DURATION,
+        "0 s to 1 d, such as 30 s or 5 min",
         default="5 min",
-        highest=86_400_000,
-        form="0 s to 1 d, such as 30 s or 5 min",
     ),
 )
 _BROKERS = (

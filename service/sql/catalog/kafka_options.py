@@ -131,100 +131,8 @@ def _property(option: Option) -> Option:
 CLIENT_OPTIONS = tuple(map(_property, (*_SECURITY, *_TUNING)))
 _BY_USER = "'properties.sasl.username' and 'properties.sasl.password'"
 _BY_TOKEN = f"'{PROPERTY}{CLIENT_ID}' and '{PROPERTY}{CLIENT_SECRET}'"
-_JAVA = "it configures the Java client"
-_NO_MEMBER = "the job is not a member of a consumer group"
-_BATCHES = "a sink sends whole batches, each once, and waits for all replicas"
-_READS = "records are read from partition leaders as soon as they arrive, and timeouts are reported"
-_TLS = "TLS 1.2 or 1.3 is used, with the ciphers of this machine's OpenSSL"
 
-
-def _of_client(instead: str, *names: str) -> tuple[Option, ...]:
-    return ignored(instead, *(PROPERTY + name for name in names))
-
-
-IGNORED = (
-    *_of_client("'scan.max-records-per-batch' limits a batch", "max.poll.records"),
-    *_of_client("'properties.client.id' names the client", "client.id.prefix"),
-    *_of_client(
-        "with 'properties.group.id' offsets are committed behind each batch, unless "
-        "'properties.commit.offsets.on.checkpoint' is false",
-        "enable.auto.commit",
-        "auto.commit.interval.ms",
-    ),
-    *_of_client(
-        _NO_MEMBER,
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
-        "max.poll.interval.ms",
-        "partition.assignment.strategy",
-        "group.instance.id",
-        "group.protocol",
-        "group.remote.assignor",
-    ),
-    *_of_client(
-        _BATCHES,
-        "acks",
-        "retries",
-        "batch.size",
-        "linger.ms",
-        "buffer.memory",
-        "enable.idempotence",
-        "max.block.ms",
-        "max.request.size",
-        "max.in.flight.requests.per.connection",
-        "delivery.timeout.ms",
-        "transaction.timeout.ms",
-        "partitioner.*",
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.zstd.level",
-    ),
-    *_of_client(
-        _JAVA,
-        "key.deserializer",
-        "value.deserializer",
-        "key.serializer",
-        "value.serializer",
-        "interceptor.classes",
-        "metric.*",
-        "metrics.*",
-        "register.consumer.metrics",
-        "auto.include.jmx.reporter",
-        "security.providers",
-    ),
-    *_of_client(
-        _READS,
-        "fetch.min.bytes",
-        "fetch.max.wait.ms",
-        "check.crcs",
-        "client.rack",
-        "client.dns.lookup",
-        "request.timeout.ms",
-        "default.api.timeout.ms",
-        "socket.*",
-        "exclude.internal.topics",
-        "allow.auto.create.topics",
-        "metadata.max.idle.ms",
-        "metadata.recovery.*",
-        "retry.backoff.max.ms",
-    ),
-    *_of_client(
-        "new partitions are found before each batch, and read from their beginning",
-        "partition.discovery.interval.ms",
-    ),
-    *_of_client(
-        _TLS,
-        "ssl.protocol",
-        "ssl.enabled.protocols",
-        "ssl.cipher.suites",
-        "ssl.provider",
-        "ssl.keymanager.algorithm",
-        "ssl.trustmanager.algorithm",
-        "ssl.secure.random.implementation",
-        "ssl.engine.factory.class",
-    ),
-    *_of_client("no client of this service reads it", "*"),
-)
+IGNORED = ignored("kafka-client", PROPERTY)
 """Names of Kafka and Flink that have no effect here; `REFUSED` goes first."""
 REFUSED = (
     (r"sasl\.jaas\.config", f"Write {_BY_USER} instead; with OAUTHBEARER {_BY_TOKEN}."),
@@ -248,34 +156,7 @@ REFUSED = (
     ),
 )
 """Names, without their prefix, whose loss would change who is let in; and what to do."""
-_PARTITIONS = "the partitions of the topic and the cores of Spark say what runs at once"
-_BUFFERED = "a sink writes the rows of a batch at once"
-OF_FLINK = (
-    *ignored(_PARTITIONS, "scan.parallelism", "sink.parallelism"),
-    *ignored(_BUFFERED, "sink.buffer-flush.max-rows", "sink.buffer-flush.interval"),
-    *ignored(
-        "the transactional ids of a job are numbered, and reused",
-        "sink.transaction-naming-strategy",
-    ),
-    *ignored(
-        "each column is read from the part of the record that has it",
-        "key.format-projection-pushdown-level",
-        "value.format-projection-pushdown-level",
-        "key.format-projection-pushdown",
-        "value.format-projection-pushdown",
-    ),
-    *ignored("keys of a MAP are never NULL", "json.map-null-key.mode", "json.map-null-key.literal"),
-    *ignored(
-        "one parser reads every record",
-        "json.decode.json-parser.enabled",
-    ),
-    *ignored("records have no codec", "avro.codec"),
-    *ignored(
-        "it configures the Java client",
-        "avro-confluent.properties.*",
-        "debezium-avro-confluent.properties.*",
-    ),
-)
+OF_FLINK = ignored("formats")
 OF_FLINK_KAFKA = (
     *OF_FLINK,
     only_value(
@@ -300,16 +181,5 @@ OF_FLINK_KAFKA = (
         )
         for part in ("key", "value")
     ),
-    *ignored(
-        "a record that cannot be read stalls the dimension, and is shown",
-        "debezium-json.ignore-parse-errors",
-    ),
-    *ignored(
-        "times are read as the connector writes them",
-        "debezium-json.timestamp-format.standard",
-        "debezium-json.map-null-key.mode",
-        "debezium-json.map-null-key.literal",
-        "debezium-json.encode.decimal-as-plain-number",
-        "debezium-json.encode.ignore-null-fields",
-    ),
+    *ignored("kafka"),
 )

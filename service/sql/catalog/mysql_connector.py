@@ -20,7 +20,15 @@ from joins.plan.plan import (
 )
 from joins.plan.table_patterns import is_pattern, why_unusable
 from joins.plan.types import SqlType, TypeName
-from service.sql.catalog.option import HOST, PEM, Option, OptionType, ignored, only_value
+from service.sql.catalog.option import (
+    HOST,
+    PARTITIONS,
+    PEM,
+    Option,
+    OptionType,
+    ignored,
+    only_value,
+)
 from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues, literal
 from service.sql.catalog.watermarks import (
     DIMENSION_OPTIONS,
@@ -41,126 +49,19 @@ _NOT_WHOLE = (
     "Remove it: a dimension that starts elsewhere lacks the rows that did not change since. "
     "A dimension is copied whole first."
 )
-_COPIED = "the copy goes in chunks by the primary key, without a lock, and matches the binlog"
-_CONNECTS = "one connection is opened for each purpose, and opened again as long as it takes"
-_JAVA = "it configures the Java client, and the table is read without it"
-_OF_TYPE = "the declared type of the column decides how its value is read"
 _OF_FLINK_CDC = (
     only_value("scan.startup.mode", ("initial",), _WHOLE, _NOT_WHOLE),
-    *ignored(
-        "it belongs to another startup mode",
-        "scan.startup.specific-offset.file",
-        "scan.startup.specific-offset.pos",
-        "scan.startup.specific-offset.gtid-set",
-        "scan.startup.specific-offset.skip-events",
-        "scan.startup.specific-offset.skip-rows",
-        "scan.startup.timestamp-millis",
-    ),
-    *ignored(
-        _COPIED,
-        "scan.incremental.snapshot.enabled",
-        "scan.incremental.snapshot.chunk.key-column",
-        "scan.incremental.snapshot.backfill.skip",
-        "scan.incremental.snapshot.unbounded-chunk-first.enabled",
-        "scan.incremental.close-idle-reader.enabled",
-        "scan.snapshot.fetch.size",
-        "chunk-meta.group.size",
-        "chunk-key.even-distribution.factor.upper-bound",
-        "chunk-key.even-distribution.factor.lower-bound",
-        "split-key.even-distribution.factor.upper-bound",
-        "split-key.even-distribution.factor.lower-bound",
-    ),
-    *ignored(_CONNECTS, "connect.timeout", "connect.max-retries", "connection.pool.size"),
-    *ignored(
-        "the position of a quiet table moves with the binlog, not with the table",
-        "heartbeat.interval",
-    ),
-    *ignored(
-        "a table that appears later is copied, and so is one whose columns change where that is "
-        "needed",
-        "scan.newly-added-table.enabled",
-        "scan.binlog.newly-added-table.enabled",
-        "scan.parse.online.schema.changes.enabled",
-    ),
-    *ignored(
-        "a column of JSON is read as the text that the server gives", "use.legacy.json.format"
-    ),
     only_value(
         "scan.read-changelog-as-append-only.enabled",
         ("false",),
         "a dimension has the newest row of each key",
         "Remove it: a dimension has the newest row of each key, never all of its changes.",
     ),
-    *ignored("one reader reads the table", "scan.parallelism"),
-    *ignored(
-        _JAVA + "; TLS is set by 'database.ssl.mode'",
-        "jdbc.properties.*",
-        "jdbc.driver",
-    ),
     only_value(
         "debezium.snapshot.mode",
         ("initial", "when_needed", "always"),
         _WHOLE,
         _NOT_WHOLE,
-    ),
-    *ignored(
-        _COPIED,
-        "debezium.snapshot.locking.mode",
-        "debezium.snapshot.fetch.size",
-        "debezium.snapshot.delay.ms",
-        "debezium.snapshot.max.threads",
-        "debezium.min.row.count.to.stream.result",
-        "debezium.min.row.count.to.stream.results",
-        "debezium.incremental.snapshot.*",
-    ),
-    *ignored(
-        _CONNECTS,
-        "debezium.connect.*",
-        "debezium.database.connectionTimeZone",
-        "debezium.database.tcpKeepAlive",
-        "debezium.max.batch.size",
-        "debezium.max.queue.size",
-        "debezium.max.queue.size.in.bytes",
-        "debezium.poll.interval.ms",
-        "debezium.binlog.buffer.size",
-        "debezium.database.allowPublicKeyRetrieval",
-        "debezium.database.characterEncoding",
-        "debezium.database.useUnicode",
-        "debezium.database.server.id",
-        "debezium.errors.*",
-        "debezium.retriable.restart.connector.wait.ms",
-    ),
-    *ignored(
-        "the table's definition comes from the server and its binlog",
-        "debezium.database.history.*",
-        "debezium.schema.history.*",
-        "debezium.include.schema.changes",
-        "debezium.include.schema.comments",
-    ),
-    *ignored(
-        "no records of Debezium are written",
-        "debezium.tombstones.on.delete",
-        "debezium.provide.transaction.metadata",
-        "debezium.include.query",
-        "debezium.topic.*",
-        "debezium.database.server.name",
-        "debezium.name",
-        "debezium.heartbeat.*",
-        "debezium.signal.*",
-        "debezium.notification.*",
-        "debezium.key.converter*",
-        "debezium.value.converter*",
-        "debezium.schema.name.adjustment.mode",
-        "debezium.field.name.adjustment.mode",
-        "debezium.sanitize.field.names",
-        "debezium.skip.messages.without.change",
-    ),
-    *ignored(
-        _OF_TYPE,
-        "debezium.decimal.handling.mode",
-        "debezium.time.precision.mode",
-        "debezium.bigint.unsigned.handling.mode",
-        "debezium.enable.time.adjuster",
     ),
     only_value(
         "debezium.skipped.operations",
@@ -188,6 +89,7 @@ _OF_FLINK_CDC = (
             "inconsistent.schema",
         )
     ),
+    *ignored("mysql-cdc"),
 )
 _USER = (
     Option("username", "User with SELECT and replication grants.", required=True, reference=True),
@@ -200,14 +102,7 @@ _USER = (
         pattern=r"[^\x00-\x1f\x7f]{0,1024}",
     ),
 )
-_PARTITIONS = Option(
-    "changelog.partitions",
-    "Partitions of the changelog topic; the service's setting when missing.",
-    OptionType.NUMBER,
-    lowest=1,
-    highest=1024,
-)
-BARE_OPTIONS = (*_USER, _PARTITIONS, IDLE_OPTION)
+BARE_OPTIONS = (*_USER, PARTITIONS, IDLE_OPTION)
 """Options of a table whatever names its server."""
 _OPTIONS = (
     Option(
@@ -281,7 +176,7 @@ _OPTIONS = (
         lowest=1,
         highest=2**31 - 1,
     ),
-    _PARTITIONS,
+    PARTITIONS,
     IDLE_OPTION,
     *_OF_FLINK_CDC,
     *DIMENSION_OPTIONS,
@@ -489,7 +384,7 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 MYSQL_CDC = Connector("mysql-cdc", _OPTIONS, _endpoints, Home.DATABASE)
 
-NOT_WRITTEN = ignored("the table is read and never written", "sink.*")
+NOT_WRITTEN = ignored("never-written")
 MYSQL = Connector(
     "mysql",
     (*_OPTIONS, *NOT_WRITTEN),

@@ -1,9 +1,11 @@
 """Options of connectors: key, type, and allowed values; and those of Flink 1.10 by later names."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
+from pathlib import Path
 from typing import Any
 
 from service.sql.grammar.syntax import CreateTable, OptionNode
@@ -24,7 +26,17 @@ ADDRESS: dict[str, Any] = {
 }
 """Of an option that is where a service answers by HTTP."""
 
+WITHOUT_EFFECT: dict[str, dict[str, list[str]]] = tomllib.loads(
+    Path(__file__).with_name("without_effect.toml").read_text(encoding="utf-8")
+)
+"""Table → reason → keys."""
 HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
+
+
+_UNITS_MS = {
+    **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
+    "d": 86_400_000,
+}
 
 
 class TableRole(StrEnum):
@@ -83,9 +95,40 @@ class Option:
     otherwise: str = ""
 
 
-def ignored(instead: str, *keys: str) -> tuple[Option, ...]:
+def duration_ms(text: str) -> int | None:
+    """Milliseconds of a duration such as `500 ms` or `2 s`; None if malformed."""
+    match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", text.strip(), re.ASCII)
+    if match is None or match[2] not in _UNITS_MS:
+        return None
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def duration(
+    key: str,
+    meaning: str,
+    form: str,
+    *,
+    default: str | None = None,
+    roles: frozenset[TableRole] = frozenset(TableRole),
+) -> Option:
+    """An option whose `form` begins with its bounds, such as `1 s to 365 d, such as 5 min`."""
+    lowest, highest = (duration_ms(text) or 0 for text in form.partition(",")[0].split(" to "))
+    return Option(
+        key,
+        meaning,
+        OptionType.DURATION,
+        default,
+        lowest=lowest,
+        highest=highest,
+        form=form,
+        roles=roles,
+    )
+
+
+def ignored(table: str, prefix: str = "") -> tuple[Option, ...]:
     """Options whose value has no meaning here, whatever it is."""
-    return tuple(_ignored(key, instead) for key in keys)
+    reasons = WITHOUT_EFFECT[table].items()
+    return tuple(_ignored(prefix + key, reason) for reason, keys in reasons for key in keys)
 
 
 def only_value(key: str, choices: Iterable[str], instead: str, otherwise: str) -> Option:
@@ -98,6 +141,15 @@ def _ignored(key: str, instead: str) -> Option:
     meaning = f"Accepted without effect: {instead}."
     form = "any text of at most 4,096 characters"
     return Option(key, meaning, pattern=r"(?s:.{0,4096})", form=form, instead=instead)
+
+
+PARTITIONS = Option(
+    "changelog.partitions",
+    "Partitions of the changelog topic; the service's setting when missing.",
+    OptionType.NUMBER,
+    lowest=1,
+    highest=1024,
+)
 
 
 def with_prefix(prefix: str, *options: Option) -> tuple[Option, ...]:
@@ -149,7 +201,7 @@ _FORMATS = {
 }
 _PROPERTY, _NEW_PROPERTY = "connector.properties.", "properties."
 _NUMBERED = re.compile(r"connector\.properties\.(\d+)\.(key|value)")
-_WITHOUT_EFFECT = re.compile(
+_DROPPED = re.compile(
     r"(?:connector|format)\.property-version|connector\.version"
     r"|format\.(?:derive-schema|json-schema|schema|avro-schema|record-class)"
     r"|format\.fields\.\d+\.(?:name|type|data-type)"
@@ -196,7 +248,7 @@ def _later(node: CreateTable, kind: str, by_key: Mapping[str, OptionNode]) -> It
             yield replace(option, key=names[option.key])
         elif form is not None and _is_of(form.value, option.key):
             yield replace(option, key=form.value + option.key.removeprefix("format"))
-        elif not _WITHOUT_EFFECT.fullmatch(option.key) and (option.key, option.value) != _APPENDS:
+        elif not _DROPPED.fullmatch(option.key) and (option.key, option.value) != _APPENDS:
             yield option
 
 

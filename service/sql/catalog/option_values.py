@@ -17,7 +17,7 @@ from joins.plan.plan import (
     Sink,
     TableStream,
 )
-from service.sql.catalog.option import Option, OptionType
+from service.sql.catalog.option import Option, OptionType, duration_ms
 from service.sql.grammar.syntax import OptionNode
 from service.sql.text.script import (
     Edit,
@@ -28,10 +28,6 @@ from service.sql.text.script import (
     suggestion,
 )
 
-_UNITS_MS = {
-    **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
-    "d": 86_400_000,
-}
 FORMAT_OPTION = re.compile(
     rf"(?P<role>(?:key|value)\.)?(?P<format>{'|'.join(map(re.escape, KafkaFormat))})\."
 )
@@ -283,14 +279,6 @@ def _check_number(script: Script, node: OptionNode, option: Option) -> None:
         f'option "{node.key}" is "{node.value[:100]}", expected {accepted}',
         hint=f"Give {accepted}.",
     )
-
-
-def duration_ms(text: str) -> int | None:
-    """Milliseconds of a duration such as `500 ms` or `2 s`; None if malformed."""
-    match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", text.strip(), re.ASCII)
-    if match is None or match[2] not in _UNITS_MS:
-        return None
-    return int(match[1]) * _UNITS_MS[match[2]]
 
 
 def _check_duration(script: Script, node: OptionNode, option: Option) -> None:

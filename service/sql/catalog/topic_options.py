@@ -17,6 +17,7 @@ from service.sql.catalog.option import (
     Option,
     OptionType,
     TableRole,
+    duration,
     only_of,
     with_prefix,
 )
@@ -196,14 +197,12 @@ _OF_A_SNAPSHOT = (
         pattern=r"(?!sluice\.)(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
         form="one topic name outside sluice.*",
     ),
-    Option(
+    duration(
         "snapshot.settle-time",
         "Of a dimension: without a count, without Connect and before each partition has changes: "
         "how long a row of the snapshot may be on its way into the topic.",
-        OptionType.DURATION,
+        "0 s to 1 d, such as 120 s",
         default="120 s",
-        highest=86_400_000,
-        form="0 s to 1 d, such as 120 s",
     ),
     Option(
         "snapshot.on-skipped",

@@ -16,8 +16,16 @@ from joins.plan.types import (
     TypeName,
     nodes,
 )
-from service.sql.catalog.option import READ, Option, OptionType, TableRole, ignored
-from service.sql.catalog.option_values import Connector, Home, OptionValues, duration_ms
+from service.sql.catalog.option import (
+    READ,
+    Option,
+    OptionType,
+    TableRole,
+    duration,
+    duration_ms,
+    ignored,
+)
+from service.sql.catalog.option_values import Connector, Home, OptionValues
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
 from service.sql.catalog.stores import TABLE_PATH, TABLE_PATH_FORM, of_late_records, store_options
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -40,49 +48,37 @@ USE_PROCESSING_TIME = "scan.watermark.use-processing-time"
 AFTER_BACKLOG = "after-backlog"
 LATE_STORE = "late-records."
 LATE_RECORDS = f"{LATE_STORE}path"
-IDLE_OPTION = Option(
+IDLE_OPTION = duration(
     IDLE_TIMEOUT,
     "A partition without records for longer does not hold back the watermark; 0 s for never, the "
     "setting table.exec.source.idle-timeout when missing.",
-    OptionType.DURATION,
-    highest=86_400_000,
-    form="0 s to 1 d, such as 30 s",
+    "0 s to 1 d, such as 30 s",
     roles=READ,
 )
 MAX_STALENESS = "join.max-staleness"
-STALENESS_OPTION = Option(
+STALENESS_OPTION = duration(
     MAX_STALENESS,
     "Of a dimension: how much newer than the table's time a record may be that is joined with it; "
     "newer records wait. When missing no record waits after the opening.",
-    OptionType.DURATION,
-    lowest=1,
-    highest=86_400_000,
-    form="1 ms to 1 d, such as 5 s",
+    "1 ms to 1 d, such as 5 s",
     roles=frozenset((TableRole.DIMENSION,)),
 )
 LATE_ROWS_WAIT = "join.late-rows.wait"
-LATE_ROWS_OPTION = Option(
+LATE_ROWS_OPTION = duration(
     LATE_ROWS_WAIT,
     "Of a dimension: how long a record without a match waits for the table's row; then it goes out "
     "with NULL, or as a late record where INNER JOIN drops it. When missing it does not wait.",
-    OptionType.DURATION,
-    lowest=1,
-    highest=86_400_000,
-    form="1 ms to 1 d, such as 5 min",
+    "1 ms to 1 d, such as 5 min",
     roles=frozenset((TableRole.DIMENSION,)),
 )
 LATE_ROWS_CORRECT = "join.late-rows.correct"
-LATE_CORRECTION_OPTION = Option(
+LATE_CORRECTION_OPTION = duration(
     LATE_ROWS_CORRECT,
     f"Of a dimension with '{LATE_ROWS_WAIT}': how long after the record has gone out with NULL a "
     "row of the table still corrects it, in outputs that take updates. When missing it stays.",
-    OptionType.DURATION,
-    lowest=1,
-    highest=7 * 86_400_000,
-    form="1 ms to 7 d, such as 1 d",
+    "1 ms to 7 d, such as 1 d",
     roles=frozenset((TableRole.DIMENSION,)),
 )
-_LOCAL_INDEX = "a dimension's rows are in a local index, which follows its source"
 _LATE_TABLE = Option(
     LATE_RECORDS,
     "Delta table for late records; one in the job's directory when missing.",
@@ -98,18 +94,15 @@ JOIN_OPTIONS = (
     STALENESS_OPTION,
     LATE_ROWS_OPTION,
     LATE_CORRECTION_OPTION,
-    *ignored(_LOCAL_INDEX, "lookup.*"),
+    *ignored("join"),
 )
 DIMENSION_OPTIONS = (
     *JOIN_OPTIONS,
-    Option(
+    duration(
         VERIFY_INTERVAL,
         "How often the copy is compared with its source while the job runs, as by sluice verify; "
         "when missing only by hand.",
-        OptionType.DURATION,
-        lowest=1_000,
-        highest=365 * 86_400_000,
-        form="1 s to 365 d, such as 1 d",
+        "1 s to 365 d, such as 1 d",
         roles=frozenset((TableRole.DIMENSION,)),
     ),
     Option(
@@ -140,24 +133,19 @@ WATERMARK_OPTIONS = (
         roles=frozenset((TableRole.STREAM,)),
     ),
     IDLE_OPTION,
-    Option(
+    duration(
         MAX_FUTURE,
         "A record whose time is further ahead of the clock is a dead letter, and one of a "
         "dimension gives no watermark; 1 d when missing.",
-        OptionType.DURATION,
-        highest=3_650 * 86_400_000,
-        form="0 s to 3650 d, such as 1 h",
+        "0 s to 3650 d, such as 1 h",
         roles=READ,
     ),
-    Option(
+    duration(
         MAX_WAIT,
         "A partition without records for longer follows the clock: its watermark is the clock less "
         "this and less the interval of WATERMARK FOR; later records of older times are late. When "
         "missing the watermark stands still.",
-        OptionType.DURATION,
-        lowest=1,
-        highest=86_400_000,
-        form="1 ms to 1 d, such as 30 s",
+        "1 ms to 1 d, such as 30 s",
         roles=frozenset((TableRole.STREAM,)),
     ),
     _LATE_TABLE,

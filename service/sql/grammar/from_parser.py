@@ -298,16 +298,14 @@ class FromParser:
                 hint=f"{OUTSIDE} Join a table with a PRIMARY KEY: "
                 + _LATERAL_FORM.removeprefix("Write "),
             )
+        in_table = not cursor.at_words("SNAPSHOT")
+        if in_table:
+            cursor.expect_words("TABLE", hint=_LATERAL_FORM)
+            cursor.expect_symbol("(", hint=_LATERAL_FORM)
         if cursor.at_words("SNAPSHOT"):
             snapshot_of, snapshot = self._snapshot()
-            return TemporalJoinClause(
-                self._aliased(snapshot_of), join_type, None, None, at, snapshot
-            )
-        cursor.expect_words("TABLE", hint=_LATERAL_FORM)
-        cursor.expect_symbol("(", hint=_LATERAL_FORM)
-        if cursor.at_words("SNAPSHOT"):
-            snapshot_of, snapshot = self._snapshot()
-            cursor.expect_symbol(")", hint="Close TABLE( with a second parenthesis.")
+            if in_table:
+                cursor.expect_symbol(")", hint="Close TABLE( with a second parenthesis.")
             return TemporalJoinClause(
                 self._aliased(snapshot_of), join_type, None, None, at, snapshot
             )

@@ -336,35 +336,28 @@ class SpecialForms(FormReader):
         return operation(cursor, name, both, at)
 
     def substring(self, at: int) -> Node:
-        """SUBSTRING(text FROM 1 [FOR 3]), and with commas."""
-        cursor = self.cursor
-        cursor.advance()
-        text = self.parse()
-        if not cursor.accept_words("FROM"):
-            cursor.expect_symbol(",", hint="Write SUBSTRING(text FROM 1 FOR 3).")
-            return operation(cursor, "SUBSTRING", (text, *read_arguments(cursor, self.parse)), at)
-        parts = [text, self.parse()]
-        if cursor.accept_words("FOR"):
-            parts.append(self.parse())
-        cursor.expect_symbol(")", hint="Write SUBSTRING(text FROM 1 FOR 3).")
-        return operation(cursor, "SUBSTRING", tuple(parts), at)
+        return self._spaced("SUBSTRING", at, "Write SUBSTRING(text FROM 1 FOR 3).", "FROM")
 
     def overlay(self, at: int) -> Node:
-        """OVERLAY(text PLACING x FROM 1 [FOR 3]), and with commas."""
+        form = "Write OVERLAY(text PLACING x FROM 1 FOR 3)."
+        return self._spaced("OVERLAY", at, form, "PLACING", "FROM")
+
+    def _spaced(self, name: str, at: int, form: str, first: str, *others: str) -> Node:
+        """`text` and an argument behind each word, the last one [FOR 3]; also with commas."""
         cursor = self.cursor
         cursor.advance()
-        text = self.parse()
-        form = "Write OVERLAY(text PLACING x FROM 1 FOR 3)."
-        if not cursor.accept_words("PLACING"):
+        parts = [self.parse()]
+        if not cursor.accept_words(first):
             cursor.expect_symbol(",", hint=form)
-            return operation(cursor, "OVERLAY", (text, *read_arguments(cursor, self.parse)), at)
-        parts = [text, self.parse()]
-        cursor.expect_words("FROM", hint=form)
+            return operation(cursor, name, (*parts, *read_arguments(cursor, self.parse)), at)
         parts.append(self.parse())
+        for word in others:
+            cursor.expect_words(word, hint=form)
+            parts.append(self.parse())
         if cursor.accept_words("FOR"):
             parts.append(self.parse())
         cursor.expect_symbol(")", hint=form)
-        return operation(cursor, "OVERLAY", tuple(parts), at)
+        return operation(cursor, name, tuple(parts), at)
 
     def position(self, at: int) -> Node:
         cursor = self.cursor

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import TopicSource
@@ -95,12 +96,11 @@ def newest_rows(
     filters: Sequence[Typed],
 ) -> KeyedView:
     """The view as its table with the key of PARTITION BY; other views are refused."""
+    refused = partial(_refused, script, rank, view)
     conditions = [part for each in filters for part in split(each)]
     rest = tuple(each for each in conditions if not _is_first(each.expression))
     if len(rest) == len(conditions):
-        raise _refused(
-            script, rank, view, "keeps more than one row of a key", "Add WHERE row_num = 1 to it."
-        )
+        raise refused("keeps more than one row of a key", "Add WHERE row_num = 1 to it.")
     shown = [
         replace(c, value=replace(c.written_out, expression=_ONE))
         if _is_rank(c.written_out.expression)
@@ -108,10 +108,7 @@ def newest_rows(
         for c in columns
     ]
     if any(_has_rank(each.expression) for each in (*rest, *(c.written_out for c in shown))):
-        raise _refused(
-            script,
-            rank,
-            view,
+        raise refused(
             "computes with ROW_NUMBER()",
             "Compare ROW_NUMBER() with 1 in WHERE, and do not select it.",
         )
@@ -122,18 +119,12 @@ def newest_rows(
         return KeyedView(table, tuple(shown), rest, None)
     _check_topic(script, rank, view, table)
     if len(names) < len(of_key) or not set(names) <= physical or not names:
-        raise _refused(
-            script,
-            rank,
-            view,
+        raise refused(
             "has PARTITION BY of something else than columns of the table",
             "Write PARTITION BY with the bare columns of the key.",
         )
     if any({c.name for c in columns_of(each.expression)} - set(names) for each in rank.before):
-        raise _refused(
-            script,
-            rank,
-            view,
+        raise refused(
             "filters rows before it numbers them, so that an older row may be its newest",
             "Move the condition of the inner query beside row_num = 1, which leaves a key out once "
             "its newest row does not meet it; or keep in it columns of PARTITION BY alone.",
@@ -179,39 +170,27 @@ def newest_rows_text(view: Name, newest: KeyedView) -> str:
 
 
 def _check_topic(script: Script, rank: Rank, view: Name, table: Table) -> None:
-    source = table.endpoints.dimension
+    refused, source = partial(_refused, script, rank, view), table.endpoints.dimension
     if table.primary_key:
         key = ", ".join(table.primary_key)
-        raise _refused(
-            script,
-            rank,
-            view,
+        raise refused(
             f"needs all rows of a key that is not the PRIMARY KEY ({key}) of its table",
             f"Write PARTITION BY {key}.",
         )
     if not isinstance(source, TopicSource) or source.value.name in OF_CHANGES:
-        raise _refused(
-            script,
-            rank,
-            view,
+        raise refused(
             f'numbers the rows of table "{table.name}", which has no PRIMARY KEY and is no topic '
             "of rows",
             "Declare PRIMARY KEY (…) NOT ENFORCED in the table, with the columns of PARTITION BY.",
         )
     if rank.is_oldest:
-        raise _refused(
-            script,
-            rank,
-            view,
+        raise refused(
             "has the first row of each key, and a copy has the newest one",
             "Write ORDER BY ts DESC for the newest row; for the first one let the topic have one "
             "row of each key.",
         )
     if rank.time is None:
-        raise _refused(
-            script,
-            rank,
-            view,
+        raise refused(
             "does not order the rows of a key by one time, newest first",
             "Write ORDER BY ts DESC with the column of WATERMARK FOR, or with a PROCTIME() column.",
         )

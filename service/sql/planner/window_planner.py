@@ -15,7 +15,7 @@ from joins.plan.types import (
     array_type,
     with_parts,
 )
-from service.sql.catalog.option_values import duration_ms
+from service.sql.catalog.option import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (

@@ -16,10 +16,9 @@ from joins.plan.errors import SourceError
 from joins.plan.plan import DeltaSink
 from service.config import Settings
 from service.jobs.doctor import check
-from service.jobs.doctor import machine as doctor_machine
+from service.jobs.doctor import doctor as doctor_module
 from service.jobs.doctor.check import Patient
-from service.jobs.doctor.doctor import check_runner, examine
-from service.jobs.doctor.machine import check_disk, check_machine
+from service.jobs.doctor.doctor import check_disk, check_machine, check_runner, examine
 from service.jobs.doctor.tables import check_checkpoint, check_tables
 from service.jobs.store.layout import JobLayout
 from tests.support.letters import LetterJob
@@ -214,7 +213,7 @@ def test_a_taken_port_is_named(tmp_path):
         other.listen()
         other.settimeout(0.1)
         settings = Settings.load(data_dir=tmp_path, port=other.getsockname()[1])
-        assert doctor_machine._port(settings).ok is False
+        assert doctor_module._port(settings).ok is False
 
 
 def test_unknown_settings_and_too_much_heap_are_named(tmp_path, monkeypatch):
@@ -226,7 +225,7 @@ def test_unknown_settings_and_too_much_heap_are_named(tmp_path, monkeypatch):
 
 def test_a_full_disk_is_named(tmp_path, monkeypatch):
     assert [c.ok for c in check_disk({"data": tmp_path / "not" / "there"})] == [True]
-    monkeypatch.setattr(doctor_machine, "_LEAST_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(doctor_module, "_LEAST_FREE_BYTES", 1 << 60)
     assert [c.ok for c in check_disk({"data": tmp_path})] == [False]
 
 

@@ -10,7 +10,7 @@ from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.schedule import VerificationSchedule
+from service.jobs.supervise.background import VerificationSchedule
 from tests.support.probe import PLAN
 
 

@@ -7,13 +7,14 @@ import pytest
 
 from service.sql.answers import findings as module
 from service.sql.answers.findings import (
+    MARK,
     MOST_FAULTS,
     MOST_ROUNDS,
     TEXT_OF_ALL_ROUNDS,
     findings,
+    migrate,
     revised,
 )
-from service.sql.answers.migration import MARK, migrate
 from service.sql.planner.planner import plan_script
 from service.sql.text.script import OUTSIDE
 from tests.support.lanes import some_of

@@ -3,8 +3,7 @@ import pytest
 from service.jobs.store import plan_codec
 from service.sql.answers.answers import answers
 from service.sql.answers.explain import explain
-from service.sql.answers.findings import findings
-from service.sql.answers.migration import migrate
+from service.sql.answers.findings import findings, migrate
 from service.sql.planner.planner import plan, plan_script
 from service.sql.text.script import SqlError
 from tests.service.sql.scripts import TABLES, selecting
