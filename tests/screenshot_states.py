@@ -96,15 +96,15 @@ class Gallery:
         wait_until(lambda: _copied(job) > 0, deadline_s=_WITHIN_S, what="the first rows")
         self.take("copying", job, "Copying (", '"user_info"')
         self.take("running", job, "Running", "joined as they", shown="batch ")
-        up.kafka.stop()
-        servers = up.kafka.bootstrap_servers
-        self.take("waiting-for-kafka", job, "Stalled", servers, "the broker runs")
-        up.kafka.start()
-        self._until(job, "JOINING")
         up.database.stop()
         at = f"{up.database.host}:{up.database.port}"
         self.take("waiting-for-database", job, "Stalled", at, "Start the server")
         up.database.start()
+        self._until(job, "JOINING")
+        up.kafka.stop()
+        servers = up.kafka.bootstrap_servers
+        self.take("waiting-for-kafka", job, "Stalled", servers, "the broker runs")
+        up.kafka.start()
         self._until(job, "JOINING")
         job.pause()
         self.take("paused", job, "Paused", "paused by request", "sluice jobs resume")
