@@ -95,7 +95,7 @@ class Gallery:
         self.take("starting", job, "Starting", "runner")
         wait_until(lambda: _copied(job) > 0, deadline_s=_WITHIN_S, what="the first rows")
         self.take("copying", job, "Copying (", '"user_info"')
-        self.take("running", job, "Running", "joined as they", shown="batch ")
+        self.take("running", job, "Running", "joined as they", shown="rows/s")
         up.database.stop()
         at = f"{up.database.host}:{up.database.port}"
         self.take("waiting-for-database", job, "Stalled", at, "Start the server")
