@@ -22,6 +22,7 @@ EMPTY_WORDS = {"asked", "found", "given", "together", "told", "wanted"}
 MOST_LINES_OF_MODULE = 500
 MOST_LINES_OF_FUNCTION = 60
 MOST_PUBLIC_METHODS = 12
+MOST_PUBLIC_METHODS_WITH_A_REASON = 15
 MOST_CLASSES_IN_A_LINE = 2
 MOST_MODULES_IN_A_FOLDER = 20
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -161,6 +162,14 @@ def test_classes_have_few_public_methods_or_say_why():
         and not any(
             owner.has_reason("long", one) for line in ancestors(module, node) for owner, one in line
         )
+    ] == []
+
+
+def test_no_class_has_many_public_methods():
+    assert [
+        place(module, node, f"{node.name} {len(methods)}")
+        for module, node in classes().values()
+        if len(methods := public_methods(module, node)) > MOST_PUBLIC_METHODS_WITH_A_REASON
     ] == []
 
 

@@ -170,26 +170,6 @@ class StorePath:
         with store_errors(self):
             return bytes(obstore.get(client_of(self.store), self.key).bytes())
 
-    def size_and_rows(self, size: int) -> tuple[int, int]:
-        """Size and row count, usually by one request; rows only if the size is as expected."""
-        end_only: Any = {"range": (max(0, size - _FOOTER_BYTES), size)}
-        with store_errors(self):
-            try:
-                answer = obstore.get(client_of(self.store), self.key, options=end_only)
-                there, end = int(answer.meta["size"]), bytes(answer.bytes())
-            except failures.NotFoundError:
-                raise
-            except failures.BaseError:  # the object may be too short for the range
-                there, end = self.stat().st_size, b""
-                if there == size:
-                    raise
-        if there != size:
-            return there, 0
-        try:
-            return there, int(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))).num_rows)
-        except pa.ArrowException:  # the metadata of many columns exceeds the range
-            return there, int(pq.read_metadata(self.open_input()).num_rows)
-
     def iterdir(self) -> Iterator["StorePath"]:
         """The objects directly below, by name."""
         with store_errors(self):
@@ -252,6 +232,27 @@ class StorePath:
 
     def in_arrow(self) -> tuple[pa_fs.FileSystem, str]:
         return pa_fs.PyFileSystem(StoreHandler(self.store)), self.key
+
+
+def size_and_rows(path: StorePath, size: int) -> tuple[int, int]:
+    """Size and row count, usually by one request; rows only if the size is as expected."""
+    end_only: Any = {"range": (max(0, size - _FOOTER_BYTES), size)}
+    with store_errors(path):
+        try:
+            answer = obstore.get(client_of(path.store), path.key, options=end_only)
+            there, end = int(answer.meta["size"]), bytes(answer.bytes())
+        except failures.NotFoundError:
+            raise
+        except failures.BaseError:  # the object may be too short for the range
+            there, end = path.stat().st_size, b""
+            if there == size:
+                raise
+    if there != size:
+        return there, 0
+    try:
+        return there, int(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))).num_rows)
+    except pa.ArrowException:  # the metadata of many columns exceeds the range
+        return there, int(pq.read_metadata(path.open_input()).num_rows)
 
 
 def path_as_json(path: TablePath) -> Any:  # noqa: ANN401 (a value of JSON)

@@ -213,7 +213,7 @@ class BatchPlanner:
         """The pin of `plan`, which `write_pin` makes durable."""
         pin = Pin(
             batch=number,
-            topic=self._settings.topics.first.name,
+            topic=self._settings.topics.names[0],
             start_offsets=plan.start,
             end_offsets=plan.end,
             versions=plan.versions,

@@ -20,7 +20,7 @@ from joins.batch.event_channels import (
 )
 from joins.durable.pins import ABSENT, EventPin
 from joins.plan.plan import JoinPlan, WatermarkSpec, Windowing
-from joins.plan.stream_topics import NO_TOPICS, PROBE, StreamTopics, input_name
+from joins.plan.stream_topics import NO_TOPICS, PROBE, StreamTopics, input_name, place_json
 from watermark.model import END_OF_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 
 
@@ -289,7 +289,7 @@ class EventView:
         if view.input.name != PROBE or not self.topics.are_several:
             return {"channel": view.state.channel, "topic": None, "partition": view.partition}
         place = self.topics.place(view.partition)
-        return {"channel": f"{PROBE}/{place}", **self.topics.where(view.partition)}
+        return {"channel": f"{PROBE}/{place}", **place_json(self.topics, view.partition)}
 
     def _backlog_end(self, view: ChannelView) -> int | None:
         if self.backlog is None or view.input.name != PROBE:

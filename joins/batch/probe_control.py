@@ -99,7 +99,8 @@ class ProbeControl:
         ends, pin = self.progress.next_offsets, self.pins.newest()
         if pin is not None and pin.batch >= self.lives.current.first_batch:
             ends |= pin.end_offsets
-        return self.progress.is_stable(ends)
+        there = self.progress.ends.end_offsets
+        return all(offset <= there.get(p, offset) for p, offset in ends.items())
 
     def look(self, *, holding: bool, running: bool) -> None:
         """Look at the topic; `may_run` has the result. `holding` if records wait for the gate.
@@ -281,9 +282,7 @@ class ProbeControl:
         resumed = resumption(old, committed, self._guard.marks, view)
         newest = max(-1 if pin is None else pin.batch, self._newest_committed())
         directory = self.lives.next_directory()
-        topics = old.topics.identified(view.topic_ids).without(
-            old.topics.missing_in(view.topic_ids)
-        )
+        topics = old.topics.identified(view.topic_ids)
         gaps = [gap.as_json(topics) for gap in resumed.gaps]
         record = record_of(request, choice=choice, message=fault.message, gaps=gaps)
         record["life"] = directory

@@ -1,6 +1,5 @@
 """Progress of the probe: counts of committed batches, and the offsets of its topic."""
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,8 +13,8 @@ from joins.durable.pins import Pin
 from joins.durable.probe_lives import Life, ProbeLives
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import FILES, StreamTopics, of_kafka
-from joins.stream.bounds import cut, is_reached
+from joins.plan.stream_topics import StreamTopics, of_kafka
+from joins.stream.bounds import cut
 from joins.stream.guards import Reach, TopicView, look_at
 from joins.stream.watches import RetentionWatch, TransactionWatch, warning_json
 from watermark.gate import HeldOffsets
@@ -109,7 +108,6 @@ def _until(begun_at_s: float | None, newest: _EndedBatch, now_s: float) -> float
     return begun_at_s if now_s - begun_at_s <= patience_s else now_s
 
 
-_LOOK_EVERY_S = 1.0
 _COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes", "late", "fired")
 
 
@@ -183,14 +181,14 @@ class ProbeProgress:
         self._lives = lives
         topics = lives.current.topics
         self._cluster = StreamCluster(KafkaCluster(kafka, keep_open=True), topics)
-        self._looked_at = float("-inf")
+        self.looked_at_s = float("-inf")  # by the monotonic clock
         self._pinned: Pin | None = None
         self.pace = Pace()
         self.retention = RetentionWatch(self._cluster)
         self.transactions = TransactionWatch(self._cluster)
         self._group = None if kafka.reported_group is None else GroupOffsets(kafka, topics)
-        self._stored = self._read_counts()
-        self.committed = CommittedProbe(self._stored)
+        self.stored = self._read_counts()  # what the file has
+        self.committed = CommittedProbe(self.stored)
         self.ends = TopicEnds()
 
     @property
@@ -238,15 +236,11 @@ class ProbeProgress:
             counts = ProbeCounts(batch, **sums, next_offsets=dict(pin.start_offsets))
             self.committed = CommittedProbe(counts)
 
-    @property
-    def is_stored(self) -> bool:
-        return self.counts is self._stored
-
     def store(self) -> None:
         """Write what was counted; the newest pin has what came before it, too."""
         counts = self.counts
         write_json_atomically(self._checkpoint.progress_file, counts.as_json(), lazily=True)
-        self._stored = counts
+        self.stored = counts
 
     def _report(self) -> None:
         if self._group is not None:
@@ -256,9 +250,6 @@ class ProbeProgress:
     @property
     def next_offsets(self) -> dict[int, int]:
         return _next_offsets(self._lives.current, self.counts)
-
-    def is_finished(self) -> bool:
-        return is_reached(self.next_offsets, self._lives.current.end_offsets)
 
     def average_bytes(self) -> float | None:
         """Mean bytes of a record in earlier batches, else as the topic stores them."""
@@ -283,10 +274,6 @@ class ProbeProgress:
             return Reach(committed, committed)
         return Reach(committed, {**committed, **pinned.end_offsets})
 
-    def is_stable(self, offsets: Mapping[int, int]) -> bool:
-        ends = self.ends.end_offsets
-        return all(offset <= ends.get(p, offset) for p, offset in offsets.items())
-
     def start_offsets(self) -> dict[int, int]:
         start, end = self._lives.current.start_offsets, self._lives.current.end_offsets
         there = self.ends.end_offsets or start if end is None else end
@@ -299,26 +286,8 @@ class ProbeProgress:
             start.setdefault(partition, 0)
         return HeldOffsets.of(start=start, end=ends.end_offsets, retention_begin=ends.begin_offsets)
 
-    def history(self) -> dict[str, Any] | None:
-        """How far the files before the topics are read; None without them."""
-        topics = self._lives.current.topics
-        if topics.history is None:
-            return None
-        rows, pace = topics.history.rows, self.pace.records_per_s(time.monotonic())
-        read = min(rows, self.next_offsets.get(FILES, 0))
-        left_s = math.ceil((rows - read) / pace) if pace and read < rows else None
-        return {
-            "place": topics.place(FILES),
-            "rows": rows,
-            "rows_read": read,
-            "seconds_left": left_s,
-        }
-
-    def is_due(self) -> bool:
-        return time.monotonic() - self._looked_at >= _LOOK_EVERY_S
-
     def look_soon(self) -> None:
-        self._looked_at = float("-inf")
+        self.looked_at_s = float("-inf")
 
     def look(self, *, holding: bool) -> TopicView:
         """Look at the topic's offsets up to the stream's end; records beyond it may come and go.
@@ -329,7 +298,7 @@ class ProbeProgress:
         Raises:
             SourceUnavailableError: no broker answers.
         """
-        self._looked_at, self.ends = time.monotonic(), replace(self.ends, at_ms=None)
+        self.looked_at_s, self.ends = time.monotonic(), replace(self.ends, at_ms=None)
         view = self._up_to_the_end(look_at(self._cluster))
         topics = self._lives.current.topics
         if topics.missing_in(view.topic_ids):

@@ -137,6 +137,13 @@ class ChangelogTopic:
         self._ends = ends
         return ends
 
+    def trim(self, cluster: KafkaCluster, offsets: Mapping[int, int]) -> None:
+        """Delete the records before these table offsets; SourceError if refused."""
+        now = self._now
+        if now is not None and self.look(cluster) is not None:
+            own = {p: offset - now.first for p, offset in offsets.items()}
+            cluster.delete_records_before(self.name, own)
+
     def lose(self, topic: KnownTopic, reason: str) -> None:
         with self._lock:
             if self._now == topic and self._lost is None:

@@ -67,6 +67,40 @@ class DimensionCounts:
     delay_ms: int | None = None
 
 
+class CommittedStates:
+    """The states of the newest versions; the loop's thread adds, all threads read."""
+
+    def __init__(self) -> None:
+        # one value, as other threads read version and state together
+        self.newest = (0, ChangelogState())
+        self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
+        self._low_water: tuple[tuple[int, Position], ...] = ()  # by version: of what it adds
+
+    def add(self, version: int, state: ChangelogState, low_water: Position | None = None) -> None:
+        if low_water is not None:
+            self._low_water = (*self._low_water[-_STATES_KEPT:], (version, low_water))
+        self._past = (*self._past[-_STATES_KEPT:], (version, state))
+        self.newest = (version, state)
+
+    def at(self, version: int) -> ChangelogState | None:
+        return next((state for number, state in reversed(self._past) if number <= version), None)
+
+    def source_time_ms(self, version: int) -> int | None:
+        """Source time of the newest change in `version`; None if there is none or unknown."""
+        known = self.at(version)
+        return None if known is None else known.source_ts_ms or None
+
+    def changes(self, after: int, version: int) -> dict[str, list[int] | None]:
+        """(file, pos) of the oldest change that versions behind `after` add, and of the newest."""
+        low = [position for at, position in self._low_water if after < at <= version]
+        known = self.at(version)
+        high = max(known.high_water.values(), default=None) if known is not None else None
+        return {
+            "added": list(min(low)[1:3]) if low else None,
+            "through": None if high is None else list(high[1:3]),
+        }
+
+
 class DimensionRuntime:
     """The build side of one dimension in one runner."""
 
@@ -104,10 +138,7 @@ class DimensionRuntime:
         if topic is not None:
             topic.reached = lambda: self.state.next_offsets
             topic.has_all = self._has_all
-        # one value, as other threads read version and state together
-        self._head = (0, ChangelogState())
-        self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
-        self._low_water: tuple[tuple[int, Position], ...] = ()  # by version: of what it adds
+        self.states = CommittedStates()
         self._active_at_ms: dict[int, int] = {}
         self.trimmable_offsets: dict[int, int] = {}
         self._serve_index = threading.Event()
@@ -117,11 +148,11 @@ class DimensionRuntime:
 
     @property
     def version(self) -> int:
-        return self._head[0]
+        return self.states.newest[0]
 
     @property
     def state(self) -> ChangelogState:
-        return self._head[1]
+        return self.states.newest[1]
 
     def open(self) -> None:
         schema = changelog_schema(self._task.columns)
@@ -136,11 +167,7 @@ class DimensionRuntime:
             return
         state = read_changelog_state(self.changelog, version)
         offsets = committed_offsets(self.changelog, version, self.places.partitions)
-        self._advance(version, read_to(state, offsets))
-
-    def _advance(self, version: int, state: ChangelogState) -> None:
-        self._past = (*self._past[-_STATES_KEPT:], (version, state))
-        self._head = (version, state)
+        self.states.add(version, read_to(state, offsets))
 
     def keep(self, oldest: int | None) -> None:
         """Tell the job that cleans up the tables that versions from `oldest` on are needed."""
@@ -151,7 +178,7 @@ class DimensionRuntime:
         The watermark is None before the first, the time also after a restart. A bounded topic is
         at the end of time, as it is complete before any batch. SinkError if the version is gone.
         """
-        known, partitions = self._state_of(version), range(self.places.partitions)
+        known, partitions = self.states.at(version), range(self.places.partitions)
         source = self.dimension.source
         if isinstance(source, TopicSource) and source.is_bounded:  # complete before any batch
             return dict.fromkeys(partitions, (END_OF_TIME.timestamp_ms, None))
@@ -162,29 +189,9 @@ class DimensionRuntime:
         active = self._active_at_ms
         return {at: (events.watermarks.get(at), active.get(at)) for at in partitions}
 
-    def trim_to(self, ms: int) -> None:
-        """No later record reads a row version that ends at `ms` or before; irrevocable.
-
-        Compaction and merges drop them over time; leased versions of the changelog keep theirs.
-        """
-        known = self.needed_from_ms
-        self.keeper.needed_from_ms = ms if known is None else max(known, ms)
-
-    @property
-    def needed_from_ms(self) -> int | None:
-        return self.keeper.needed_from_ms
-
-    def _state_of(self, version: int) -> ChangelogState | None:
-        return next((state for number, state in reversed(self._past) if number <= version), None)
-
-    def source_time_ms(self, version: int) -> int | None:
-        """Source time of the newest change in `version`; None if there is none or unknown."""
-        known = self._state_of(version)
-        return None if known is None else known.source_ts_ms or None
-
     def proof(self, version: int) -> Proof | None:
         """What the source proves of `version`: its T and position; None without a proof."""
-        known = self._state_of(version)
+        known = self.states.at(version)
         committed = None if known is None else known.next_offsets
         return self.freshness.at(committed, has_ended=self._has_all())
 
@@ -192,16 +199,6 @@ class DimensionRuntime:
         """`(T, true)` of a partition's committed changes; None without a proof."""
         committed = self.state.next_offsets.get(partition, 0)
         return self.freshness.channel(partition, committed, has_ended=self._has_all())
-
-    def changes(self, after: int, version: int) -> dict[str, list[int] | None]:
-        """(file, pos) of the oldest change that versions behind `after` add, and of the newest."""
-        low = [position for at, position in self._low_water if after < at <= version]
-        known = self._state_of(version)
-        high = max(known.high_water.values(), default=None) if known is not None else None
-        return {
-            "added": list(min(low)[1:3]) if low else None,
-            "through": None if high is None else list(high[1:3]),
-        }
 
     def replay_watermarks(self) -> None:
         self._tell_watermarks(tuple(self.state.marks))
@@ -259,13 +256,10 @@ class DimensionRuntime:
         self._warn_of_times(batch.state.events)
         self.trimmable_offsets = dict(self.state.next_offsets)
         ready = self.keeper.ready_version
-        known = None if ready is None else self._state_of(ready)
+        known = None if ready is None else self.states.at(ready)
         if known is not None:
             self.freshness.forget_before(known.next_offsets)
-        if batch.low_water is not None:
-            lowest = (batch.version, batch.low_water)
-            self._low_water = (*self._low_water[-_STATES_KEPT:], lowest)
-        self._advance(batch.version, batch.state)
+        self.states.add(batch.version, batch.state, batch.low_water)
         delay_ms = self.counts.delay_ms
         if batch.source_ts_ms:
             delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)
@@ -301,7 +295,7 @@ class DimensionRuntime:
         """Fold into `current` if that pays; returns its version, None before the snapshot ends."""
         if not self.complete:
             return None
-        version, state = self._head
+        version, state = self.states.newest
         if self._fold is None:
             key, epoch = self.dimension.primary_key, self._task.epoch
             fold = Fold(spark, self.changelog, self.current, key, epoch)
@@ -335,14 +329,6 @@ class DimensionRuntime:
         first = first_before(max(self.state.next_offsets.values(), default=0))
         ends = cluster.end_offsets(self.places.topic)
         self.end_offsets = {p: first + end for p, end in ends.items()}
-
-    def trim_topic(self, cluster: KafkaCluster) -> None:
-        """Delete the records before the last committed batch; SourceError if refused."""
-        now = None if self.topic is None else self.topic.now
-        if self.topic is None or now is None or self.topic.look(cluster) is None:
-            return
-        own = {p: offset - now.first for p, offset in self.trimmable_offsets.items()}
-        cluster.delete_records_before(self.places.topic, own)
 
     def lag_records(self) -> int | None:
         """Records of the changelog topic that are not committed yet; None while unknown."""

@@ -72,6 +72,14 @@ class IndexKeeper:
     def ready_version(self) -> int | None:
         return self._ready
 
+    def trim_to(self, ms: int) -> None:
+        """No later record reads a row version that ends at `ms` or before; irrevocable.
+
+        Compaction and merges drop them over time; leased versions of the changelog keep theirs.
+        """
+        known = self.needed_from_ms
+        self.needed_from_ms = ms if known is None else max(known, ms)
+
     def prepare(self, version: int) -> None:
         """Make the indexes of `version` usable; returns at once if they are. IndexDirectoryError.
 

@@ -16,7 +16,7 @@ from joins.durable.codec import as_json, from_json
 from joins.durable.stored import create_here, stored_files, write_here
 from joins.kernels.local_files import take_lock
 from joins.plan.errors import CheckpointError, CheckpointInUseError
-from joins.plan.stream_topics import NO_TOPICS, StreamTopics
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics, topics_as_json, topics_of_json
 
 _REPLAY = ":replay"
 _Kind = TypeVar("_Kind")
@@ -205,7 +205,7 @@ class JobMeta:
 
 
 def _meta_json(meta: JobMeta) -> dict[str, Any]:
-    topics = {"probe_topics": meta.probe_topics.as_json()} if meta.probe_topics else {}
+    topics = {"probe_topics": topics_as_json(meta.probe_topics)} if meta.probe_topics else {}
     document = as_json(meta)
     del document["probe_topics"]
     return {**document, **topics}
@@ -236,7 +236,7 @@ class Checkpoint:
         value = read_json(self._meta_file)
         if value is None:
             return None
-        topics = StreamTopics.of_json(value.get("probe_topics", ()))
+        topics = topics_of_json(value.get("probe_topics", ()))
         return from_json(JobMeta, {**value, "probe_topics": topics})
 
     def write_meta(self, meta: JobMeta) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 from joins.durable.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
 from joins.durable.requests import append_missing
-from joins.plan.stream_topics import NO_TOPICS, StreamTopics
+from joins.plan.stream_topics import (
+    NO_TOPICS,
+    StreamTopics,
+    place_json,
+    topics_as_json,
+    topics_of_json,
+)
 
 SUBMISSION = "submission"
 
@@ -21,7 +27,7 @@ class Gap:
     end: int
 
     def as_json(self, topics: StreamTopics) -> dict[str, Any]:
-        return {**topics.where(self.partition), "from": self.first, "to": self.end}
+        return {**place_json(topics, self.partition), "from": self.first, "to": self.end}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class Life:
         return {
             "directory": self.directory,
             "first_batch": self.first_batch,
-            "topic_id": self.topics.first.topic_id,
+            "topic_id": self.topics.topics[0].topic_id,
             "start_offsets": offsets_text(self.start_offsets),
             "versions": None if self.versions is None else dict(self.versions),
             "cause": self.cause,
@@ -61,7 +67,7 @@ class Life:
             "abandoned": list(self.abandoned),
             "end_offsets": _text(self.end_offsets),
             "backlog_offsets": _text(self.backlog_offsets),
-            **({"topics": self.topics.as_json()} if self.topics.are_several else {}),
+            **({"topics": topics_as_json(self.topics)} if self.topics.are_several else {}),
         }
 
     def shown(self) -> dict[str, Any]:
@@ -76,7 +82,7 @@ class Life:
 
     @staticmethod
     def from_json(value: Mapping[str, Any], topic: str) -> "Life":
-        several = StreamTopics.of_json(value.get("topics", ()))
+        several = topics_of_json(value.get("topics", ()))
         return Life(
             directory=value["directory"],
             first_batch=value["first_batch"],

@@ -98,7 +98,7 @@ class EventSide:
 
     def _trim(self, watermark_ms: int) -> None:
         for runtime in self._versioned.values():
-            runtime.trim_to(watermark_ms)
+            runtime.keeper.trim_to(watermark_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ from joins.plan.errors import (
 from joins.plan.plan import Dimension, KafkaSource
 from joins.source.chunk_reader import in_background
 from joins.source.coordinator import evidence_of
-from joins.stream.bounds import BatchLimit
+from joins.stream.bounds import BatchLimit, is_reached
 from joins.stream.watches import TopicDiscovery
 from joins.worker.resident_pool import PoolTasks
 from joins.worker.topic_reader import TopicReader
@@ -63,6 +63,7 @@ _PROBE = "probe"
 OF_A_SOURCE = (SnapshotUnprovenError.fault, ForeignRecordError.fault)
 """Faults of a table that can be acknowledged; all others are faults of the stream."""
 _TICK_S = 0.25
+_LOOK_EVERY_S = 1.0
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
 _REPORT_ENDS_S = 5.0
@@ -126,7 +127,8 @@ class TemporalJoin:
 
     @property
     def is_finished(self) -> bool:
-        read = self.parts.opening.is_open and self.progress.is_finished()
+        end = self.control.lives.current.end_offsets
+        read = self.parts.opening.is_open and is_reached(self.progress.next_offsets, end)
         return read and (self.event is None or self.event.is_drained)
 
     def request_open(self) -> None:
@@ -206,7 +208,7 @@ class TemporalJoin:
 
         After another error the next tick tries again; pins have the counts, too.
         """
-        if self.progress.is_stored:
+        if self.progress.counts is self.progress.stored:
             return
         try:
             check_fence(self.control.pins, self.parts.dead_letters, self.parts.meta.epoch)
@@ -367,7 +369,7 @@ class TemporalJoin:
         return {d.dimension.name: d.ready_version() for d in self.parts.dimensions}
 
     def _source_times(self, versions: Mapping[str, int]) -> Mapping[str, int | None]:
-        named = {d.dimension.name: d for d in self.parts.dimensions}
+        named = {d.dimension.name: d.states for d in self.parts.dimensions}
         return {name: named[name].source_time_ms(version) for name, version in versions.items()}
 
     def _proofs(self, versions: Mapping[str, int]) -> Mapping[str, Proof]:
@@ -376,7 +378,7 @@ class TemporalJoin:
         for name, version in versions.items():
             proof, last = named[name].proof(version), self._last_versions.get(name)
             if proof is not None:
-                changes = {} if last is None else named[name].changes(last, version)
+                changes = {} if last is None else named[name].states.changes(last, version)
                 proofs[name] = replace(proof, position={**proof.position, **changes})
         return proofs
 
@@ -401,7 +403,7 @@ class TemporalJoin:
         return {name: keepers[name].oldest_available(v) for name, v in versions.items()}
 
     def _look_at_offsets(self) -> None:
-        if not self.progress.is_due():
+        if time.monotonic() - self.progress.looked_at_s < _LOOK_EVERY_S:
             return
         self._look_at_fence()
         for dimension in self.parts.dimensions:

@@ -233,7 +233,7 @@ class Maintenance:
     def _changelog(self, dimension: DimensionRuntime, leased: int | None) -> None:
         folded = folded_version(dimension.current)
         upkeep = self._changelogs[dimension.dimension.name]
-        upkeep.run(leased, folded, dimension.needed_from_ms)
+        upkeep.run(leased, folded, dimension.keeper.needed_from_ms)
 
 
 def _key(runtime: DimensionRuntime) -> DimensionKey:
@@ -351,4 +351,5 @@ class JobUpkeep:
     def _trim(self) -> None:
         cluster = KafkaCluster(self._parts.changelog_kafka)
         for dimension in self._own:
-            dimension.trim_topic(cluster)
+            if dimension.topic is not None:
+                dimension.topic.trim(cluster, dimension.trimmable_offsets)

@@ -31,7 +31,7 @@ from joins.plan.errors import (
     SinkError,
     UnknownBatchError,
 )
-from joins.plan.stream_topics import StreamTopics
+from joins.plan.stream_topics import StreamTopics, place_json
 from watermark.errors import SluiceError
 
 MOST_LETTERS = 10_000
@@ -278,12 +278,14 @@ class DeadLetterReplay:
                 "already_settled": replay.already_replayed,
                 "remaining": replay.remaining,
             }
-        where = (self._parts.letters.topics() or StreamTopics.one("")).where
+        topics = self._parts.letters.topics() or StreamTopics.one("")
         return {
             "replay": outcome["replay"],
             "records": len(replay.letters),
             "rows": outcome["rows"],
-            "still_bad": [{**bad, **where(bad["partition"])} for bad in outcome["still_bad"]],
+            "still_bad": [
+                {**bad, **place_json(topics, bad["partition"])} for bad in outcome["still_bad"]
+            ],
             "already_replayed": replay.already_replayed,
             "remaining": replay.remaining + len(outcome["still_bad"]),
         }

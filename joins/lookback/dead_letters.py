@@ -31,7 +31,7 @@ from joins.plan.errors import (
     SinkError,
     UnknownLetterError,
 )
-from joins.plan.stream_topics import NO_TOPICS, StreamTopics, partition_of
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics, partition_of, place_name
 
 Coordinates = tuple[int, int, int]
 Wanted = tuple[int | None, int, int]
@@ -249,7 +249,9 @@ class DeadLetters:
             missing -= located.keys()
         if missing:
             _, partition, offset = min(missing, key=lambda w: w[1:])
-            shown = topics.named(partition) if topics.are_several else f"partition {partition}"
+            shown = (
+                place_name(topics, partition) if topics.are_several else f"partition {partition}"
+            )
             raise UnknownLetterError(
                 f"{shown} has no dead letter at offset {offset}",
                 hint="List the dead letters; a record with rows is in the output.",

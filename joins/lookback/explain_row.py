@@ -109,7 +109,7 @@ class RowExplainer:
             reader = kernel.member.name if kernel.member and kernel.reads else "the job"
             raise UnknownTopicError(
                 f'topic "{place.topic}" at {place_text} is not read by {reader}',
-                hint=f"Write {known.first.name}/partition/offset, with numbers from 0 on"
+                hint=f"Write {known.names[0]}/partition/offset, with numbers from 0 on"
                 + (f"; its topics are {known.text}." if topics.are_several else "."),
             )
         document = self._explained(replace(place, partition=number))

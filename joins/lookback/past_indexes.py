@@ -27,7 +27,15 @@ from joins.plan.errors import (
     SinkError,
     SourceError,
 )
-from joins.plan.stream_topics import FILES, StreamTopic, index_of, is_file, of_kafka
+from joins.plan.stream_topics import (
+    FILES,
+    StreamTopic,
+    by_number,
+    by_topic,
+    index_of,
+    is_file,
+    of_kafka,
+)
 from joins.worker.probe_task import IndexPlace
 
 Changes = Mapping[str, str | None]
@@ -109,7 +117,7 @@ class PastRecords:
         of_files = pin.ranges().get(FILES)
         if of_files is not None and self._files is not None:
             self._files.check(*of_files)
-        read = [expected.topics[i] for i in expected.by_topic(pin.end_offsets)]
+        read = [expected.topics[i] for i in by_topic(pin.end_offsets)]
         self._described(read, f" of batch {pin.batch}")
 
     def _described(self, topics: Sequence[StreamTopic], of: str = "") -> list[TopicDescription]:
@@ -136,7 +144,7 @@ class PastRecords:
             return {number: 0}, self.topics.file_ends
         index, (topic,) = index_of(number), self._described([self.topics.topic_of(number)])
         begin, end = self._cluster.beginning_offsets(topic), self._cluster.end_offsets(topic)
-        return self.topics.at(index, begin), self.topics.at(index, end)
+        return by_number(index, begin), by_number(index, end)
 
     def file_of(self, number: int, offset: int) -> str | None:
         """The row of a file that is the record; None for a record of a topic."""
@@ -148,15 +156,15 @@ class PastRecords:
         if is_file(number):
             return self.topics.file_ends
         (topic,) = self._described([self.topics.topic_of(number)])
-        return self.topics.at(index_of(number), dict(self._cluster.high_watermarks(topic)))
+        return by_number(index_of(number), dict(self._cluster.high_watermarks(topic)))
 
     def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
         """(partition → available range, ranges that retention has removed) of a batch."""
         self.check_topics(pin)
         begin = dict.fromkeys(self.topics.file_ends, 0) | {
             number: offset
-            for index in self.topics.by_topic(pin.end_offsets)
-            for number, offset in self.topics.at(
+            for index in by_topic(pin.end_offsets)
+            for number, offset in by_number(
                 index, self._cluster.beginning_offsets(self.topics.names[index])
             ).items()
         }

@@ -43,6 +43,7 @@ from joins.plan.errors import (
 )
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import DeltaSink, KafkaSink
+from joins.plan.stream_topics import place_json, place_name
 from joins.sinks.kafka import RecordEncoding
 from joins.worker.probe_task import pinned_context
 
@@ -207,7 +208,7 @@ class Replayer:
         if missing:
             partition, first, end = missing[0]
             raise RecordsExpiredError(
-                f"{self._topics.named(partition)} does not have the records {first} to "
+                f"{place_name(self._topics, partition)} does not have the records {first} to "
                 f"{end - 1} of batch {pin.batch} any more",
                 hint="All records of such a batch move its time; only younger batches can be "
                 "replayed.",
@@ -255,7 +256,7 @@ class Replayer:
         """The partition in the headers of a sent record, None for the row of a window."""
         if partition is None:
             return None
-        name = self._topics.first.name if topic is None else topic.decode()
+        name = self._topics.names[0] if topic is None else topic.decode()
         return self._topics.number(name, int(partition))
 
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
@@ -491,7 +492,7 @@ class Replayer:
 
     def _shown(self, table: str, difference: Difference) -> dict[str, Any]:
         number = difference.partition
-        where = {"partition": None} if number is None else self._topics.where(number)
+        where = {"partition": None} if number is None else place_json(self._topics, number)
         values = {"expected": difference.expected, "found": difference.actual}
         return {
             "kind": difference.kind,

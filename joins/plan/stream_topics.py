@@ -76,11 +76,24 @@ def of_kafka(values: Mapping[int, _Value]) -> dict[int, _Value]:
     return {number: value for number, value in values.items() if not is_file(number)}
 
 
+def by_number(index: int, values: Mapping[int, _Value]) -> dict[int, _Value]:
+    """Values of one topic by partition as values by number."""
+    return {index * SPAN + partition: value for partition, value in values.items()}
+
+
+def by_topic(values: Mapping[int, _Value]) -> dict[int, dict[int, _Value]]:
+    """Values by number as topic's index → partition → value; without empty topics and files."""
+    parts: dict[int, dict[int, _Value]] = {}
+    for number, value in of_kafka(values).items():
+        parts.setdefault(index_of(number), {})[partition_of(number)] = value
+    return dict(sorted(parts.items()))
+
+
 @dataclass(frozen=True, slots=True)
 class StreamTopics:
     """The topics by index; the order never changes, and new ones are appended."""
 
-    # reads better long: all that topics, numbers and what people see have to do with each other.
+    # reads better long: the topics and the numbers of their partitions, in both directions.
 
     topics: tuple[StreamTopic, ...]
     history: HistoryTopic | None = None
@@ -89,26 +102,8 @@ class StreamTopics:
     def one(cls, name: str, topic_id: str = "") -> Self:
         return cls((StreamTopic(name, topic_id),))
 
-    @classmethod
-    def of_json(cls, value: Iterable[Mapping[str, Any]]) -> Self:
-        topics, history = list[StreamTopic](), None
-        for each in value:
-            if "rows" in each:
-                history = HistoryTopic(each["name"], each["id"], each["rows"])
-            else:
-                topics.append(StreamTopic(each["name"], each["id"], bool(each.get("gone"))))
-        return cls(tuple(topics), history)
-
-    def as_json(self) -> list[dict[str, Any]]:
-        of_history = [] if self.history is None else [self.history.as_json()]
-        return [*(topic.as_json() for topic in self.topics), *of_history]
-
     def __len__(self) -> int:
         return len(self.topics)
-
-    @property
-    def first(self) -> StreamTopic:
-        return self.topics[0]
 
     @property
     def are_several(self) -> bool:
@@ -126,10 +121,6 @@ class StreamTopics:
     @property
     def read_names(self) -> tuple[str, ...]:
         return tuple(topic.name for topic in self.topics if not topic.is_gone)
-
-    @property
-    def ids(self) -> tuple[str | None, ...]:
-        return tuple(None if topic.is_gone else topic.topic_id for topic in self.topics)
 
     def missing_in(self, ids: Sequence[str | None]) -> tuple[str, ...]:
         pairs = zip(self.topics, ids, strict=True)
@@ -157,21 +148,10 @@ class StreamTopics:
         return replace(self, topics=(*self.topics, *new.values())) if new else self
 
     def identified(self, ids: Sequence[str | None]) -> "StreamTopics":
+        """With the ids that the cluster shows; a topic without one is gone."""
         pairs = zip(self.topics, ids, strict=True)
-        known = (replace(t, topic_id=i, is_gone=False) if i else t for t, i in pairs)
+        known = (replace(t, topic_id=i or t.topic_id, is_gone=i is None) for t, i in pairs)
         return replace(self, topics=tuple(known))
-
-    def without(self, names: Iterable[str]) -> "StreamTopics":
-        gone = set(names)
-        marked = (replace(t, is_gone=True) if t.name in gone else t for t in self.topics)
-        return replace(self, topics=tuple(marked))
-
-    def in_each(self, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        pairs = tuple(offsets)
-        return tuple((i * SPAN + p, o) for i in range(len(self)) for p, o in pairs)
-
-    # Numbers
-    # ------------------------------------------------------------------------------------------
 
     def topic_of(self, number: int) -> StreamTopic:
         """CheckpointError if no topic has the number: the job's files contradict each other."""
@@ -194,19 +174,6 @@ class StreamTopics:
             return None
         return self.names.index(topic) * SPAN + partition
 
-    def at(self, index: int, values: Mapping[int, _Value]) -> dict[int, _Value]:
-        return {index * SPAN + partition: value for partition, value in values.items()}
-
-    def by_topic(self, values: Mapping[int, _Value]) -> dict[int, dict[int, _Value]]:
-        """Values by number as topic's index → partition → value; without empty topics and files."""
-        parts: dict[int, dict[int, _Value]] = {}
-        for number, value in of_kafka(values).items():
-            parts.setdefault(index_of(number), {})[partition_of(number)] = value
-        return dict(sorted(parts.items()))
-
-    # Display
-    # ------------------------------------------------------------------------------------------
-
     def place(self, number: int) -> str:
         if not self.are_several:
             return str(number)
@@ -215,15 +182,42 @@ class StreamTopics:
     def places(self, offsets: Mapping[int, int]) -> dict[str, int]:
         return {self.place(number): offset for number, offset in sorted(offsets.items())}
 
-    def where(self, number: int) -> dict[str, Any]:
-        partition = {"partition": partition_of(number)}
-        return {"topic": self.topic_of(number).name, **partition} if self.are_several else partition
-
-    def named(self, number: int) -> str:
-        if is_file(number):
-            return f'history of topic "{self.first.name}"'
-        return f'topic "{self.topic_of(number).name}" partition {partition_of(number)}'
-
 
 NO_TOPICS = StreamTopics(())
 """Value of a file without topics."""
+
+
+def topics_as_json(topics: StreamTopics) -> list[dict[str, Any]]:
+    of_history = [] if topics.history is None else [topics.history.as_json()]
+    return [*(topic.as_json() for topic in topics.topics), *of_history]
+
+
+def topics_of_json(value: Iterable[Mapping[str, Any]]) -> StreamTopics:
+    topics, history = list[StreamTopic](), None
+    for each in value:
+        if "rows" in each:
+            history = HistoryTopic(each["name"], each["id"], each["rows"])
+        else:
+            topics.append(StreamTopic(each["name"], each["id"], bool(each.get("gone"))))
+    return StreamTopics(tuple(topics), history)
+
+
+def in_each(
+    topics: StreamTopics, offsets: Iterable[tuple[int, int]]
+) -> tuple[tuple[int, int], ...]:
+    """Offsets by partition as offsets by number, the same in each topic."""
+    pairs = tuple(offsets)
+    return tuple((i * SPAN + p, o) for i in range(len(topics)) for p, o in pairs)
+
+
+def place_json(topics: StreamTopics, number: int) -> dict[str, Any]:
+    partition = {"partition": partition_of(number)}
+    if not topics.are_several:
+        return partition
+    return {"topic": topics.topic_of(number).name, **partition}
+
+
+def place_name(topics: StreamTopics, number: int) -> str:
+    if is_file(number):
+        return f'history of topic "{topics.names[0]}"'
+    return f'topic "{topics.topic_of(number).name}" partition {partition_of(number)}'

@@ -31,7 +31,7 @@ from joins.plan.errors import (
     TopicIdentityChangedError,
     TopicMissingError,
 )
-from joins.plan.stream_topics import StreamTopic, StreamTopics, partition_of
+from joins.plan.stream_topics import StreamTopic, StreamTopics, by_topic, partition_of, place_name
 from watermark.errors import SluiceError
 
 _log = structlog.get_logger(__name__)
@@ -72,7 +72,11 @@ class TopicView:
         return {**self.end_offsets, **self.open_ends}
 
     def is_of(self, topics: StreamTopics) -> bool:
-        return self.topic_ids == topics.ids
+        return self.topic_ids == _ids(topics)
+
+
+def _ids(topics: StreamTopics) -> tuple[str | None, ...]:
+    return tuple(None if topic.is_gone else topic.topic_id for topic in topics.topics)
 
 
 def look_at(cluster: StreamCluster) -> TopicView:
@@ -192,7 +196,7 @@ class TopicGuard:
             seen = max(self._marks.high.get(partition, 0), reach.committed.get(partition, 0))
             if end < seen:
                 return OffsetsWentBackError(
-                    f"{self._life.topics.named(partition)} ends at offset {end}, "
+                    f"{place_name(self._life.topics, partition)} ends at offset {end}, "
                     f"expected {seen} or more",
                     hint="The broker has lost records, or an old copy of it runs; repair it. "
                     f"{_ACKNOWLEDGE}, from where it ended.",
@@ -248,7 +252,7 @@ def wrong_topic(
     missing = life.topics.missing_in(topic_ids)
     if missing:
         return _topics_missing(life.topics, missing)
-    ends_of, ids = life.topics.by_topic(seen), life.topics.ids
+    ends_of, ids = by_topic(seen), _ids(life.topics)
     for index, topic in enumerate(life.topics.topics):
         if topic_ids[index] != ids[index]:
             return _identity_changed(topic, topic_ids[index], ends_of.get(index, {}))
@@ -294,7 +298,7 @@ def records_lost(
         next_offset = joined.get(partition, 0)
         if offset > next_offset:
             return RecordsLostError(
-                f"{topics.named(partition)} begins at offset {offset}, "
+                f"{place_name(topics, partition)} begins at offset {offset}, "
                 f"but is joined up to {next_offset} only: "
                 f"at most {offset - next_offset} records are gone",
                 hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
@@ -324,7 +328,7 @@ def first_offsets(before: Mapping[int, int], ends: Mapping[int, int], life: Life
     back = [p for p, end in ends.items() if end < start[p]]
     if back:
         raise OffsetsWentBackError(
-            f"{life.topics.named(back[0])} ends at offset {ends[back[0]]}, "
+            f"{place_name(life.topics, back[0])} ends at offset {ends[back[0]]}, "
             f"expected {start[back[0]]} or more",
             hint="The broker has lost records. Acknowledge it to go on from where it ended.",
         )

@@ -10,7 +10,14 @@ from joins.adapters.kafka.groups import OpenTransaction
 from joins.adapters.kafka.stream_cluster import StreamCluster, matching_topics
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import StreamTopic, StreamTopics, index_of, partition_of
+from joins.plan.stream_topics import (
+    StreamTopic,
+    StreamTopics,
+    by_topic,
+    partition_of,
+    place_json,
+    place_name,
+)
 from joins.stream.guards import TopicView
 from watermark.gate import HeldOffsets, LossWarning, Retention
 
@@ -67,10 +74,9 @@ class RetentionWatch:
         now_ms = time.time_ns() // 1_000_000
         partitions = {each.partition: each for each in held.partitions}
         warnings: list[LossWarning] = []
-        for index in self._cluster.topics.by_topic(partitions):
-            own = tuple(each for p, each in partitions.items() if index_of(p) == index)
+        for index, own in by_topic(partitions).items():
             retention = self._cluster.retention(index)
-            risks = self._with_risks(HeldOffsets(own), retention, now_ms)
+            risks = self._with_risks(HeldOffsets(tuple(own.values())), retention, now_ms)
             warnings += risks.warnings(retention, now_ms=now_ms)
         self.warnings = tuple(warnings)
 
@@ -114,7 +120,7 @@ class RetentionWatch:
 def warning_json(topics: StreamTopics, warning: LossWarning) -> dict[str, object]:
     return {
         "type": "records-near-loss",
-        "message": f"{topics.named(warning.partition)} has used "
+        "message": f"{place_name(topics, warning.partition)} has used "
         f"{warning.used:.0%} of what its retention allows ({warning.risk.value}) for records that "
         "are not joined yet",
         "hint": "Lengthen the topic's retention until they are joined.",
@@ -140,7 +146,7 @@ class BlockedPartition:
         age_ms, topic = max(0, now_ms - self.since_ms), topics.topic_of(self.transaction.partition)
         open_ = replace(self.transaction, partition=partition_of(self.transaction.partition))
         return {
-            **topics.where(self.transaction.partition),
+            **place_json(topics, self.transaction.partition),
             "offset": open_.offset,
             "producer_id": open_.producer_id,
             "transactional_id": open_.transactional_id,

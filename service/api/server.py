@@ -73,7 +73,7 @@ def bind_directory(store: JobStore, data_dir: Path, warehouse: str | None) -> No
     if bound is None and of_warehouse is not None and not path.exists():
         bound = store.database.bind(of_warehouse)
     if bound is not None and bound == of_warehouse:
-        store.keep_all()
+        store.has_directories = False
         return
     if bound is None:
         create_json_once(path, {"data_dir_id": str(uuid.uuid4())})

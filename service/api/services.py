@@ -32,7 +32,6 @@ from service.schemas.jobs import JobDetail, ListedJob
 
 _SHOWN_ACKNOWLEDGEMENTS = 20
 _MOST_KNOWN = 10_000
-_PLANS = 50
 _MINUTES = 30
 _RATE = "records_per_s"
 
@@ -52,9 +51,8 @@ class KnownEnds:
         if missing := [job_id for job_id in job_ids if job_id not in known]:
             if len(known) + len(missing) > _MOST_KNOWN:
                 known = {}
-            parts = (missing[at : at + _PLANS] for at in range(0, len(missing), _PLANS))
-            plans = (each for part in parts for each in store.plans(part).items())
-            self._known = known = {**known, **{job_id: ends_of(plan) for job_id, plan in plans}}
+            ends = store.look(lambda jobs: {i: ends_of(plan) for i, plan in jobs.plans(missing)})
+            self._known = known = {**known, **ends}
         return {job_id: known.get(job_id, PlannedEnds()) for job_id in job_ids}
 
     def forget(self, job_id: str) -> None:

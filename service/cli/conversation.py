@@ -233,7 +233,7 @@ class PreviewLog:
         """The rows since the last call."""
         before = len(self.rows)
         while len(self.rows) < self._most:
-            block, after = self._job.log(self._at)
+            block, after = self._job.inspect.log(self._at)
             if after == self._at:
                 break
             self._at = after

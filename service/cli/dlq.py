@@ -68,11 +68,8 @@ def list_letters(
 ) -> None:
     """List dead letters with their reasons."""
     with open_client(server) as client:
-        tell(
-            client.job(job).dead_letters(pending=pending, matching=matching).page(limit, cursor),
-            output,
-            _show_letters,
-        )
+        letters = client.job(job).dead_letters.list(pending=pending, matching=matching)
+        tell(letters.page(limit, cursor), output, _show_letters)
 
 
 def _show_letters(page: "DeadLetterPage") -> None:
@@ -114,7 +111,7 @@ def show_letter(
         )
     with open_client(server) as client:
         query |= {"value_bytes": _VALUE_LIMIT_BYTES} if raw else {}
-        letter = client.job(job).dead_letter("{partition}/{offset}".format(**where), **query)
+        letter = client.job(job).dead_letters.get("{partition}/{offset}".format(**where), **query)
     if raw:
         if letter.truncated:
             raise SubmissionError(
@@ -171,7 +168,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     """Join dead letters again with the pin of their batch; exits with 1 if some are still bad."""
     selection = _selection(places or [], value_file, batch, matching, everything=everything)
     with open_client(server) as client:
-        outcome = client.job(job).replay_dead_letters(
+        outcome = client.job(job).dead_letters.replay(
             selection, idempotency_key=key, timeout_s=timeout
         )
     tell(outcome, output, _show_replayed)
@@ -198,7 +195,7 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     """Discard dead letters. They stay listed with the reason; replays skip them."""
     selection = _selection(places or [], None, batch, matching, everything=everything)
     with open_client(server) as client:
-        outcome = client.job(job).discard_dead_letters(
+        outcome = client.job(job).dead_letters.discard(
             reason,
             selection.get("records"),
             matching=matching,

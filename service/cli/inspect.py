@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 def watermarks(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
     """Show the watermark of each channel, the combined one, and waiting records."""
     with open_client(server) as client:
-        tell(client.job(job).watermarks(), output, _show)
+        tell(client.job(job).inspect.watermarks(), output, _show)
 
 
 def _show(report: "WatermarkReport") -> None:
@@ -223,7 +223,7 @@ def replay(
     with open_client(server) as client:
         remote = client.job(job)
         number_of_batch = _newest_batch(remote) if batch is None else batch
-        result = remote.replay_batch(number_of_batch, diff=diff, sink=sink)
+        result = remote.inspect.replay_batch(number_of_batch, diff=diff, sink=sink)
     tell(result, output, _show_replay)
     if not result.identical:
         raise typer.Exit(1)
@@ -288,7 +288,7 @@ def explain_row(
             hint="Use _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
-        explanation = client.job(job).explain_row(coordinates, sink=sink)
+        explanation = client.job(job).inspect.explain_row(coordinates, sink=sink)
     tell(explanation, output, lambda row: _show_row(row, coordinates))
 
 
@@ -375,7 +375,7 @@ def doctor(
     """Check a job, or the machine. Exits with 1 if a check fails."""
     with open_client(server) as client:
         try:
-            report = client.doctor() if job is None else client.job(job).doctor()
+            report = client.doctor() if job is None else client.job(job).inspect.doctor()
         except UnreachableError as exc:
             if job is not None:
                 raise

@@ -85,7 +85,7 @@ def get_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) 
     with open_client(server) as client:
         remote = client.job(job)
         document = remote.status()
-        why = remote.explain_wait() if output is OutputFormat.TABLE else None
+        why = remote.inspect.explain_wait() if output is OutputFormat.TABLE else None
     tell(document, output, lambda shown: show(*job_parts(shown, why)))
 
 
@@ -170,12 +170,12 @@ def show_logs(
     """Print the log of a job's runner."""
     with open_client(server) as client:
         remote = client.job(job)
-        text, offset = remote.log()
+        text, offset = remote.inspect.log()
         while text or forever:
             typer.echo(clean(text), nl=False)
             if not text:
                 time.sleep(POLL_S)
-            text, offset = remote.log(offset)
+            text, offset = remote.inspect.log(offset)
 
 
 Preview = Annotated[bool, typer.Option("--preview", help="Show what changes, and change nothing.")]

@@ -46,7 +46,7 @@ def put(name: Name, data_dir: DataDirectory = None, server: Server = None) -> No
     value = _value(name)
 
     def put_there(client: "Sluice") -> tuple["SecretView", str]:
-        stored = client.set_secret(name, value)
+        stored = client.secrets.set(name, value)
         return stored, f'by the control plane at {client.url}, in "{stored.directory}"'
 
     def put_here(store: "SecretStore") -> tuple["SecretView", str]:
@@ -72,7 +72,7 @@ def list_secrets(
     """List the secrets that jobs can reference, without values."""
 
     def known_there(client: "Sluice") -> tuple[list["SecretView"], str]:
-        known = client.secrets()
+        known = client.secrets.list()
         return known.items, f'of the control plane at {client.url}, stored in "{known.directory}"'
 
     def known_here(store: "SecretStore") -> tuple[list["SecretView"], str]:
@@ -102,8 +102,10 @@ def remove(name: Name, data_dir: DataDirectory = None, server: Server = None) ->
     """Remove a secret; jobs that reference it can no longer start."""
 
     def remove_there(client: "Sluice") -> tuple[Iterable[str], str]:
-        jobs = [job for each in client.secrets().items if each.name == name for job in each.jobs]
-        client.remove_secret(name)
+        jobs = [
+            job for each in client.secrets.list().items if each.name == name for job in each.jobs
+        ]
+        client.secrets.remove(name)
         return jobs, f"from the control plane at {client.url}"
 
     def remove_here(store: "SecretStore") -> tuple[Iterable[str], str]:

@@ -234,7 +234,7 @@ def preview(
 ) -> None:
     """Show the newest rows of a job's Delta output and the batches that wrote them."""
     with open_client(server) as client:
-        tell(client.job(job).preview(limit=limit, sink=sink), output, _show_preview)
+        tell(client.job(job).inspect.preview(limit=limit, sink=sink), output, _show_preview)
 
 
 def _show_preview(answer: "Preview") -> None:
@@ -404,7 +404,7 @@ def verify(
     Exits with 1 if a row differs, or a table cannot be compared.
     """
     with open_client(server) as client:
-        report = client.job(job).verify(
+        report = client.job(job).inspect.verify(
             of_table, sample=sample, rows_per_s=rows_per_s, repair=repair, timeout_s=timeout
         )
     tell(report, output, _show_verified)

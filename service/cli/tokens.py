@@ -45,7 +45,7 @@ def create_token(
         created = _create_here(new_token, data_dir)
     else:
         with open_client(server) as client:
-            created = client.create_token(name, scope.value, days)
+            created = client.tokens.create(name, scope.value, days)
     tell(created, output, lambda shown: typer.echo(shown.token))
     say(f"token {created.id} is valid until {instant(created.expires_at_ms)}")
 
@@ -93,7 +93,7 @@ def revoke_token(
         _audit(settings, "tokens revoke", token_id)
     else:
         with open_client(server) as client:
-            client.revoke_token(token_id)
+            client.tokens.revoke(token_id)
     say(f"token {token_id} revoked")
 
 
@@ -128,7 +128,7 @@ def _listed(server: str | None, data_dir: Path | None) -> list["TokenView"]:
 
     if not _is_here(server, data_dir):
         with open_client(server) as client:
-            return list(client.tokens())
+            return list(client.tokens.list())
     store = _open_store(load_settings(data_dir=data_dir))
     try:
         return [token_view(token) for token in store.tokens.all()]

@@ -118,7 +118,8 @@ def wait(
         raise typer.BadParameter("--position needs --table")
     with open_client(server) as client:
         if table is not None:
-            reached = client.job(job).wait_for_position(table, position or "now", timeout_s=timeout)
+            dimension = client.job(job).dimension(table)
+            reached = dimension.wait_for_position(position or "now", timeout_s=timeout)
             tell(reached, output, lambda reached: say(reached.text))
             return
         assert phase is not None
@@ -221,7 +222,7 @@ def looks(followed: "RemoteJob", goal: Goal, timeout_s: float) -> Iterator["JobD
         if job.state in goal.states:
             return
         if time.monotonic() >= deadline:
-            why = followed.explain_wait()
+            why = followed.inspect.explain_wait()
             hint = "" if why.hint is None else f"{why.hint} "
             raise WaitTimeoutError(
                 f'job "{job.id}" is {state(job)} after {timeout_s:g} s, expected "{goal.name}": '

@@ -44,7 +44,7 @@ from service.schemas.inspection import (
 from service.schemas.jobs import JobDetail, JobSummary, RemovalView
 from service.schemas.progress import Transition, UpdateView, WaitReport, WatermarkReport
 from service.schemas.tables import DimensionList, DimensionVersions, Preview
-from service.schemas.verification import PositionReached, VerificationReport
+from service.schemas.verification import VerificationReport
 
 _SHORTEST_S = 0.2
 _LONGEST_S = 10.0
@@ -152,27 +152,147 @@ def _event(server_event: ServerEvent) -> Event | None:
 _POLL_S = 0.5
 _TARGETS = ("LOAD", "JOIN", *(state.value for state in JobState))
 _UPDATE_S = 120.0  # a preview joins batches again
-_ASKED_S = 8.0  # one request waits so long
+
+
+class JobInspection:
+    """Answers about a job; only `verify` with `repair` changes anything."""
+
+    def __init__(self, transport: Transport, path: str) -> None:
+        self._transport = transport
+        self._path = path
+
+    def watermarks(self) -> WatermarkReport:
+        """The watermark of each channel and the combined one."""
+        return self._transport.ask(WatermarkReport, f"{self._path}/watermarks")
+
+    def explain_wait(self) -> WaitReport:
+        return self._transport.ask(WaitReport, f"{self._path}/explain-wait")
+
+    def doctor(self) -> CheckReport:
+        return self._transport.ask(CheckReport, f"{self._path}/doctor")
+
+    def log(self, offset: int | None = None) -> tuple[str, int]:
+        """A block of the runner's log (by default the end), and the offset of the next one."""
+        query = {} if offset is None else {"offset": offset}
+        answer = self._transport.send("GET", f"{self._path}/log", params=query)
+        return answer.text, int(answer.headers["Sluice-Next-Offset"])
+
+    def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
+        """The newest rows of its output; `sink` selects the table of one of several INSERTs."""
+        return self._transport.ask(Preview, f"{self._path}/preview", limit=limit, sink=sink)
+
+    def explain_row(self, coordinates: str, *, sink: str | None = None) -> RowExplanation:
+        """What became of the record at `topic/partition/offset`; `sink` as in `preview`."""
+        return self._transport.ask(RowExplanation, f"{self._path}/rows/{coordinates}", sink=sink)
+
+    def replay_batch(
+        self, number: int, *, diff: bool = False, sink: str | None = None
+    ) -> BatchReplay:
+        """Join a batch again and compare; writes nothing. `sink` as in `preview`."""
+        query = {"diff": diff} if sink is None else {"diff": diff, "sink": sink}
+        path = f"{self._path}/batches/{number}:replay"
+        return self._transport.post(BatchReplay, path, params=query)
+
+    def verify(
+        self,
+        table: str | None = None,
+        *,
+        sample: float = 1.0,
+        rows_per_s: int | None = None,
+        repair: bool = False,
+        timeout_s: float = 3600.0,
+    ) -> VerificationReport:
+        """Compare a table, or all, with its source as of a position; nothing stands still.
+
+        With `repair` rows that differ are sent again, and the tables compared once more.
+        `sample` is the share of the chunks. Raises RefusedError if the job has no such table.
+        """
+        body = {"table": table, "sample": sample, "rows_per_s": rows_per_s, "repair": repair}
+        body = {name: value for name, value in body.items() if value is not None}
+        path = f"{self._path}:verify"
+        return self._transport.post(VerificationReport, path, json=body, timeout=timeout_s)
+
+
+class RemoteDeadLetters:
+    """The records that a job could not join."""
+
+    def __init__(self, transport: Transport, job: "RemoteJob") -> None:
+        self._transport = transport
+        self._job = job
+        self._path = f"/v1/jobs/{job.id}/dead-letters"
+
+    def list(
+        self, *, pending: bool = False, matching: str | None = None
+    ) -> Pages[DeadLetterPage, DeadLetterView]:
+        """Dead letters, with `pending` only those not yet replayed; `matching` is of the reason."""
+        query = {"pending": pending, "matching": matching}
+        return Pages(self._transport, DeadLetterPage, self._path, 500, **query)
+
+    def get(self, place: str, **query: int | str) -> DeadLetterView:
+        """One dead letter at `partition/offset`, with the query parameters of the address."""
+        return self._transport.ask(DeadLetterView, f"{self._path}/{place}", **query)
+
+    def replay(
+        self,
+        replay: Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> DeadLetterReplayed:
+        """Replay the dead letters of the request body `replay`, by default all.
+
+        Raises:
+            RefusedError: they cannot be replayed, or the job has no runner.
+            WaitTimeoutError: timeout; the request stays pending.
+        """
+        body = {"all": True} if replay is None else replay
+        path, key = f"{self._path}:replay", idempotency_key
+        return self._job._ask_runner(DeadLetterReplayed, path, body, key, timeout_s)
+
+    def discard(
+        self,
+        reason: str,
+        records: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        matching: str | None = None,
+        by: str = "unknown",
+        idempotency_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> DeadLettersDiscarded:
+        """Discard dead letters, by default all pending ones. Raises as `replay`.
+
+        `records` have `partition`, `offset` and, if needed, `topic` and `batch`; without them,
+        `matching` is a part of the reasons of those that are meant.
+        """
+        every = {"all": True} if matching is None else {"all": True, "matching": matching}
+        chosen = every if records is None else {"records": list(records)}
+        body = {**chosen, "reason": reason, "by": by}
+        path, key = f"{self._path}:discard", idempotency_key
+        return self._job._ask_runner(DeadLettersDiscarded, path, body, key, timeout_s)
 
 
 class RemoteJob:
     """A job; each method sends a request to the control plane.
+
+    `inspect` answers questions about it, `dead_letters` has the records that it could not join.
 
     Example:
         >>> job.status().name
         'enriched'
         >>> job.wait_until("JOIN", timeout_s=60).phase
         'JOIN'
-        >>> [row.values["price"] for row in job.preview(limit=1).items]
+        >>> [row.values["price"] for row in job.inspect.preview(limit=1).items]
         ['12.50']
     """
 
-    # reads better long: one method for each address of a job
+    # reads better long: one method for each change and each list of a job
 
     def __init__(self, transport: Transport, job_id: str) -> None:
         self.id = job_id
         self._transport = transport
         self._path = f"/v1/jobs/{job_id}"
+        self.inspect = JobInspection(transport, self._path)
+        self.dead_letters = RemoteDeadLetters(transport, self)
 
     def __repr__(self) -> str:
         return f"RemoteJob({self.id!r})"
@@ -206,34 +326,9 @@ class RemoteJob:
             if time.monotonic() > deadline:
                 raise ControlPlaneError(
                     f'job "{self.id}" is {status.state}, not {target}: {status.reason}',
-                    hint="The job continues; wait again, or call explain_wait().",
+                    hint="The job continues; wait again, or call inspect.explain_wait().",
                 )
             time.sleep(_POLL_S)
-
-    def wait_for_position(
-        self, table: str, position: str = "now", *, timeout_s: float = 60.0
-    ) -> PositionReached:
-        """Wait for the first committed batch that has `position` of the source of `table`.
-
-        `now` is everything that was committed before the call. Raises WaitTimeoutError with where
-        the job stands.
-        """
-        deadline = time.monotonic() + timeout_s
-        while True:
-            left_s = min(_ASKED_S, max(0.0, deadline - time.monotonic()))
-            body = {"table": table, "position": position, "timeout_s": left_s}
-            path = f"{self._path}/freshness/wait"
-            answer = parsed(PositionReached, self._transport.send("POST", path, json=body).json())
-            if answer.batch is not None:
-                return answer
-            position = answer.token
-            if time.monotonic() >= deadline:
-                raise WaitTimeoutError(
-                    f'position "{position}" of table "{table}" is in no batch after '
-                    f"{timeout_s:g} s: {answer.text}",
-                    hint="A batch needs records of the stream: see the lag in "
-                    f"sluice jobs get {self.id}.",
-                )
 
     def pause(self, by: str | None = None) -> JobDetail:
         """Pause the job after its batch; it keeps its position. `by` says who asks."""
@@ -332,50 +427,9 @@ class RemoteJob:
             return self._removed(output=False)
         return RemovalView(left=())
 
-    def watermarks(self) -> WatermarkReport:
-        """The watermark of each channel and the combined one."""
-        return self._transport.ask(WatermarkReport, f"{self._path}/watermarks")
-
-    def explain_wait(self) -> WaitReport:
-        return self._transport.ask(WaitReport, f"{self._path}/explain-wait")
-
     def batches(self, *, most: int | None = None) -> Batches:
         """The `most` newest batches, newest first; None means all."""
         return Batches(self._transport, f"{self._path}/batches", most)
-
-    def replay_batch(
-        self, number: int, *, diff: bool = False, sink: str | None = None
-    ) -> BatchReplay:
-        """Join a batch again and compare; writes nothing. `sink` as in `preview`."""
-        query = {"diff": diff} if sink is None else {"diff": diff, "sink": sink}
-        path = f"{self._path}/batches/{number}:replay"
-        return self._transport.post(BatchReplay, path, params=query)
-
-    def explain_row(self, coordinates: str, *, sink: str | None = None) -> RowExplanation:
-        """What became of the record at `topic/partition/offset`; `sink` as in `preview`."""
-        return self._transport.ask(RowExplanation, f"{self._path}/rows/{coordinates}", sink=sink)
-
-    def doctor(self) -> CheckReport:
-        return self._transport.ask(CheckReport, f"{self._path}/doctor")
-
-    def verify(
-        self,
-        table: str | None = None,
-        *,
-        sample: float = 1.0,
-        rows_per_s: int | None = None,
-        repair: bool = False,
-        timeout_s: float = 3600.0,
-    ) -> VerificationReport:
-        """Compare a table, or all, with its source as of a position; nothing stands still.
-
-        With `repair` rows that differ are sent again, and the tables compared once more.
-        `sample` is the share of the chunks. Raises RefusedError if the job has no such table.
-        """
-        body = {"table": table, "sample": sample, "rows_per_s": rows_per_s, "repair": repair}
-        body = {name: value for name, value in body.items() if value is not None}
-        path = f"{self._path}:verify"
-        return self._transport.post(VerificationReport, path, json=body, timeout=timeout_s)
 
     def dimensions(self) -> list[DimensionVersions]:
         return self._transport.ask(DimensionList, f"{self._path}/dimensions").items
@@ -383,71 +437,13 @@ class RemoteJob:
     def dimension(self, table: str) -> RemoteDimension:
         return RemoteDimension(self._transport, self.id, table)
 
-    def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
-        """The newest rows of its output; `sink` selects the table of one of several INSERTs."""
-        return self._transport.ask(Preview, f"{self._path}/preview", limit=limit, sink=sink)
-
     def output(self, *, limit: int = 100, sink: str | None = None) -> OutputRows:
-        """The newest rows of its Delta output as a table, at most 1,000; `sink` as in `preview`."""
+        """The newest rows of its Delta output, at most 1,000; `sink` as in `inspect.preview`."""
         return OutputRows(self._transport, f"{self._path}/preview", limit=limit, sink=sink)
-
-    def log(self, offset: int | None = None) -> tuple[str, int]:
-        """A block of the runner's log (by default the end), and the offset of the next one."""
-        query = {} if offset is None else {"offset": offset}
-        answer = self._transport.send("GET", f"{self._path}/log", params=query)
-        return answer.text, int(answer.headers["Sluice-Next-Offset"])
 
     def events(self, *, after: int | None = None) -> EventStream:
         """Transitions after number `after`, then live events."""
         return EventStream(self._transport, self.id, after)
-
-    def dead_letters(
-        self, *, pending: bool = False, matching: str | None = None
-    ) -> Pages[DeadLetterPage, DeadLetterView]:
-        """Dead letters, with `pending` only those not yet replayed; `matching` is of the reason."""
-        path, query = f"{self._path}/dead-letters", {"pending": pending, "matching": matching}
-        return Pages(self._transport, DeadLetterPage, path, 500, **query)
-
-    def dead_letter(self, place: str, **query: int | str) -> DeadLetterView:
-        """One dead letter at `partition/offset`, with the query parameters of the address."""
-        return self._transport.ask(DeadLetterView, f"{self._path}/dead-letters/{place}", **query)
-
-    def replay_dead_letters(
-        self,
-        replay: Mapping[str, Any] | None = None,
-        *,
-        idempotency_key: str | None = None,
-        timeout_s: float = 600.0,
-    ) -> DeadLetterReplayed:
-        """Replay the dead letters of the request body `replay`, by default all.
-
-        Raises:
-            RefusedError: they cannot be replayed, or the job has no runner.
-            WaitTimeoutError: timeout; the request stays pending.
-        """
-        body = {"all": True} if replay is None else replay
-        path, key = f"{self._path}/dead-letters:replay", idempotency_key
-        return self._of_runner(DeadLetterReplayed, path, body, key, timeout_s)
-
-    def discard_dead_letters(
-        self,
-        reason: str,
-        records: Sequence[Mapping[str, Any]] | None = None,
-        *,
-        matching: str | None = None,
-        by: str = "unknown",
-        idempotency_key: str | None = None,
-        timeout_s: float = 600.0,
-    ) -> DeadLettersDiscarded:
-        """Discard dead letters, by default all pending ones; raises as `replay_dead_letters`.
-
-        `records` have `partition`, `offset` and, if needed, `topic` and `batch`; without them,
-        `matching` is a part of the reasons of those that are meant.
-        """
-        every = {"all": True} if matching is None else {"all": True, "matching": matching}
-        chosen = every if records is None else {"records": list(records)}
-        path, body = f"{self._path}/dead-letters:discard", {**chosen, "reason": reason, "by": by}
-        return self._of_runner(DeadLettersDiscarded, path, body, idempotency_key, timeout_s)
 
     def acknowledge(
         self,
@@ -456,14 +452,14 @@ class RemoteJob:
         idempotency_key: str | None = None,
         timeout_s: float = 120.0,
     ) -> AcknowledgementView:
-        """Decide how a stalled job continues; raises as `replay_dead_letters`.
+        """Decide how a stalled job continues; raises as `dead_letters.replay`.
 
         `decision` has `cause` and `reason`, and optionally `choice` and `by`.
         """
         path, key = f"{self._path}:acknowledge", idempotency_key
-        return self._of_runner(AcknowledgementView, path, decision, key, timeout_s)
+        return self._ask_runner(AcknowledgementView, path, decision, key, timeout_s)
 
-    def _of_runner(
+    def _ask_runner(
         self,
         model: type[Answer],
         path: str,

@@ -61,6 +61,51 @@ class Catalog:
         self._transport.send("DELETE", f"/v1/tables/{quote(name, safe='')}")
 
 
+class RemoteTokens:
+    """The tokens of a control plane; requires scope admin."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> Pages[TokenPage, TokenView]:
+        """All tokens, newest first."""
+        return Pages(self._transport, TokenPage, "/v1/tokens", 500)
+
+    def create(self, name: str, scope: str, days: int) -> CreatedToken:
+        """Create a token; only this answer contains its text."""
+        body = {"name": name, "scope": scope, "expires_in_days": days}
+        return self._transport.post(CreatedToken, "/v1/tokens", json=body)
+
+    def revoke(self, token_id: str) -> None:
+        self._transport.send("DELETE", f"/v1/tokens/{token_id}")
+
+
+class RemoteSecrets:
+    """The secrets of a control plane; requires scope admin."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self) -> SecretList:
+        return self._transport.ask(SecretList, "/v1/secrets")
+
+    def set(self, name: str, value: str) -> StoredSecret:
+        """Store or replace a secret in the control plane's directory.
+
+        Raises InvalidRequestError for a malformed name or value, ControlPlaneError instead of
+        sending the value unencrypted.
+        """
+        self._transport.check_way("secret")
+        path = f"/v1/secrets/{quote(name, safe='')}"
+        answer = self._transport.send("PUT", path, json={"value": value})
+        return parsed(StoredSecret, answer.json())
+
+    def remove(self, name: str) -> SecretList:
+        """Remove a secret from the control plane's directory; returns the remaining ones."""
+        path = f"/v1/secrets/{quote(name, safe='')}"
+        return parsed(SecretList, self._transport.send("DELETE", path).json())
+
+
 _USUAL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -86,8 +131,6 @@ class Sluice(AbstractContextManager["Sluice"]):
         True
     """
 
-    # reads better long: one method for each address that is not of one job
-
     def __init__(
         self,
         control_plane: str | None = None,
@@ -102,6 +145,9 @@ class Sluice(AbstractContextManager["Sluice"]):
             kept = Credentials.of_environment()
             shown = Credentials(token or kept.token, ca_file or kept.ca_file)
         self._transport = Transport(control_plane, shown, attempts)
+        self.catalog = Catalog(self._transport)
+        self.tokens = RemoteTokens(self._transport)
+        self.secrets = RemoteSecrets(self._transport)
 
     def _repr_html_(self) -> str:
         return html_of_jobs(self.jobs())
@@ -164,10 +210,6 @@ class Sluice(AbstractContextManager["Sluice"]):
         """
         return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
 
-    @property
-    def catalog(self) -> Catalog:
-        return Catalog(self._transport)
-
     def job(self, reference: str) -> RemoteJob:
         """The job with this id, unique prefix of an id, or name.
 
@@ -204,37 +246,6 @@ class Sluice(AbstractContextManager["Sluice"]):
 
     def doctor(self) -> CheckReport:
         return self._transport.ask(CheckReport, "/v1/doctor")
-
-    def tokens(self) -> Pages[TokenPage, TokenView]:
-        """All tokens, newest first. Methods for tokens and secrets require scope admin."""
-        return Pages(self._transport, TokenPage, "/v1/tokens", 500)
-
-    def create_token(self, name: str, scope: str, days: int) -> CreatedToken:
-        """Create a token; only this answer contains its text."""
-        body = {"name": name, "scope": scope, "expires_in_days": days}
-        return self._transport.post(CreatedToken, "/v1/tokens", json=body)
-
-    def revoke_token(self, token_id: str) -> None:
-        self._transport.send("DELETE", f"/v1/tokens/{token_id}")
-
-    def secrets(self) -> SecretList:
-        return self._transport.ask(SecretList, "/v1/secrets")
-
-    def set_secret(self, name: str, value: str) -> StoredSecret:
-        """Store or replace a secret in the control plane's directory.
-
-        Raises InvalidRequestError for a malformed name or value, ControlPlaneError instead of
-        sending the value unencrypted.
-        """
-        self._transport.check_way("secret")
-        path = f"/v1/secrets/{quote(name, safe='')}"
-        answer = self._transport.send("PUT", path, json={"value": value})
-        return parsed(StoredSecret, answer.json())
-
-    def remove_secret(self, name: str) -> SecretList:
-        """Remove a secret from the control plane's directory; returns the remaining ones."""
-        path = f"/v1/secrets/{quote(name, safe='')}"
-        return parsed(SecretList, self._transport.send("DELETE", path).json())
 
 
 def _script(sql: str, name: str | None, *, append: bool) -> dict[str, object]:

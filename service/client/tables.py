@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from service.client.transport import Item, Page, Pages, Transport
-from service.errors import ConfigError
+from service.client.transport import Item, Page, Pages, Transport, parsed
+from service.errors import ConfigError, WaitTimeoutError
 from service.schemas.inspection import BatchView
 from service.schemas.progress import BatchPage
 from service.schemas.tables import (
@@ -24,6 +25,7 @@ from service.schemas.tables import (
     RowChange,
     VersionOfKey,
 )
+from service.schemas.verification import PositionReached
 
 if TYPE_CHECKING:
     import httpx
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 20
+_WAIT_S = 8.0  # one request waits so long
 _CELL = 200
 Facts = Iterable[tuple[str, str]]
 
@@ -312,6 +315,31 @@ class RemoteDimension:
         query = {"key": None if key is None else _key_text(key)}
         path = f"{self._path}/history"
         return KeyVersions(self._transport, DimensionHistory, path, _PAGE, **query)
+
+    def wait_for_position(
+        self, position: str = "now", *, timeout_s: float = 60.0
+    ) -> PositionReached:
+        """Wait for the first committed batch that has `position` of the source.
+
+        `now` is everything that was committed before the call. Raises WaitTimeoutError with where
+        the job stands.
+        """
+        deadline = monotonic() + timeout_s
+        while True:
+            left_s = min(_WAIT_S, max(0.0, deadline - monotonic()))
+            body = {"table": self._table, "position": position, "timeout_s": left_s}
+            path = f"/v1/jobs/{self._job_id}/freshness/wait"
+            answer = parsed(PositionReached, self._transport.send("POST", path, json=body).json())
+            if answer.batch is not None:
+                return answer
+            position = answer.token
+            if monotonic() >= deadline:
+                raise WaitTimeoutError(
+                    f'position "{position}" of table "{self._table}" is in no batch after '
+                    f"{timeout_s:g} s: {answer.text}",
+                    hint="A batch needs records of the stream: see the lag in "
+                    f"sluice jobs get {self._job_id}.",
+                )
 
 
 class Batches(Pages[BatchPage, BatchView], Tabular):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from joins.adapters.delta.entries import LogEntries
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, cluster_id
 from joins.adapters.kafka.pool import OpenClusters
 from joins.adapters.registry import check_registries
 from joins.adapters.store_path import StorePath, prove_conditional_puts
@@ -111,7 +111,7 @@ class KafkaSinks(SinkConnector[KafkaSink]):
         cluster = clusters.of(plan.sink.kafka)
         cluster.require(plan.sink.kafka.topic)
         check_registries(plan.sink.value, plan.sink.key)
-        return replace(sink, cluster_id=cluster.cluster_id())
+        return replace(sink, cluster_id=cluster_id(cluster))
 
     def examine(self, title: str, sink: KafkaSink) -> Iterator[Check]:
         topic = KafkaCluster(sink.kafka).require(sink.kafka.topic)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from joins.adapters.delta.source import check_source_table
 from joins.adapters.files.readers import check_files
+from joins.adapters.kafka.groups import require_no_members
 from joins.adapters.kafka.pool import OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.topic.check import check_topic, connector_advice
@@ -146,7 +147,7 @@ def topic_feed(job: "JobContext", dimension: Dimension, source: TopicSource) -> 
 def _with_ends(own: TopicSource, source: TopicSource, clusters: OpenClusters) -> TopicSource:
     cluster, topic = clusters.of(source.kafka), source.kafka.topic
     if source.kafka.reported_group is not None:
-        cluster.require_unused_group(source.kafka.reported_group)
+        require_no_members(cluster.connection, source.kafka.reported_group)
     description = cluster.require(topic)
     ends = cluster.end_offsets(description)
     own = replace(own, changelog_partitions=len(ends), topic_id=description.topic_id)

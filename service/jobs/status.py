@@ -1,5 +1,6 @@
 """A runner's report of its job: state, progress, and reasons for waiting."""
 
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.changelog.digest import ChangelogState
 from joins.plan.errors import SnapshotUnprovenError
+from joins.plan.stream_topics import FILES
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
 from service.jobs.inspect.event_waiting import part_name
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
@@ -121,6 +123,7 @@ def _dimension(
 ) -> DimensionView:
     view = source.view()
     is_whole = dimension.complete and (view is None or _is_told(dimension, view))
+    repaired = None if view is None else view.repaired
     name = dimension.dimension.name
     return DimensionView(
         name=name,
@@ -142,15 +145,9 @@ def _dimension(
         waits_for=None if view is None else view.waits_for,
         emitted=_emitted(dimension, source),
         freshness=_freshness(dimension, source),
-        repaired=_repaired(view),
+        repaired=None if repaired is None else RepairedView.model_validate(repaired),
         channels=[_channel(dimension, each) for each in _channels_of(dimension, opening)],
     )
-
-
-def _repaired(view: SourceView | None) -> RepairedView | None:
-    if view is None or view.repaired is None:
-        return None
-    return RepairedView.model_validate(view.repaired)
 
 
 def _freshness(dimension: DimensionRuntime, source: SourceCoordinator) -> FreshnessView:
@@ -396,7 +393,7 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
                 [
                     *join.control.lives.acknowledgements(),
                     *join.staleness.acknowledgements(),
-                    *_of_sources(join),
+                    *(each for one in join.parts.sources for each in one.acknowledgements()),
                 ],
                 key=lambda record: int(record["at_ms"]),
             )
@@ -412,11 +409,11 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
     unread = progress.held().held_records if known else None
     life = join.control.lives.current
     places = life.topics.places
-    settled, history = join.letter_replays.settled(), progress.history()
+    settled = join.letter_replays.settled()
     return ProbeView(
         topic=life.topics.text,
         topics=list(life.topics.read_names),
-        history=None if history is None else StreamHistoryView.model_validate(history),
+        history=_history(join),
         start_offsets=places(join.parts.meta.probe_start_offsets),
         next_offsets=places(life.topics.read_of(progress.next_offsets)),
         end_offsets=places(ends.end_offsets if known else {}),
@@ -444,8 +441,15 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
     )
 
 
-def _of_sources(join: TemporalJoin) -> list[Mapping[str, Any]]:
-    return [record for source in join.parts.sources for record in source.acknowledgements()]
+def _history(join: TemporalJoin) -> StreamHistoryView | None:
+    topics, progress = join.control.lives.current.topics, join.progress
+    if topics.history is None:
+        return None
+    rows, pace = topics.history.rows, progress.pace.records_per_s(time.monotonic())
+    read = min(rows, progress.next_offsets.get(FILES, 0))
+    left_s = math.ceil((rows - read) / pace) if pace and read < rows else None
+    place = topics.place(FILES)
+    return StreamHistoryView(place=place, rows=rows, rows_read=read, seconds_left=left_s)
 
 
 def error_of(fault: Fault) -> ErrorView:

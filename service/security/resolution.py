@@ -35,7 +35,7 @@ from joins.plan.plan import (
     TopicHistory,
     TopicSource,
 )
-from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, partition_of
+from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, in_each, partition_of
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.allowed import check_store, confined_path, server_of, store_address
@@ -207,8 +207,8 @@ def resolve_topics(source: KafkaSource, cluster: KafkaCluster) -> KafkaSource:
         source,
         kafka=replace(source.kafka, topic=first),
         more_topics=tuple(more),
-        startup_offsets=topics.in_each(source.startup_offsets),
-        bounded_offsets=topics.in_each(source.bounded_offsets),
+        startup_offsets=in_each(topics, source.startup_offsets),
+        bounded_offsets=in_each(topics, source.bounded_offsets),
     )
 
 

@@ -78,8 +78,9 @@ class JobContext:
 
     @property
     def exchange(self) -> TablePath:
+        """Where the tasks of a batch exchange files: in the store if they may share no disk."""
         apart = runs_on_cluster(self.settings) and self.layout.is_in_store()
-        return self.layout.exchange(in_store=apart)
+        return self.layout.tables_root / "exchange" if apart else self.layout.job_dir
 
     def row_files(self, name: str) -> RowFiles:
         return RowFiles(self.exchange / name, self.layout.job_dir / name)

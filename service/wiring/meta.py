@@ -126,8 +126,8 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
     return JobMeta(
         incarnation=str(uuid.uuid4()),
         epoch=0,
-        probe_topic=stream.topics.first.name,
-        probe_topic_id=stream.topics.first.topic_id,
+        probe_topic=stream.topics.names[0],
+        probe_topic_id=stream.topics.topics[0].topic_id,
         probe_start_offsets=stream.start,
         changelog_topics=topics,
         probe_end_offsets=stream.end,

@@ -3,6 +3,7 @@
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import commit_offsets, committed_offsets
 from joins.plan.plan import KafkaOptions
 from tests.joins.adapters.kafka.test_groups import member
 from tests.support.rig import Rig
@@ -47,11 +48,14 @@ def test_a_job_takes_over_from_a_group_and_the_group_follows_it(rig: Rig) -> Non
         refused = rig.post_job(sql)
         assert refused.status_code == 422, refused.text
         assert f'consumer group "{group}" is in use' in refused.json()["detail"]
-    cluster.commit_group_offsets(group, topic, {0: 4})
+    commit_offsets(cluster.connection, group, topic, {0: 4})
     with rig.job(sql) as job:
         rows = job.wait_output(path, 6)
         assert sorted(row["item_id"] for row in rows) == [4, 5, 6, 7, 8, 9]
-        wait_until(lambda: cluster.group_offsets(group, topic) == {0: 10}, what="it is shown")
+        wait_until(
+            lambda: committed_offsets(cluster.connection, group, topic) == {0: 10},
+            what="it is shown",
+        )
         with member(servers, group, topic):
             produce(servers, topic, [click(2, 10)])
             job.wait_output(path, 7)
@@ -59,10 +63,16 @@ def test_a_job_takes_over_from_a_group_and_the_group_follows_it(rig: Rig) -> Non
                 lambda s: any(w["type"] == "group-offsets" for w in s["warnings"]), "it is told"
             )
             assert told["state"] == "JOINING"
-            assert cluster.group_offsets(group, topic) == {0: 10}
-        wait_until(lambda: cluster.group_offsets(group, topic) == {0: 11}, what="it is shown")
+            assert committed_offsets(cluster.connection, group, topic) == {0: 10}
+        wait_until(
+            lambda: committed_offsets(cluster.connection, group, topic) == {0: 11},
+            what="it is shown",
+        )
         job.wait_for(lambda s: s["warnings"] == [], "the warning is gone")
         job.kill_runner()
         produce(servers, topic, [click(3, 11)])
         job.wait_output(path, 8)
-        wait_until(lambda: cluster.group_offsets(group, topic) == {0: 12}, what="it is shown")
+        wait_until(
+            lambda: committed_offsets(cluster.connection, group, topic) == {0: 12},
+            what="it is shown",
+        )

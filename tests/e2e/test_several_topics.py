@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import committed_offsets
 from joins.plan.plan import KafkaOptions
 from tests.support.rig import Rig, RunningJob
 from tests.support.shop import CLICKS_DDL, click
@@ -90,8 +91,8 @@ def test_each_record_of_two_topics_is_joined_once_over_a_kill_and_known_by_its_t
         ends = {f"{a}/0": 17, f"{b}/0": 17, f"{b}/1": 17, f"{b}/2": 18}
         assert status["probe"]["next_offsets"] == status["probe"]["end_offsets"] == ends
         cluster = KafkaCluster(KafkaOptions(servers, ""))
-        wait_until(lambda: cluster.group_offsets(group, b) == {0: 17, 1: 17, 2: 18})
-        assert cluster.group_offsets(group, a) == {0: 17}
+        wait_until(lambda: committed_offsets(cluster.connection, group, b) == {0: 17, 1: 17, 2: 18})
+        assert committed_offsets(cluster.connection, group, a) == {0: 17}
         see_what_became_of_records(rig, job, b)
         join_the_letter_again(rig, job, b, path, len(clicks.sent))
         checks = rig.get(f"/v1/jobs/{job.id}/doctor")["checks"]

@@ -17,9 +17,16 @@ from joins.plan.stream_topics import (
     HistoryTopic,
     StreamTopic,
     StreamTopics,
+    by_number,
+    by_topic,
+    in_each,
     index_of,
     is_file,
     partition_of,
+    place_json,
+    place_name,
+    topics_as_json,
+    topics_of_json,
 )
 
 NAMES = st.text("abcdefgh.-_", min_size=1, max_size=8)
@@ -53,17 +60,17 @@ def test_a_stream_of_one_topic_has_its_partitions_as_they_are(name, partition):
     assert topics.number(name, partition) == partition == partition_of(partition)
     assert topics.place(partition) == str(partition)
     assert topics.places({partition: 7}) == {str(partition): 7}
-    assert topics.where(partition) == {"partition": partition}
+    assert place_json(topics, partition) == {"partition": partition}
 
 
 @given(st.data(), TOPICS)
 def test_values_by_number_are_taken_apart_by_topic_and_put_together_again(data, topics):
     values = data.draw(st.dictionaries(places(topics), st.integers(), max_size=20))
-    by_number = {i * SPAN + p: value for (i, p), value in values.items()}
-    parts = topics.by_topic(by_number)
+    numbers = {i * SPAN + p: value for (i, p), value in values.items()}
+    parts = by_topic(numbers)
     assert list(parts) == sorted({index for index, _ in values})
-    whole = {n: v for i, own in parts.items() for n, v in topics.at(i, own).items()}
-    assert whole == by_number
+    whole = {n: v for i, own in parts.items() for n, v in by_number(i, own).items()}
+    assert whole == numbers
 
 
 @given(TOPICS, st.lists(st.builds(StreamTopic, NAMES), max_size=12))
@@ -77,13 +84,13 @@ def test_topics_that_come_later_change_no_number(topics, later):
 
 @given(TOPICS)
 def test_topics_are_read_back_as_they_were_written(topics):
-    assert StreamTopics.of_json(topics.as_json()) == topics
+    assert topics_of_json(topics_as_json(topics)) == topics
 
 
 @given(TOPICS)
 def test_more_may_be_said_of_a_topic_than_this_version_knows(topics):
-    written = [{**topic, "stream": "s"} for topic in topics.as_json()]
-    assert StreamTopics.of_json(written) == topics
+    written = [{**topic, "stream": "s"} for topic in topics_as_json(topics)]
+    assert topics_of_json(written) == topics
 
 
 @given(TOPICS, st.data())
@@ -121,10 +128,10 @@ def test_a_place_of_no_topic_stays_what_it_is():
 
 def test_what_is_given_of_a_partition_holds_in_each_topic():
     topics = StreamTopics((StreamTopic("a"), StreamTopic("b")))
-    assert topics.in_each([(0, 7), (3, 9)]) == ((0, 7), (3, 9), (SPAN, 7), (SPAN + 3, 9))
-    assert topics.places(dict(topics.in_each([(3, 9)]))) == {"a/3": 9, "b/3": 9}
-    assert topics.where(SPAN + 3) == {"topic": "b", "partition": 3}
-    assert topics.named(SPAN + 3) == 'topic "b" partition 3'
+    assert in_each(topics, [(0, 7), (3, 9)]) == ((0, 7), (3, 9), (SPAN, 7), (SPAN + 3, 9))
+    assert topics.places(dict(in_each(topics, [(3, 9)]))) == {"a/3": 9, "b/3": 9}
+    assert place_json(topics, SPAN + 3) == {"topic": "b", "partition": 3}
+    assert place_name(topics, SPAN + 3) == 'topic "b" partition 3'
 
 
 def test_a_stream_has_no_more_topics_than_there_are_numbers():
@@ -140,7 +147,7 @@ def test_files_before_the_topics_are_one_more_partition():
     topics = replace(NO_TOPICS, history=HistoryTopic("history:a", "id", 70)).with_more(
         [StreamTopic("a"), StreamTopic("b")]
     )
-    assert StreamTopics.of_json(topics.as_json()) == topics
+    assert topics_of_json(topics_as_json(topics)) == topics
     assert len(topics) == 2
     assert topics.names == ("a", "b")
     assert FILES < 2**31
@@ -150,7 +157,7 @@ def test_files_before_the_topics_are_one_more_partition():
     assert topics.number("history:a", 0) == FILES
     assert topics.number("history:a", 1) is None
     assert topics.place(FILES) == "history:a/0"
-    assert topics.by_topic({FILES: 1, SPAN: 2}) == {1: {0: 2}}
+    assert by_topic({FILES: 1, SPAN: 2}) == {1: {0: 2}}
     numbers = pa.array([0, FILES, SPAN + 3], pa.int32())
     names = topic_names(topics, numbers)
     assert names.to_pylist() == ["a", "history:a", "b"]
@@ -159,6 +166,6 @@ def test_files_before_the_topics_are_one_more_partition():
 
 def test_a_number_of_no_topic_is_a_checkpoint_that_does_not_fit_together():
     with pytest.raises(CheckpointError, match="is of none of the topics a"):
-        StreamTopics.one("a").named(SPAN)
+        place_name(StreamTopics.one("a"), SPAN)
     with pytest.raises(CheckpointError):
         StreamTopics.one("a").topic_of(-1)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import commit_offsets
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.errors import SourceError
 from joins.plan.plan import (
@@ -15,7 +16,7 @@ from joins.plan.plan import (
     StartupMode,
     WatermarkSpec,
 )
-from joins.plan.stream_topics import SPAN
+from joins.plan.stream_topics import SPAN, in_each
 from joins.plan.types import Constant, SqlType, TypeName
 from service.security.resolution import (
     resolve_backlog,
@@ -111,7 +112,7 @@ def grouped(source, committed, reset="none"):
     group = unique_name("group")
     if committed:
         cluster = KafkaCluster(source.kafka)
-        cluster.commit_group_offsets(group, source.kafka.topic, committed)
+        commit_offsets(cluster.connection, group, source.kafka.topic, committed)
     properties = (("auto.offset.reset", reset), ("group.id", group))
     kafka = replace(source.kafka, properties=properties)
     return replace(source, kafka=kafka, **GROUP)
@@ -196,7 +197,7 @@ def several(kafka):
 
 
 def specific(source, *pairs):
-    offsets = source.topics.in_each(pairs)
+    offsets = in_each(source.topics, pairs)
     return replace(source, startup_mode=StartupMode.SPECIFIC, startup_offsets=offsets)
 
 
@@ -217,8 +218,8 @@ def test_each_topic_of_several_starts_and_ends_by_itself(several):
 def test_each_topic_of_several_starts_where_the_group_is_in_it(several):
     group, (first, second) = unique_name("group"), several.topics.names
     cluster = KafkaCluster(several.kafka)
-    cluster.commit_group_offsets(group, first, {0: 1})
-    cluster.commit_group_offsets(group, second, {1: 6})
+    commit_offsets(cluster.connection, group, first, {0: 1})
+    commit_offsets(cluster.connection, group, second, {1: 6})
     properties = (("auto.offset.reset", "latest"), ("group.id", group))
     asked = replace(several, kafka=replace(several.kafka, properties=properties), **GROUP)
     assert resolve_start_offsets(asked, stream_of(asked)) == {0: 1, SPAN: 5, SPAN + 1: 6}

@@ -33,7 +33,7 @@ from joins.adapters.delta.versions import (
     create_table,
 )
 from joins.adapters.delta.writer import CommitWriter, TableUpkeep
-from joins.adapters.store_path import StorePath
+from joins.adapters.store_path import StorePath, size_and_rows
 from joins.durable.checkpoint import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
 from joins.kernels.table_path import TablePath, row_count
@@ -249,7 +249,7 @@ class DeltaLog:
         rows: int | None = None
         with suppress(FileNotFoundError):
             if isinstance(path, StorePath):
-                size, rows = path.size_and_rows(file.size_bytes)
+                size, rows = size_and_rows(path, file.size_bytes)
             else:
                 size = path.stat().st_size
         if size != file.size_bytes:

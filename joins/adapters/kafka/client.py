@@ -1,9 +1,10 @@
-"""Codecs, and raw requests over kafka-python's private connection manager (pinned exactly)."""
+"""Codecs, connections, and raw requests over kafka-python's private manager (pinned exactly)."""
 
 import gzip
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -13,9 +14,12 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
 from kafka.protocol.consumer import IsolationLevel
 
-from joins.adapters.kafka.options import error_about
+from joins.adapters.kafka.options import client_options, error_about, refusal
+from joins.adapters.network import current_deadline
 from joins.kernels.records.layout import BODIES, RecordFormatError
-from joins.plan.plan import Compression, Isolation
+from joins.plan.causes import detail_of
+from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.plan import Compression, Isolation, KafkaOptions
 
 
 def _gzip(body: bytes) -> bytes:
@@ -173,6 +177,100 @@ def may_pass(error: Exception) -> bool:
     """True if the same request may succeed later; an unknown broker is one that is away."""
     lasting = isinstance(error, kafka_errors.KafkaError) and not error.retriable
     return not lasting or isinstance(error, kafka_errors.UnknownBrokerIdError)
+
+
+_TIMEOUT_MS = 10_000
+_SHORT_TIMEOUT_MS = 5_000
+_SILENCE = (
+    OSError,
+    kafka_errors.KafkaConnectionError,
+    kafka_errors.KafkaTimeoutError,
+    kafka_errors.NodeNotReadyError,
+    kafka_errors.RequestTimedOutError,
+)
+"""No answer at all; any other error says what is wrong."""
+
+
+class KafkaConnection:
+    """The client of one cluster, for one thread; `SourceUnavailableError` if no broker answers.
+
+    With `keep_open` the client is kept between calls.
+    """
+
+    def __init__(self, kafka: KafkaOptions, *, keep_open: bool = False) -> None:
+        self.kafka = kafka
+        self._keep_open = keep_open
+        self._kept: KafkaClient | None = None
+        self.has_answered = False  # of the client that is kept, or was the last one
+
+    def close(self) -> None:
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            kept.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._kept is not None
+
+    def _client(self) -> KafkaClient:
+        deadline, timeout_ms, first_ms = current_deadline(), _TIMEOUT_MS, _SHORT_TIMEOUT_MS
+        if deadline is not None:
+            left_ms = int(1000 * deadline.left_s(self.kafka.bootstrap_servers))
+            timeout_ms, first_ms = _SHORT_TIMEOUT_MS, min(_SHORT_TIMEOUT_MS, left_ms + 1)
+        try:
+            return KafkaClient(
+                **client_options(self.kafka),
+                request_timeout_ms=timeout_ms,
+                bootstrap_timeout_ms=first_ms,
+            )
+        except (kafka_errors.KafkaError, OSError, ValueError) as exc:
+            raise self._unanswered(exc) from exc
+
+    def _unanswered(self, exc: Exception) -> SourceError:
+        servers = self.kafka.bootstrap_servers
+        if may_pass(exc):
+            cause = "" if isinstance(exc, _SILENCE) else f": {refusal(exc)}"
+            return SourceUnavailableError(
+                f'kafka "{servers}" cannot be reached{cause}',
+                hint="Check properties.bootstrap.servers, and that the broker runs.",
+                detail=detail_of(exc),
+            )
+        return SourceError(
+            f'kafka "{servers}" refused a request: {refusal(exc)}',
+            hint="Check this user's rights and the properties of the connection.",
+            detail=detail_of(exc),
+        )
+
+    @contextmanager
+    def admin(self) -> Iterator[KafkaClient]:
+        servers = self.kafka.bootstrap_servers
+        deadline = current_deadline()
+        if deadline is not None:
+            deadline.left_s(servers)
+        client = self._kept or self._client()
+        if deadline is not None:
+            deadline.on_end(servers, client.cut)
+        self._kept = client if self._keep_open else None
+        try:
+            yield client
+            self.has_answered = True
+        except (kafka_errors.KafkaError, OSError) as exc:
+            self.close()
+            raise self._unanswered(exc) from exc
+        finally:
+            if self._kept is not client:
+                client.close()
+
+    def answer(self, question: Callable[[KafkaAdminClient], _Answer]) -> _Answer:
+        """Ask a question without side effects; again if a kept client in doubt does not answer."""
+        if self._kept is not None and not self.has_answered:
+            try:
+                with self.admin() as admin:
+                    return question(admin)
+            except SourceError:
+                self.close()
+        with self.admin() as admin:
+            return question(admin)
 
 
 def passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:

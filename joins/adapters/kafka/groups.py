@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
 
+from joins.adapters.kafka.client import KafkaConnection
 from joins.adapters.kafka.options import error_about
 from joins.plan.errors import SourceError
 
@@ -44,14 +45,20 @@ class OpenTransaction:
         )
 
 
-def describe_open(
-    admin: KafkaAdminClient, topic: str, ends: Mapping[int, int]
+def open_transactions(
+    connection: KafkaConnection, topic: str, ends: Mapping[int, int]
 ) -> list[OpenTransaction]:
     """The transactions that begin at `ends` (partition → last stable offset).
 
     Names and times are missing where this user may not see them or the brokers are too old.
-    KafkaError if the brokers do not describe producers.
+    SourceError if the brokers do not describe producers.
     """
+    return connection.answer(lambda admin: _described_open(admin, topic, ends))
+
+
+def _described_open(
+    admin: KafkaAdminClient, topic: str, ends: Mapping[int, int]
+) -> list[OpenTransaction]:
     partitions = [TopicPartition(topic, partition) for partition in sorted(ends)]
     described = admin.describe_producers(partitions)
     producers = [
@@ -112,25 +119,28 @@ _OWN_GROUP = (
 )
 
 
-def committed_offsets(admin: KafkaAdminClient, group: str, topic: str) -> dict[int, int]:
-    kept = _answered(lambda: admin.list_group_offsets({group: None})).get(group, {})
+def committed_offsets(connection: KafkaConnection, group: str, topic: str) -> dict[int, int]:
+    kept = connection.answer(
+        lambda admin: _answered(lambda: admin.list_group_offsets({group: None}))
+    ).get(group, {})
     offsets = {tp.partition: each.offset for tp, each in kept.items() if tp.topic == topic}
     return {partition: offset for partition, offset in offsets.items() if offset >= 0}
 
 
 def commit_offsets(
-    admin: KafkaAdminClient, group: str, topic: str, offsets: Mapping[int, int]
+    connection: KafkaConnection, group: str, topic: str, offsets: Mapping[int, int]
 ) -> None:
     """Commit the next offset of each partition; SourceError if the group has members."""
     noted = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
-    try:
-        _answered(lambda: _commit(admin, group, noted))
-    except _OF_MEMBERS_ONLY as exc:
-        raise SourceError(
-            f'consumer group "{group}" has members, so that offsets of topic "{topic}" cannot be '
-            "committed to it",
-            hint=_OWN_GROUP,
-        ) from exc
+    with connection.admin() as admin:
+        try:
+            _answered(lambda: _commit(admin, group, noted))
+        except _OF_MEMBERS_ONLY as exc:
+            raise SourceError(
+                f'consumer group "{group}" has members, so that offsets of topic "{topic}" cannot '
+                "be committed to it",
+                hint=_OWN_GROUP,
+            ) from exc
 
 
 def _commit(
@@ -141,13 +151,13 @@ def _commit(
             raise error_about(error, f'offset of partition {tp.partition} for group "{group}"')
 
 
-def require_no_members(admin: KafkaAdminClient, group: str) -> None:
+def require_no_members(connection: KafkaConnection, group: str) -> None:
     """Raise SourceError if the group, of either protocol, has members."""
-    described = _answered(lambda: _described(admin, group))
+    described = connection.answer(lambda admin: _answered(lambda: _described(admin, group)))
     state = str(described.get("group_state") or "")
     members = len(described.get("members") or ())
     if state in _NO_MEMBERS:
-        state = _state_of_new_protocol(admin, group)
+        state = connection.answer(lambda admin: _state_of_new_protocol(admin, group))
     if state not in _NO_MEMBERS:
         several = f"{members} members" if members > 1 else "members"
         raise SourceError(

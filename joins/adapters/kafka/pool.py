@@ -41,14 +41,18 @@ class ClusterPool:
             if idle is None:
                 return KafkaCluster(kafka, keep_open=True)
             self._idle.remove(idle)
-        idle.cluster.doubt()
+        idle.cluster.connection.has_answered = False  # it may be cut by now
         return idle.cluster
 
     def give_back(self, kafka: KafkaOptions, cluster: KafkaCluster) -> None:
         until_s = time.monotonic() + self._idle_s
         with self._lock:
             room = not self._closed and len(self._idle) < _MOST_IDLE
-            kept = room and cluster.is_open and KAFKA_CREDENTIALS.isdisjoint(dict(kafka.properties))
+            kept = (
+                room
+                and cluster.connection.is_open
+                and KAFKA_CREDENTIALS.isdisjoint(dict(kafka.properties))
+            )
             if kept:
                 self._idle.append(_Idle(kafka, cluster, until_s))
                 self._look_later()

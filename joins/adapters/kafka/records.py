@@ -29,7 +29,15 @@ from joins.plan.causes import detail_of
 from joins.plan.connections import ClientNumber
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of, of_kafka
+from joins.plan.stream_topics import (
+    SPAN,
+    StreamTopic,
+    StreamTopics,
+    by_number,
+    by_topic,
+    index_of,
+    of_kafka,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +330,7 @@ class KafkaRecords:
 
     def _request(self, topics: StreamTopics, shares: _Shares, limits: FetchLimits) -> FetchRequest:
         topic_type = FetchRequest.FetchTopic
-        parts = topics.by_topic(shares)
+        parts = by_topic(shares)
         ids = {index: topic_uuid(topics.topics[index].topic_id) for index in parts}
         by_id = None not in ids.values()
         requested = []
@@ -384,7 +392,7 @@ async def _leaders(
     return {
         number: node
         for index, name in names.items()
-        for number, node in topics.at(index, leaders[name]).items()
+        for number, node in by_number(index, leaders[name]).items()
     }
 
 

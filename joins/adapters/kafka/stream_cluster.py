@@ -5,14 +5,35 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from kafka import TopicPartition
+from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
 
-from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription, without_internal
-from joins.adapters.kafka.groups import OpenTransaction
+from joins.adapters.kafka.client import LEVELS
+from joins.adapters.kafka.cluster import (
+    KafkaCluster,
+    TopicDescription,
+    topic_policy,
+    without_internal,
+)
+from joins.adapters.kafka.groups import (
+    OpenTransaction,
+    commit_offsets,
+    committed_offsets,
+    open_transactions,
+)
 from joins.kernels.strings.regular import compiled
 from joins.plan.errors import SourceError
 from joins.plan.plan import Isolation, KafkaOptions
-from joins.plan.stream_topics import SPAN, StreamTopics, index_of, of_kafka
+from joins.plan.stream_topics import (
+    SPAN,
+    StreamTopics,
+    by_number,
+    by_topic,
+    index_of,
+    of_kafka,
+    partition_of,
+)
 from watermark.gate import Retention
 
 
@@ -79,7 +100,7 @@ class StreamCluster:
         return of_files | {
             number: offset
             for index, topic in there.items()
-            for number, offset in self.topics.at(index, answer[topic.name]).items()
+            for number, offset in by_number(index, answer[topic.name]).items()
         }
 
     def beginning_offsets(self, of: StreamDescription | None = None) -> dict[int, int]:
@@ -97,12 +118,19 @@ class StreamCluster:
         return {n: ends.get(n, 0) if offset < 0 else offset for n, offset in offsets.items()}
 
     def first_since(self, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Partition → offset and timestamp of its first record not older than its time, if any."""
+        numbers = {
+            TopicPartition(self.topics.topic_of(number).name, partition_of(number)): number
+            for number in of_kafka(times_ms)
+        }
+        connection = self._cluster.connection
+        with connection.admin() as admin:
+            times = {tp: times_ms[number] for tp, number in numbers.items()}
+            results = admin.partition_offsets(times, LEVELS[connection.kafka.isolation])
         return {
-            number: first
-            for index, times in self.topics.by_topic(times_ms).items()
-            for number, first in self.topics.at(
-                index, self._cluster.first_since(self.topics.names[index], times)
-            ).items()
+            numbers[tp]: (value.offset, value.timestamp)
+            for tp, value in results.items()
+            if value.offset >= 0
         }
 
     # Transactions, groups and sizes
@@ -111,9 +139,9 @@ class StreamCluster:
     def open_transactions(self, ends: Mapping[int, int]) -> list[OpenTransaction]:
         return [
             replace(each, partition=number)
-            for index, own in self.topics.by_topic(ends).items()
-            for each in self._cluster.open_transactions(self.topics.names[index], own)
-            for number in self.topics.at(index, {each.partition: None})
+            for index, own in by_topic(ends).items()
+            for each in open_transactions(self._cluster.connection, self.topics.names[index], own)
+            for number in by_number(index, {each.partition: None})
         ]
 
     def group_offsets(self, group: str) -> dict[int, int]:
@@ -121,26 +149,26 @@ class StreamCluster:
             number: offset
             for index, topic in enumerate(self.topics.topics)
             if not topic.is_gone
-            for number, offset in self.topics.at(
-                index, self._cluster.group_offsets(group, topic.name)
+            for number, offset in by_number(
+                index, committed_offsets(self._cluster.connection, group, topic.name)
             ).items()
         }
 
     def commit_group_offsets(self, group: str, offsets: Mapping[int, int]) -> None:
-        for index, own in self.topics.by_topic(offsets).items():
-            self._cluster.commit_group_offsets(group, self.topics.names[index], own)
+        for index, own in by_topic(offsets).items():
+            commit_offsets(self._cluster.connection, group, self.topics.names[index], own)
 
     def retention(self, index: int) -> Retention:
-        return self._cluster.retention(self.topics.names[index])
+        return topic_policy(self._cluster, self.topics.names[index]).retention
 
     def partition_bytes(self, numbers: Iterable[int]) -> dict[int, int] | None:
         """Number → bytes on its largest replica, of the topics of `numbers`; None if unknown."""
         sizes: dict[int, int] = {}
         for index in sorted({*map(index_of, of_kafka(dict.fromkeys(numbers)))}):
-            own = self._cluster.partition_bytes(self.topics.names[index])
+            own = _partition_bytes(self._cluster, self.topics.names[index])
             if own is None:
                 return None
-            sizes |= self.topics.at(index, own)
+            sizes |= by_number(index, own)
         return sizes
 
     def size_bytes(self) -> int | None:
@@ -148,6 +176,24 @@ class StreamCluster:
         first = dict.fromkeys(range(0, len(self.topics) * SPAN, SPAN), 0)
         sizes = self.partition_bytes(self.topics.read_of(first))
         return None if sizes is None else sum(sizes.values())
+
+
+def _partition_bytes(cluster: KafkaCluster, topic: str) -> dict[int, int] | None:
+    """Bytes of each partition on its largest replica, None if unknown."""
+    partitions = list(cluster.require(topic).partitions)
+    with cluster.connection.admin() as admin:
+        try:
+            brokers = admin.describe_log_dirs({topic: partitions})
+        except kafka_errors.KafkaError:
+            return None
+    sizes: dict[int, int] = {}
+    for broker in brokers:
+        for directory in broker.get("log_dirs", broker.get("results", ())):
+            for each in directory.get("topics", ()):
+                for partition in each.get("partitions", ()):
+                    index = partition.get("partition_index", 0)
+                    sizes[index] = max(sizes.get(index, 0), partition.get("partition_size", 0))
+    return sizes
 
 
 def matching_topics(pattern: str, names: Iterable[str]) -> list[str]:

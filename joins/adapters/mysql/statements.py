@@ -14,6 +14,7 @@ from joins.adapters.mysql.tokens import (
     Target,
     folded,
     readings,
+    require,
 )
 
 _KEYS = ("UNIQUE", "FULLTEXT", "SPATIAL", "INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT")
@@ -144,7 +145,7 @@ def _column_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bo
         return False
     if parser.accept("IF"):
         parser.accept("NOT")
-        Parser.require(parser.accept("EXISTS"))
+        require(parser.accept("EXISTS"))
     if verb in ("MODIFY", "CHANGE"):
         return _conversion_keeps(verb, parser, target, strict)
     if verb == "ADD" and parser.symbol("("):
@@ -153,7 +154,7 @@ def _column_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bo
     if verb == "ALTER":
         return parser.accept_any("SET", "DROP") != "" and parser.accept("DEFAULT")
     if verb == "RENAME":
-        Parser.require(parser.accept("TO"))
+        require(parser.accept("TO"))
         return name not in captured and folded(parser.name()) not in captured
     return name not in captured
 
@@ -226,7 +227,7 @@ def _without_prefixes(parser: Parser, modes: Modes) -> Modes:
         return modes
     # The binlog has the new modes, but the statement was parsed with the old ones.
     texts = "".join(token.text for token in whole if token.kind is not Kind.WORD)
-    parser.require(not modes.ansi_quotes and '"' not in texts and "\\" not in texts)
+    require(not modes.ansi_quotes and '"' not in texts and "\\" not in texts)
     return Modes(strict=False)
 
 
@@ -249,13 +250,13 @@ def _truncate(parser: Parser, target: Target, _modes: Modes) -> Effect:
 def _rename(parser: Parser, target: Target, _modes: Modes) -> Effect:
     if parser.accept("USER"):
         return Effect.NONE
-    parser.require(bool(parser.accept_any(*_TABLES)))
+    require(bool(parser.accept_any(*_TABLES)))
     parser.accept("IF", "EXISTS")
     names, more = [], True
     while more:
         names.append(parser.table())
         parser.wait()
-        parser.require(parser.accept("TO"))
+        require(parser.accept("TO"))
         names.append(parser.table())
         more = parser.symbol(",")
     parser.end()
@@ -271,7 +272,7 @@ def _drop(parser: Parser, target: Target, _modes: Modes) -> Effect:
     if what == "INDEX":
         parser.accept("IF", "EXISTS")
         index = parser.name()
-        parser.require(parser.accept("ON"))
+        require(parser.accept("ON"))
         is_key = folded(index) == "primary" and target.is_named(parser.table())
         return Effect.ALTERED if is_key else Effect.NONE
     parser.accept("IF", "EXISTS")
@@ -279,7 +280,7 @@ def _drop(parser: Parser, target: Target, _modes: Modes) -> Effect:
         is_database = target.is_database(parser.name())
         parser.end()
         return Effect.REPLACED if is_database else Effect.NONE
-    parser.require(what in (*_TABLES, "SEQUENCE"))
+    require(what in (*_TABLES, "SEQUENCE"))
     names = parser.tables()
     parser.wait()
     parser.accept_any("RESTRICT", "CASCADE")
@@ -292,10 +293,10 @@ def _skip_modifiers(parser: Parser) -> set[str]:
     words: set[str] = set()
     while True:
         if parser.accept_any("ALGORITHM"):
-            parser.require(parser.symbol("="))
+            require(parser.symbol("="))
             parser.next()
         elif parser.accept("DEFINER"):
-            parser.require(parser.symbol("="))
+            require(parser.symbol("="))
             parser.account()
         elif parser.accept("SQL", "SECURITY"):
             parser.next()
@@ -319,7 +320,7 @@ def _create(parser: Parser, target: Target, _modes: Modes) -> Effect:
     keeps = parser.accept("IF", "NOT", "EXISTS")
     if what in _DATABASES:
         return Effect.REPLACED if replaces and target.is_database(parser.name()) else Effect.NONE
-    parser.require(what in ("TABLE", "SEQUENCE"))
+    require(what in ("TABLE", "SEQUENCE"))
     is_ours = target.is_named(parser.table())
     if _selects(parser.rest):  # in a session that does not log rows; functions may do anything
         return Effect.UNLOGGED
@@ -341,7 +342,7 @@ def _alter(parser: Parser, target: Target, modes: Modes) -> Effect:
     parser.require_single()
     if what in (*_NO_TABLES, *_DATABASES, "SEQUENCE", "INSTANCE"):
         return Effect.NONE
-    parser.require(what == "TABLE")
+    require(what == "TABLE")
     parser.accept("IF", "EXISTS")
     table = parser.table()
     parser.wait()
@@ -361,7 +362,7 @@ def _maintain(parser: Parser, _target: Target, _modes: Modes) -> Effect:
 
 def _repair(parser: Parser, target: Target, _modes: Modes) -> Effect:
     parser.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
-    parser.require(bool(parser.accept_any(*_TABLES)))
+    require(bool(parser.accept_any(*_TABLES)))
     return Effect.UNKNOWN if any(map(target.is_named, parser.tables())) else Effect.NONE
 
 

@@ -370,6 +370,11 @@ def _same(name: str, ours: str) -> bool:
     return name.startswith(_RAW_NAME) or folded(name) == folded(ours)
 
 
+def require(is_so: bool) -> None:
+    if not is_so:
+        raise ValueError("a statement of a form that is not known")
+
+
 class Parser:
     """A cursor over tokens; unexpected input is a ValueError."""
 
@@ -440,22 +445,17 @@ class Parser:
         if self.symbol("@"):
             self.next()
         elif self.symbol("("):
-            self.require(self.symbol(")"))
+            require(self.symbol(")"))
 
     def wait(self) -> None:
         if not self.accept("NOWAIT") and self.accept("WAIT"):
             self.next()
 
     def end(self) -> None:
-        self.require(self.has_ended)
+        require(self.has_ended)
 
     def require_single(self) -> None:
-        self.require(not any(token.is_symbol(";") for token in self.rest))
-
-    @staticmethod
-    def require(is_so: bool) -> None:
-        if not is_so:
-            raise ValueError("a statement of a form that is not known")
+        require(not any(token.is_symbol(";") for token in self.rest))
 
     def parts(self) -> list[Reading]:
         """The rest, split at the commas outside of parentheses."""

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.adapters.connect import ConnectOffsets
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, topic_policy
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.kafka.stream_cluster import GroupOffsets
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
@@ -238,7 +238,7 @@ class TopicFeedSession:
 
     def _find_rules(self, ends: Offsets | None) -> SnapshotRules:
         source = self._config.source
-        is_compacted = self._cluster.is_compacted(self._topic)
+        is_compacted = topic_policy(self._cluster, self._topic).is_compacted
         if source.evidence is None or source.history is not None:
             return SnapshotRules(
                 ends=ends,

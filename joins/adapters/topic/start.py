@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, topic_policy
 from joins.plan.errors import SourceError
 from joins.plan.plan import StartupMode, TopicHistory, TopicSource
 
@@ -36,10 +36,10 @@ def find_start(
     start = start_of(topic, history, begins, ends, at_time)
     gone = lost_deletions(cluster, topic, start)
     if gone:
-        p = min(gone)
+        p, kept_ms = min(gone), topic_policy(cluster, topic).tombstone_retention_ms
         raise SourceError(
             f'topic "{topic}" may have removed deletions of rows of the history: compaction keeps '
-            f"them for {cluster.tombstone_retention_ms(topic)} ms, and records of partition {p} up "
+            f"them for {kept_ms} ms, and records of partition {p} up "
             f"to offset {gone[p]:,} are older",
             hint="Write newer files, name where they end by 'scan.startup.mode', and submit the "
             "job within 'delete.retention.ms' of the topic.",
@@ -55,7 +55,7 @@ def lost_deletions(
     Kafka keeps a tombstone for a time after it is written. What was read before `read` was read at
     `since_ms` or later, or the tombstone of a record that was read then is still there.
     """
-    kept_ms = cluster.tombstone_retention_ms(topic)
+    kept_ms = topic_policy(cluster, topic).tombstone_retention_ms
     if kept_ms is None:
         return {}
     oldest_ms = time.time_ns() // 1_000_000 - kept_ms

@@ -60,7 +60,7 @@ def true_partitions(numbers: pa.Array) -> pa.Array:
 
 def topic_names(topics: StreamTopics, numbers: pa.Array) -> pa.Array:
     if not topics.are_several:
-        return pa.repeat(pa.scalar(topics.first.name, pa.string()), len(numbers))
+        return pa.repeat(pa.scalar(topics.names[0], pa.string()), len(numbers))
     names, indexes = list(topics.names), _indexes(numbers)
     if topics.history is not None:
         indexes = pc.if_else(pc.equal(indexes, FILES_INDEX), len(names), indexes)

@@ -27,6 +27,7 @@ from service.api.http.checks import EVENT_STREAM, wants
 from service.api.services import Injected, JobId
 from service.errors import BusyError, JobNotFoundError
 from service.jobs.store.job import STATE_WORDS, JobEvent
+from service.jobs.store.rows import StoredJobs
 from service.jobs.store.store import JobStore
 from service.schemas.jobs import JobDetail
 from service.schemas.progress import EventPage, Transition
@@ -70,7 +71,8 @@ class EventHub:
         """The newest event's number and all job ids, at most a tick old."""
         with self._lock:
             if time.monotonic() - self._looked_at >= _TICK_S / 2:
-                self._newest, self._jobs = self._store.newest_event(), self._store.job_ids()
+                self._newest = self._store.events.newest()
+                self._jobs = self._store.look(StoredJobs.ids)
                 self._looked_at = time.monotonic()
             return self._newest, self._jobs
 
@@ -128,7 +130,7 @@ class Following:
         if newest == self._read_to:
             return
         while True:
-            page = self.store.events(self.job_id, after=self.after, limit=_PAGE)
+            page = self.store.events.after(self.after, self.job_id, limit=_PAGE)
             for event in page:
                 self.after = event.sequence
                 yield _event("transition", event_view(event), number=event.sequence)
@@ -284,7 +286,7 @@ def list_events(
     """
     after = query.after or 0
     if not wants(request.headers.get("accept", ""), EVENT_STREAM):
-        return _page(services.store.events(job_id, after=after, limit=query.limit))
+        return _page(services.store.events.after(after, job_id, limit=query.limit))
     services.store.get(job_id)
     following = Following(
         _hub(request),
@@ -310,7 +312,7 @@ def list_all_events(
     A stream without a cursor starts now; it also sends `removed` for each removed job.
     """
     if not wants(request.headers.get("accept", ""), EVENT_STREAM):
-        return _page(services.store.events(None, after=query.after or 0, limit=query.limit))
-    start = services.store.newest_event() if query.after is None else query.after
+        return _page(services.store.events.after(query.after or 0, limit=query.limit))
+    start = services.store.events.newest() if query.after is None else query.after
     following = Following(_hub(request), services.store, None, start)
     return event_response(following, _follower(request))

@@ -21,6 +21,7 @@ from service.api.http.access import VIEWER
 from service.api.services import Injected, Services
 from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import JobState
+from service.jobs.store.rows import StoredJobs
 from service.schemas.jobs import (
     DimensionView,
     EventTimeView,
@@ -337,7 +338,8 @@ class JobCollector(Collector):
             return
         store = self._services.store
         jobs = store.page(limit=MOST_JOBS)
-        yield from job_metrics(map(self._services.detail, jobs), store.count_by_state())
+        counts = store.look(StoredJobs.count_by_state)
+        yield from job_metrics(map(self._services.detail, jobs), counts)
 
 
 @router.get("/metrics", summary="Metrics for Prometheus", response_class=PlainTextResponse)

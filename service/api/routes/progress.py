@@ -57,7 +57,7 @@ def show_history(
     now_ms = time.time_ns() // 1_000_000
     first_ms = now_ms - _HOUR_MS if since is None else since
     step_s = step or (FINE.step_s if first_ms >= now_ms - _HOUR_MS else COARSE.step_s)
-    events = services.store.events_since(job_id, first_ms)
+    events = services.store.events.since(job_id, first_ms)
     ring = COARSE if step_s % COARSE.step_s == 0 else FINE
     file = services.layout(job_id).history
     points = read_points(file, ring, ring.slot(first_ms), ring.slot(now_ms))

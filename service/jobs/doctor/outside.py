@@ -53,7 +53,7 @@ def _stream(patient: Patient) -> Iterator[Check]:
         if captured is not None:
             yield from source_connector(captured.source).examine(patient, captured, captured.source)
         servers = internal_kafka(patient.plan, patient.settings).bootstrap_servers
-        kafka = KafkaOptions(servers, topics.first.name if topics else "")
+        kafka = KafkaOptions(servers, topics.names[0] if topics else "")
     cluster = StreamCluster(KafkaCluster(kafka), topics) if topics else None
     if cluster is None:
         yield unknown("stream", "the job was never started")

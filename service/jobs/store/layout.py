@@ -46,6 +46,16 @@ class _Below:
         return layout.job_dir / self._path
 
 
+class _InTables:
+    """A path below the root of the job's tables."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, layout: "JobLayout", owner: type["JobLayout"]) -> TablePath:
+        return layout.tables_root / self._path
+
+
 @dataclass(frozen=True, slots=True)
 class JobLayout:
     """Paths of one job; `docs/reference/contracts.md` says who writes what."""
@@ -69,6 +79,10 @@ class JobLayout:
     warehouse = _Below("warehouse.json")
     index = _Below("index")
     acknowledgements = _Below("checkpoint/acknowledgements.jsonl")
+    tables = _InTables("tables")
+    dead_letters = _InTables("dead_letters")
+    late_records = _InTables("late_records")
+    state = _InTables("state")
 
     def plan_of(self, number: int) -> Path:
         return self.plan if number == 1 else self.plans / f"{number}.json"
@@ -98,14 +112,6 @@ class JobLayout:
             return table.stored()
         return StoredFiles(table.job_dir, own.place.parent.parent / source.job_id / OWN_FILES)
 
-    @property
-    def tables(self) -> TablePath:
-        return self.tables_root / "tables"
-
-    @property
-    def leases(self) -> Path:
-        return leases_in(self.checkpoint)
-
     def of_shared(self, source: SharedSource) -> "JobLayout":
         return JobLayout(self.job_dir.parent / source.job_id)
 
@@ -117,26 +123,10 @@ class JobLayout:
         return self.tables / dimension.name
 
     def lease(self, source: SharedSource) -> Path:
-        return self.of_shared(source).leases / f"{self.job_dir.name}.json"
-
-    @property
-    def dead_letters(self) -> TablePath:
-        return self.tables_root / "dead_letters"
+        return leases_in(self.of_shared(source).checkpoint) / f"{self.job_dir.name}.json"
 
     def is_in_store(self) -> bool:
         return self.warehouse.exists()
-
-    def exchange(self, *, in_store: bool) -> TablePath:
-        """Where the tasks of a batch exchange files; `in_store` if executors share no disk."""
-        return self.tables_root / "exchange" if in_store else self.job_dir
-
-    @property
-    def late_records(self) -> TablePath:
-        return self.tables_root / "late_records"
-
-    @property
-    def state(self) -> TablePath:
-        return self.tables_root / "state"
 
     def create(self, warehouse: str | None = None) -> None:
         """Create the directory, for its owner only; `warehouse` is fixed from then on."""

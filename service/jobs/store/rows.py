@@ -200,6 +200,20 @@ class StoredJobs:
             for row in rows
         ]
 
+    def ids(self) -> frozenset[str]:
+        return frozenset(self._connection.execute(sa.select(JOBS.c.id)).scalars())
+
+    def count_by_state(self) -> dict[JobState, int]:
+        query = sa.select(JOBS.c.state, sa.func.count()).group_by(JOBS.c.state)
+        return {JobState(state): number for state, number in self._connection.execute(query)}
+
+    def of_key(self, idempotency_key: str) -> tuple[Job, str] | None:
+        """The job that was submitted with this key, and the digest of that request."""
+        query = sa.select(JOBS.c.id, JOBS.c.request_digest)
+        query = query.where(JOBS.c.idempotency_key == idempotency_key)
+        row = self._connection.execute(query).first()
+        return None if row is None else (get_job(self._connection, row.id), row.request_digest)
+
     def plans(self, job_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         for at in range(0, len(job_ids), _PLANS_AT_ONCE):
             some = job_ids[at : at + _PLANS_AT_ONCE]

@@ -19,7 +19,6 @@ from service.jobs.store.job import (
     Job,
     JobError,
     JobEvent,
-    JobState,
     NewJob,
     StateUpdate,
     check_wanted,
@@ -159,6 +158,36 @@ def _row(entry: CatalogEntry, number: int) -> dict[str, object]:
     }
 
 
+class EventStore:
+    """The recorded transitions of the jobs; thread-safe."""
+
+    def __init__(self, reading: _Connections) -> None:
+        self._reading = reading
+
+    def after(self, after: int, job_id: str | None = None, *, limit: int = 500) -> list[JobEvent]:
+        """Events of all jobs or of one, oldest first. Raises JobNotFoundError."""
+        query = sa.select(EVENTS).where(EVENTS.c.sequence > after)
+        query = query.order_by(EVENTS.c.sequence).limit(limit)
+        with self._reading() as connection:
+            if job_id is not None:
+                get_job(connection, job_id)
+                query = query.where(EVENTS.c.job_id == job_id)
+            return [event_of(row) for row in connection.execute(query).mappings()]
+
+    def since(self, job_id: str, at_ms: int, *, limit: int = 500) -> list[JobEvent]:
+        """The newest events of a job since `at_ms`, oldest first. Raises JobNotFoundError."""
+        query = sa.select(EVENTS).where(EVENTS.c.job_id == job_id, EVENTS.c.at_ms >= at_ms)
+        query = query.order_by(EVENTS.c.sequence.desc()).limit(limit)
+        with self._reading() as connection:
+            get_job(connection, job_id)
+            rows = connection.execute(query).mappings().all()
+        return [event_of(row) for row in reversed(rows)]
+
+    def newest(self) -> int:
+        with self._reading() as connection:
+            return connection.execute(sa.select(sa.func.max(EVENTS.c.sequence))).scalar() or 0
+
+
 Found = TypeVar("Found")
 _ALL_JOBS = JobFilter()
 
@@ -170,9 +199,10 @@ class JobStore:
 
     def __init__(self, database: StoreDatabase) -> None:
         self.database = database
-        self._keeps_all = False
+        self.has_directories = True  # of the jobs; False if the store has their secrets, too
         self.tokens = TokenStore(database.reading, partial(database.writing, fenced=False))
         self.catalog = CatalogStore(database.reading, database.writing)
+        self.events = EventStore(database.reading)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -181,13 +211,6 @@ class JobStore:
 
     def close(self) -> None:
         self.database.close()
-
-    @property
-    def has_directories(self) -> bool:
-        return not self._keeps_all
-
-    def keep_all(self) -> None:
-        self._keeps_all = True
 
     def look(self, look: Callable[[StoredJobs], Found]) -> Found:
         with self.database.reading() as connection:
@@ -219,23 +242,9 @@ class JobStore:
             content: bytes | None = connection.execute(query).scalar()
             return content
 
-    def find_by_key(self, idempotency_key: str) -> tuple[Job, str] | None:
-        with self.database.reading() as connection:
-            row = connection.execute(
-                sa.select(JOBS.c.id, JOBS.c.request_digest).where(
-                    JOBS.c.idempotency_key == idempotency_key
-                )
-            ).first()
-            return None if row is None else (get_job(connection, row.id), row.request_digest)
-
     def get(self, job_id: str) -> Job:
         with self.database.reading() as connection:
             return get_job(connection, job_id)
-
-    def plans(self, job_ids: Sequence[str]) -> dict[str, bytes]:
-        query = sa.select(JOBS.c.id, JOBS.c.plan).where(JOBS.c.id.in_(job_ids))
-        with self.database.reading() as connection:
-            return {row.id: row.plan for row in connection.execute(query)}
 
     def page(
         self, chosen: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
@@ -252,38 +261,6 @@ class JobStore:
         query = sa.select(*LISTED).order_by(JOBS.c.id)
         with self.database.reading() as connection:
             return [job_of(row) for row in connection.execute(query).mappings()]
-
-    def events(self, job_id: str | None, *, after: int = 0, limit: int = 500) -> list[JobEvent]:
-        """Events of a job (None: all jobs), oldest first. Raises JobNotFoundError."""
-        query = sa.select(EVENTS).where(EVENTS.c.sequence > after)
-        query = query.order_by(EVENTS.c.sequence).limit(limit)
-        with self.database.reading() as connection:
-            if job_id is not None:
-                get_job(connection, job_id)
-                query = query.where(EVENTS.c.job_id == job_id)
-            return [event_of(row) for row in connection.execute(query).mappings()]
-
-    def events_since(self, job_id: str, at_ms: int, *, limit: int = 500) -> list[JobEvent]:
-        """The newest events of a job since `at_ms`, oldest first. Raises JobNotFoundError."""
-        query = sa.select(EVENTS).where(EVENTS.c.job_id == job_id, EVENTS.c.at_ms >= at_ms)
-        query = query.order_by(EVENTS.c.sequence.desc()).limit(limit)
-        with self.database.reading() as connection:
-            get_job(connection, job_id)
-            rows = connection.execute(query).mappings().all()
-        return [event_of(row) for row in reversed(rows)]
-
-    def job_ids(self) -> frozenset[str]:
-        with self.database.reading() as connection:
-            return frozenset(connection.execute(sa.select(JOBS.c.id)).scalars())
-
-    def count_by_state(self) -> dict[JobState, int]:
-        query = sa.select(JOBS.c.state, sa.func.count()).group_by(JOBS.c.state)
-        with self.database.reading() as connection:
-            return {JobState(state): number for state, number in connection.execute(query)}
-
-    def newest_event(self) -> int:
-        with self.database.reading() as connection:
-            return connection.execute(sa.select(sa.func.max(EVENTS.c.sequence))).scalar() or 0
 
     def want(
         self,

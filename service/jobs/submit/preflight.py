@@ -10,6 +10,7 @@ from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import check_source_table
 from joins.adapters.files.stream_listing import list_history
+from joins.adapters.kafka.groups import require_no_members
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.registry import check_registries
@@ -177,7 +178,7 @@ def _with_offsets(
     for formats in _formats(resolved):
         check_registries(*formats)
     if source.kafka.reported_group is not None:
-        kafka.require_unused_group(source.kafka.reported_group)
+        require_no_members(kafka.connection, source.kafka.reported_group)
     source = resolve_topics(source, kafka)
     source, newest_ms = _listed(source, resolved.probe.fields, settings)
     cluster = StreamCluster(kafka, source.topics)

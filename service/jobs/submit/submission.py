@@ -186,9 +186,8 @@ class Submissions:
         )
 
     def _earlier(self, request: SubmissionRequest) -> Job | None:
-        if request.idempotency_key is None:
-            return None
-        stored = self._store.find_by_key(request.idempotency_key)
+        key = request.idempotency_key
+        stored = None if key is None else self._store.look(lambda jobs: jobs.of_key(key))
         if stored is None:
             return None
         job, digest = stored

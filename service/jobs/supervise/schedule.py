@@ -69,7 +69,7 @@ class VerificationSchedule:
 
     def next_due(self) -> tuple[Job, Dimension] | None:
         """The table whose comparison is longest overdue; None if none is due."""
-        newest, now_s = self._store.newest_event(), time.monotonic()
+        newest, now_s = self._store.events.newest(), time.monotonic()
         if newest != self._newest_event or now_s >= self._listed_at_s + _REFRESH_S:
             jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
             plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in jobs]

@@ -147,6 +147,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         for column in columns
         if isinstance(column, MetadataColumn)
     )
+    roles = {key: values.option(key).roles for key in values.nodes}
     table = Table(
         node.name.text,
         node,
@@ -158,7 +159,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         connector,
         endpoints,
         inline,
-        values.without_effect(),
+        {role: tuple(key for key in roles if role not in roles[key]) for role in TableRole},
         max_staleness_ms=values.milliseconds_if_set(MAX_STALENESS),
         verify=verify_schedule(values),
         late_wait_ms=values.milliseconds_if_set(LATE_ROWS_WAIT),

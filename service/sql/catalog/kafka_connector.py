@@ -17,7 +17,7 @@ from joins.plan.plan import (
     StartupMode,
     TopicSource,
 )
-from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics
+from joins.plan.stream_topics import MOST_TOPICS, StreamTopic, StreamTopics, in_each
 from service.sql.catalog.format_options import (
     ALL,
     EXCEPT_KEY,
@@ -59,7 +59,7 @@ from service.sql.catalog.option import (
     TableRole,
     only_of,
 )
-from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues
+from service.sql.catalog.option_values import Connector, Endpoints, Home, OptionValues, memory_bytes
 from service.sql.catalog.topic_history import (
     HISTORY_OPTIONS,
     STREAM_HISTORY_OPTIONS,
@@ -78,6 +78,7 @@ from service.sql.catalog.watermarks import (
 _EARLIEST = "earliest-offset"
 _AT_LEAST_ONCE, _EXACTLY_ONCE = "at-least-once", "exactly-once"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
+_MOST_BYTES = "scan.max-bytes-per-batch"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
 _TOPIC_NAME = r"(?!sluice\.)(?!\.{1,2}(?:;|\Z))[A-Za-z0-9._-]{1,249}"
 _ONE_TOPIC = Option(
@@ -247,7 +248,7 @@ _BATCH = (
         highest=100_000_000,
     ),
     Option(
-        "scan.max-bytes-per-batch",
+        _MOST_BYTES,
         "Approximate maximum size of a micro-batch, over all partitions; the service's "
         "setting when missing.",
         OptionType.MEMORY,
@@ -381,12 +382,12 @@ def _kafka(
         startup_timestamp_ms=timestamp(values, "scan.startup", start)
         if history is None
         else history.startup_timestamp_ms,
-        startup_offsets=several.in_each(offsets(values, "scan.startup", start)),
+        startup_offsets=in_each(several, offsets(values, "scan.startup", start)),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
         bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
-        bounded_offsets=several.in_each(offsets(values, _BOUNDED, end)),
-        max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
+        bounded_offsets=in_each(several, offsets(values, _BOUNDED, end)),
+        max_bytes_per_batch=memory_bytes(values.text(_MOST_BYTES) or ""),
         value=columns.value,
         key=columns.key,
         changes_by=primary_key if columns.value.name in OF_CHANGES else (),
@@ -426,7 +427,7 @@ def _upsert_kafka(
         bounded_mode=dimension.bounded_mode,
         bounded_timestamp_ms=dimension.bounded_timestamp_ms,
         bounded_offsets=dimension.bounded_offsets,
-        max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
+        max_bytes_per_batch=memory_bytes(values.text(_MOST_BYTES) or ""),
         value=value,
         key=key_columns,
         changes_by=primary_key,

@@ -17,7 +17,7 @@ from joins.plan.plan import (
     Sink,
     TableStream,
 )
-from service.sql.catalog.option import Option, OptionType, TableRole
+from service.sql.catalog.option import Option, OptionType
 from service.sql.grammar.syntax import OptionNode
 from service.sql.text.script import (
     Edit,
@@ -123,12 +123,6 @@ class OptionValues:
     def is_set(self, key: str) -> bool:
         return key in self.nodes
 
-    def without_effect(self) -> dict[TableRole, tuple[str, ...]]:
-        roles = {key: self.option(key).roles for key in self.nodes}
-        return {
-            role: tuple(key for key in self.nodes if role not in roles[key]) for role in TableRole
-        }
-
     def number(self, key: str) -> int | None:
         value = self.text(key)
         return None if value is None else int(value)
@@ -138,10 +132,6 @@ class OptionValues:
 
     def milliseconds_if_set(self, key: str) -> int | None:
         return self.milliseconds(key) if self.is_set(key) else None
-
-    def memory(self, key: str) -> int | None:
-        value = self.text(key)
-        return None if value is None else memory_bytes(value)
 
     def flag(self, key: str) -> bool:
         return (self.text(key) or "false").lower() == "true"

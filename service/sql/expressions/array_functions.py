@@ -8,6 +8,7 @@ from service.sql.expressions.arguments import Special, check_count
 from service.sql.expressions.functions import Takes
 from service.sql.expressions.nested_access import whole
 from service.sql.expressions.scope import Typed
+from service.sql.expressions.typed_values import retyped_null
 from service.sql.grammar.expression_nodes import FunctionCall
 from service.sql.grammar.type_parser import BOOLEAN, INT, type_text
 from service.sql.text.script import Script
@@ -43,7 +44,7 @@ def _with_element(planner: "ExpressionPlanner", script: Script, node: FunctionCa
     member = column.type.members[0]
     value = planner.plan(node.arguments[1])
     if value.is_bare_null:
-        element = planner.retyped_null(value, member.type)
+        element = retyped_null(value, member.type)
     elif node.name in ("ARRAY_APPEND", "ARRAY_PREPEND"):
         like = replace(column, expression=Constant(None, member.type))
         _, element = planner.common((like, value), node.at, node.name)

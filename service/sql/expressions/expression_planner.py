@@ -27,7 +27,12 @@ from service.sql.expressions.json_functions import (
 from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
 from service.sql.expressions.scope import NameScope, Typed
 from service.sql.expressions.time_functions import TIME_FUNCTIONS, folded_interval, local, shifted
-from service.sql.expressions.typed_values import TypedValues, check_nanos, typed_literal
+from service.sql.expressions.typed_values import (
+    TypedValues,
+    check_nanos,
+    retyped_null,
+    typed_literal,
+)
 from service.sql.grammar.expression_nodes import (
     AggregateNode,
     CaseNode,
@@ -106,7 +111,7 @@ class ExpressionPlanner(TypedValues):
     def condition(self, node: Node, what: str) -> Typed:
         typed = self.plan(node)
         if typed.is_bare_null:
-            return self.retyped_null(typed, BOOLEAN)
+            return retyped_null(typed, BOOLEAN)
         if typed.type != BOOLEAN:
             raise self._script.error(
                 node.at,
@@ -119,7 +124,7 @@ class ExpressionPlanner(TypedValues):
         operand = self.plan(node.operand)
         target = node.type.type
         if operand.is_bare_null:
-            return self.retyped_null(operand, target)
+            return retyped_null(operand, target)
         if not is_explicit(operand.type, target):
             raise self._script.error(
                 node.at,
@@ -234,9 +239,9 @@ class ExpressionPlanner(TypedValues):
 
     def _numbers(self, node: FunctionCall, left: Typed, right: Typed) -> tuple[Typed, Typed]:
         if left.is_bare_null:
-            left = self.retyped_null(left, INT if right.is_bare_null else right.type)
+            left = retyped_null(left, INT if right.is_bare_null else right.type)
         if right.is_bare_null:
-            right = self.retyped_null(right, left.type)
+            right = retyped_null(right, left.type)
         for operand in (left, right):
             if operand.type.name not in NUMERIC:
                 hint = "Cast it to a number."
@@ -315,7 +320,7 @@ class ExpressionPlanner(TypedValues):
     def argument(self, name: str, argument: Typed, takes: Takes) -> Typed:
         accepted, expected = ACCEPTED[takes]
         if argument.is_bare_null:
-            return self.retyped_null(argument, _NULL_TYPES.get(takes, STRING))
+            return retyped_null(argument, _NULL_TYPES.get(takes, STRING))
         if argument.type.name not in accepted:
             hint = "Cast the argument."
             if takes in (Takes.TEXT, Takes.WHOLE):

@@ -104,6 +104,10 @@ def folded(constant: Constant, target: SqlType) -> Constant | None:
     return None
 
 
+def retyped_null(value: Typed, target: SqlType) -> Typed:
+    return Typed(Constant(None, target), nullable=True, at=value.at)
+
+
 class TypedValues:
     """Combines typed expressions, within the limits of a plan."""
 
@@ -117,7 +121,7 @@ class TypedValues:
     def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
         """`value` as `target`, if Flink casts implicitly."""
         if value.is_bare_null:
-            return self.retyped_null(value, target)
+            return retyped_null(value, target)
         if is_implicit(value.type, target):
             return self.cast(value, target)
         have, want = type_text(value.type), type_text(target)
@@ -150,9 +154,6 @@ class TypedValues:
         if _has_instant(value.type) or _has_instant(target):
             cast = replace(cast, zone=self.zone)
         return self._made(cast, value.nullable or cast.safe, value.at, (value,))
-
-    def retyped_null(self, value: Typed, target: SqlType) -> Typed:
-        return Typed(Constant(None, target), nullable=True, at=value.at)
 
     def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
         nullable = any(argument.nullable for argument in arguments)
@@ -199,7 +200,7 @@ class TypedValues:
                 at, f"{what} has operands of {names}", hint="Cast one side to the other's type."
             )
         return [
-            self.retyped_null(value, target) if value.is_bare_null else self.cast(value, target)
+            retyped_null(value, target) if value.is_bare_null else self.cast(value, target)
             for value in values
         ]
 

@@ -1,6 +1,7 @@
 """A position in the tokens of a script, and the nodes of operators and calls."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Name, Node
 from service.sql.grammar.syntax import OptionNode
@@ -161,112 +162,6 @@ class TokenCursor:
             )
         return Name(token.text, token.start)
 
-    def table_name(
-        self, what: str, *, hint: str = "Put a reserved word between backticks."
-    ) -> Name:
-        """Take the name of a table or view, `[[catalog.]database.]name`."""
-        first = name = self.name(what, hint=hint)
-        qualifier: list[str] = []
-        while self.at_symbol("."):
-            self.advance()
-            qualifier.append(name.text)
-            name = self.name(what, hint=hint)
-        if len(qualifier) > 2:
-            raise self.script.error(
-                first.at,
-                "a table name has more than three parts",
-                hint="Write catalog.database.table, or the table's name alone.",
-            )
-        return Name(name.text, first.at, tuple(qualifier))
-
-    def names(self, what: str) -> tuple[Name, ...]:
-        """Take `(a, b, …)`, the column names of `what`."""
-        self.expect_symbol("(", hint=f"Write {what} (a, b).")
-        names = [self.name("a column name")]
-        while self.accept_symbol(","):
-            names.append(self.name("a column name"))
-        self.expect_symbol(")", hint=f"Write {what} (a, b).")
-        return tuple(names)
-
-    def option(self, form: str) -> OptionNode:
-        key = self.string("a key in single quotes", hint=form)
-        self.expect_symbol("=", hint=form)
-        bare = self.token
-        if bare.kind is SqlTokenKind.NUMBER or self.at_words("TRUE") or self.at_words("FALSE"):
-            fault = self.unexpected("a value in single quotes", hint=form)
-            fault.edit = Edit(bare.start, bare.end, f"'{bare.text}'")
-            raise fault
-        value = self.string("a value in single quotes", hint=form)
-        return OptionNode(key.text, value.text, key.start, value.start, value.end)
-
-    def setting(self, form: str) -> OptionNode:
-        """Take `'key' = 'value'`; each may also stand without quotes."""
-        key_at, key = self._quoted_or_plain("a key", form)
-        self.expect_symbol("=", hint=form)
-        value_at, value = self._quoted_or_plain("a value", form)
-        return OptionNode(key, value, key_at, value_at, self.end_of_last)
-
-    def _quoted_or_plain(self, what: str, form: str) -> tuple[int, str]:
-        at = self.at
-        if self.token.kind is SqlTokenKind.STRING:
-            return at, self.advance().text
-        while not (self.at_end() or self.at_symbol("=") or self.at_symbol(";")):
-            self.advance()
-        if self.end_of_last <= at:
-            raise self.unexpected(what, hint=form)
-        return at, self.script.text[at : self.end_of_last]
-
-    def options(self, form: str) -> tuple[OptionNode, ...]:
-        """Take `('key' = 'value', …)`."""
-        self.expect_symbol("(", hint=form)
-        options = [self.option(form)]
-        while self.at_symbol(","):
-            comma = self.advance()
-            if self.at_symbol(")"):
-                fault = self.unexpected("a key in single quotes", hint=form)
-                fault.edit = Edit(comma.start, comma.end, "")
-                raise fault
-            options.append(self.option(form))
-        if self.token.kind is SqlTokenKind.STRING:
-            fault = self.unexpected('")"', hint="Separate options by commas and close the list.")
-            fault.edit = Edit(self.end_of_last, self.end_of_last, ",")
-            raise fault
-        self.expect_symbol(")", hint="Separate options by commas and close the list.")
-        return tuple(options)
-
-    def hint(self) -> tuple[OptionNode, ...]:
-        """Take `/*+ OPTIONS('key' = 'value', …) */` if it is next."""
-        if not self.accept_symbol(HINT_START):
-            return ()
-        form = "Write /*+ OPTIONS('key' = 'value') */."
-        self.expect_words("OPTIONS", hint=form)
-        options = self.options(form)
-        self.expect_symbol(HINT_END, hint=form)
-        return options
-
-    def string(self, what: str, *, hint: str) -> SqlToken:
-        if self.token.kind is not SqlTokenKind.STRING:
-            raise self.unexpected(what, hint=hint)
-        return self.advance()
-
-    def whole_number(self, what: str, lowest: int, highest: int) -> int:
-        token = self.token
-        if (
-            token.kind is not SqlTokenKind.NUMBER
-            or not token.text.isdecimal()
-            or len(token.text) > 10
-        ):
-            raise self.unexpected(what, hint=f"Give a whole number from {lowest} to {highest}.")
-        value = int(token.text)
-        if not lowest <= value <= highest:
-            raise self.script.error(
-                token.start,
-                f"{what} is {value}, not from {lowest} to {highest}",
-                hint=f"Give a whole number from {lowest} to {highest}.",
-            )
-        self.advance()
-        return value
-
     def unexpected(self, expected: str, *, hint: str) -> SqlError:
         token = self.token
         if token.text == HINT_START and token.kind is SqlTokenKind.SYMBOL:
@@ -285,18 +180,127 @@ def _shown(token: SqlToken) -> str:
     return token.text if len(token.text) <= 40 else token.text[:40] + "…"
 
 
+def read_table(
+    cursor: TokenCursor, what: str, *, hint: str = "Put a reserved word between backticks."
+) -> Name:
+    """Take the name of a table or view, `[[catalog.]database.]name`."""
+    first = name = cursor.name(what, hint=hint)
+    qualifier: list[str] = []
+    while cursor.at_symbol("."):
+        cursor.advance()
+        qualifier.append(name.text)
+        name = cursor.name(what, hint=hint)
+    if len(qualifier) > 2:
+        raise cursor.script.error(
+            first.at,
+            "a table name has more than three parts",
+            hint="Write catalog.database.table, or the table's name alone.",
+        )
+    return Name(name.text, first.at, tuple(qualifier))
+
+
+def read_names(cursor: TokenCursor, what: str) -> tuple[Name, ...]:
+    """Take `(a, b, …)`, the column names of `what`."""
+    cursor.expect_symbol("(", hint=f"Write {what} (a, b).")
+    names = [cursor.name("a column name")]
+    while cursor.accept_symbol(","):
+        names.append(cursor.name("a column name"))
+    cursor.expect_symbol(")", hint=f"Write {what} (a, b).")
+    return tuple(names)
+
+
+def read_options(cursor: TokenCursor, form: str) -> tuple[OptionNode, ...]:
+    """Take `('key' = 'value', …)`."""
+    cursor.expect_symbol("(", hint=form)
+    options = [_read_option(cursor, form)]
+    while cursor.at_symbol(","):
+        comma = cursor.advance()
+        if cursor.at_symbol(")"):
+            fault = cursor.unexpected("a key in single quotes", hint=form)
+            fault.edit = Edit(comma.start, comma.end, "")
+            raise fault
+        options.append(_read_option(cursor, form))
+    if cursor.token.kind is SqlTokenKind.STRING:
+        fault = cursor.unexpected('")"', hint="Separate options by commas and close the list.")
+        fault.edit = Edit(cursor.end_of_last, cursor.end_of_last, ",")
+        raise fault
+    cursor.expect_symbol(")", hint="Separate options by commas and close the list.")
+    return tuple(options)
+
+
+def read_string(cursor: TokenCursor, what: str, *, hint: str) -> SqlToken:
+    if cursor.token.kind is not SqlTokenKind.STRING:
+        raise cursor.unexpected(what, hint=hint)
+    return cursor.advance()
+
+
+def _read_option(cursor: TokenCursor, form: str) -> OptionNode:
+    key = read_string(cursor, "a key in single quotes", hint=form)
+    cursor.expect_symbol("=", hint=form)
+    bare = cursor.token
+    if bare.kind is SqlTokenKind.NUMBER or cursor.at_words("TRUE") or cursor.at_words("FALSE"):
+        fault = cursor.unexpected("a value in single quotes", hint=form)
+        fault.edit = Edit(bare.start, bare.end, f"'{bare.text}'")
+        raise fault
+    value = read_string(cursor, "a value in single quotes", hint=form)
+    return OptionNode(key.text, value.text, key.start, value.start, value.end)
+
+
+def read_setting(cursor: TokenCursor, form: str) -> OptionNode:
+    """Take `'key' = 'value'`; each may also stand without quotes."""
+    key_at, key = _quoted_or_plain(cursor, "a key", form)
+    cursor.expect_symbol("=", hint=form)
+    value_at, value = _quoted_or_plain(cursor, "a value", form)
+    return OptionNode(key, value, key_at, value_at, cursor.end_of_last)
+
+
+def _quoted_or_plain(cursor: TokenCursor, what: str, form: str) -> tuple[int, str]:
+    at = cursor.at
+    if cursor.token.kind is SqlTokenKind.STRING:
+        return at, cursor.advance().text
+    while not (cursor.at_end() or cursor.at_symbol("=") or cursor.at_symbol(";")):
+        cursor.advance()
+    if cursor.end_of_last <= at:
+        raise cursor.unexpected(what, hint=form)
+    return at, cursor.script.text[at : cursor.end_of_last]
+
+
+def read_hint(cursor: TokenCursor) -> tuple[OptionNode, ...]:
+    """Take `/*+ OPTIONS('key' = 'value', …) */` if it is next."""
+    if not cursor.accept_symbol(HINT_START):
+        return ()
+    form = "Write /*+ OPTIONS('key' = 'value') */."
+    cursor.expect_words("OPTIONS", hint=form)
+    options = read_options(cursor, form)
+    cursor.expect_symbol(HINT_END, hint=form)
+    return options
+
+
+def read_whole_number(cursor: TokenCursor, what: str, lowest: int, highest: int) -> int:
+    token = cursor.token
+    if token.kind is not SqlTokenKind.NUMBER or not token.text.isdecimal() or len(token.text) > 10:
+        raise cursor.unexpected(what, hint=f"Give a whole number from {lowest} to {highest}.")
+    value = int(token.text)
+    if not lowest <= value <= highest:
+        raise cursor.script.error(
+            token.start,
+            f"{what} is {value}, not from {lowest} to {highest}",
+            hint=f"Give a whole number from {lowest} to {highest}.",
+        )
+    cursor.advance()
+    return value
+
+
+@dataclass(frozen=True, slots=True)
 class FormReader:
     """Reads functions with words between their arguments, from behind the first word.
 
     `operand` reads an expression without comparisons and logic.
     """
 
-    def __init__(
-        self, cursor: TokenCursor, parse: Callable[[], Node], operand: Callable[[], Node]
-    ) -> None:
-        self.cursor = cursor
-        self.parse = parse
-        self.operand = operand
+    cursor: TokenCursor
+    parse: Callable[[], Node]
+    operand: Callable[[], Node]
 
 
 def named(word: str, at: int) -> Literal:

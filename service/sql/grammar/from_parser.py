@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from joins.plan.plan import JoinType
-from service.sql.grammar.cursor import TokenCursor, operation
+from service.sql.grammar.cursor import TokenCursor, operation, read_hint, read_names, read_table
 from service.sql.grammar.expression_nodes import (
     FunctionCall,
     Literal,
@@ -80,8 +80,8 @@ class FromParser:
                 f"{cursor.token.text.upper()} is the first relation, which must be a stream",
                 hint=_QUERY_FORM,
             )
-        table = cursor.table_name("a table name")
-        options = cursor.hint()
+        table = read_table(cursor, "a table name")
+        options = read_hint(cursor)
         if cursor.at_words("FOR"):
             raise cursor.script.error(
                 cursor.at,
@@ -105,7 +105,7 @@ class FromParser:
         alias = Name(NAMELESS, at)
         if cursor.accept_words("AS") or self._at_alias():
             alias = cursor.name("an alias")
-        columns = cursor.names(f"AS {alias.text}") if cursor.at_symbol("(") else None
+        columns = read_names(cursor, f"AS {alias.text}") if cursor.at_symbol("(") else None
         name = Name(alias.text or "(…)", at)
         view = CreateView(name, False, columns, select, at, start, end)
         return Relation(name, alias, query=view)
@@ -120,7 +120,7 @@ class FromParser:
     def _relation(self, table: Name, options: tuple[OptionNode, ...]) -> Relation:
         """The relation with its alias; the hint may stand on either side of it."""
         alias = self._alias(table)
-        options = options or self._cursor.hint()
+        options = options or read_hint(self._cursor)
         relation = Relation(table, alias, options)
         return self._with_columns(relation) if self._cursor.at_symbol("(") else relation
 
@@ -129,7 +129,7 @@ class FromParser:
         cursor = self._cursor
         alias = relation.alias
         start = cursor.at
-        columns = cursor.names(f"AS {alias.text}")
+        columns = read_names(cursor, f"AS {alias.text}")
         everything = Select((Star(None, alias.at),), relation, (), None, alias.at)
         end = cursor.end_of_last
         view = CreateView(alias, False, columns, everything, alias.at, start, end)
@@ -212,8 +212,8 @@ class FromParser:
             return replace(clause, condition=condition)
         self._refuse_bare_snapshot("JOIN")
         self._refuse_join_of_streams()
-        table = cursor.table_name("a table name")
-        options = cursor.hint()
+        table = read_table(cursor, "a table name")
+        options = read_hint(cursor)
         time = self._system_time(table)
         relation = self._relation(table, options)
         clause = TemporalJoinClause(relation, join_type, time, None, at)
@@ -250,7 +250,7 @@ class FromParser:
         cursor.advance()
         if not cursor.at_symbol("("):
             raise cursor.unexpected("a list of columns", hint="Write USING (k).")
-        columns = cursor.names("USING")
+        columns = read_names(cursor, "USING")
         equalities: list[Node] = []
         for name in columns:
             own = Reference((replace(alias, at=name.at), name), name.at)
@@ -274,7 +274,7 @@ class FromParser:
         alias = Name(NAMELESS, name_at)
         if cursor.accept_words("AS") or self._at_alias():
             alias = cursor.name("an alias")
-        columns = cursor.names("UNNEST(…) AS alias") if cursor.at_symbol("(") else None
+        columns = read_names(cursor, "UNNEST(…) AS alias") if cursor.at_symbol("(") else None
         if cursor.at_words("ON"):
             condition_at = cursor.at
             if not _is_true(self._condition()):
@@ -311,8 +311,8 @@ class FromParser:
             return TemporalJoinClause(
                 self._aliased(snapshot_of), join_type, None, None, at, snapshot
             )
-        table = cursor.table_name("a table name", hint=_LATERAL_FORM)
-        options = cursor.hint()
+        table = read_table(cursor, "a table name", hint=_LATERAL_FORM)
+        options = read_hint(cursor)
         cursor.expect_symbol("(", hint=_LATERAL_FORM)
         time = self._time(f"{table.text}(…)")
         cursor.expect_symbol(")", hint=_LATERAL_FORM)
@@ -345,7 +345,7 @@ class FromParser:
                 relation = self._snapshot_input()
             elif name == "on_time":
                 cursor.expect_words("DESCRIPTOR", hint="Write on_time => DESCRIPTOR(column).")
-                (on_time, *more) = cursor.names("on_time => DESCRIPTOR")
+                (on_time, *more) = read_names(cursor, "on_time => DESCRIPTOR")
                 if more:
                     raise cursor.script.error(
                         more[0].at, "on_time names two columns", hint="Name the time column alone."
@@ -383,8 +383,8 @@ class FromParser:
             cursor.expect_words("TABLE", hint=_SNAPSHOT_FORM)
         if cursor.at_symbol("("):
             return self.subquery()
-        table = cursor.table_name("a table name", hint=_SNAPSHOT_FORM)
-        return Relation(table, table, cursor.hint())
+        table = read_table(cursor, "a table name", hint=_SNAPSHOT_FORM)
+        return Relation(table, table, read_hint(cursor))
 
     def _refuse_bare_snapshot(self, behind: str) -> None:
         cursor = self._cursor

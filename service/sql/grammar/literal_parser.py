@@ -4,7 +4,7 @@ import datetime as dt
 import re
 
 from joins.plan.types import SqlType, TypeName
-from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.cursor import TokenCursor, read_string, read_whole_number
 from service.sql.grammar.expression_nodes import Literal, LiteralKind
 from service.sql.text.dialect import SqlToken, SqlTokenKind
 from service.sql.text.script import suggestion
@@ -37,7 +37,7 @@ def interval_literal(cursor: TokenCursor) -> Literal:
     at = cursor.advance().start
     sign = -1 if cursor.accept_symbol("-") else 1
     cursor.accept_symbol("+")
-    token = cursor.string("a text in single quotes", hint=_FORM)
+    token = read_string(cursor, "a text in single quotes", hint=_FORM)
     first = _unit(cursor)
     last = _unit(cursor) if cursor.accept_words("TO") else first
     text = token.text.strip()
@@ -67,9 +67,9 @@ def _unit(cursor: TokenCursor) -> str:
         raise cursor.unexpected("a unit", hint=suggestion(word[:20], _UNITS, known))
     cursor.advance()
     if cursor.accept_symbol("("):
-        cursor.whole_number("a number of digits", 0, 10)
+        read_whole_number(cursor, "a number of digits", 0, 10)
         if cursor.accept_symbol(","):
-            cursor.whole_number("a number of digits", 0, 9)
+            read_whole_number(cursor, "a number of digits", 0, 9)
         cursor.expect_symbol(")", hint=_FORM)
     return word
 

@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.cursor import (
+    TokenCursor,
+    read_hint,
+    read_names,
+    read_options,
+    read_setting,
+    read_string,
+    read_table,
+)
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.query_parser import QueryParser
@@ -62,7 +70,7 @@ class QuestionParser:
     def describe(self) -> Describe:
         cursor = self._cursor
         at = cursor.advance().start
-        name = cursor.table_name("the name of a table or view", hint="Write DESCRIBE name.")
+        name = read_table(cursor, "the name of a table or view", hint="Write DESCRIBE name.")
         return Describe(name, at)
 
     def show(self) -> Show:
@@ -74,7 +82,7 @@ class QuestionParser:
         for word in ("TABLE", "VIEW"):
             if cursor.accept_words("CREATE", word):
                 form = f"Write SHOW CREATE {word} name."
-                name = cursor.table_name(f"a {word.lower()} name", hint=form)
+                name = read_table(cursor, f"a {word.lower()} name", hint=form)
                 return Show(word, at, name)
         known = "Write SHOW " + ", SHOW ".join(_SHOWN) + "."
         raise cursor.unexpected(
@@ -86,7 +94,7 @@ class QuestionParser:
         at = cursor.advance().start
         form = "Write STOP JOB 'id'; SHOW JOBS lists the ids."
         cursor.expect_words("JOB", hint=form)
-        job_id = cursor.string("the job's id in single quotes", hint=form)
+        job_id = read_string(cursor, "the job's id in single quotes", hint=form)
         if cursor.at_words("WITH"):
             what = cursor.ahead(1).text.upper()[:40]
             raise cursor.script.error(
@@ -124,10 +132,10 @@ class NamespaceParser:
         if_exists = cursor.accept_words("IF", "NOT", "EXISTS")
         name = self._name(what, form)
         if cursor.accept_words("COMMENT"):
-            cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
+            read_string(cursor, "a comment in single quotes", hint="Write COMMENT 'text'.")
         options: tuple[OptionNode, ...] = ()
         if cursor.accept_words("WITH"):
-            options = cursor.options(f"Write CREATE {what} name WITH ('key' = 'value').")
+            options = read_options(cursor, f"Write CREATE {what} name WITH ('key' = 'value').")
         return Namespace("CREATE", what, name, if_exists, options, at)
 
     def drop(self, at: int) -> Namespace:
@@ -144,7 +152,7 @@ class NamespaceParser:
         word = f"the name of a {what.lower()}"
         if what == "CATALOG":
             return cursor.name(word, hint=form)
-        name = cursor.table_name(word, hint=form)
+        name = read_table(cursor, word, hint=form)
         if len(name.qualifier) > 1:
             raise cursor.script.error(name.at, f"{word} has more than two parts", hint=form)
         return name
@@ -293,7 +301,7 @@ class _StatementParser:
             while not cursor.accept_words("FUNCTION"):
                 cursor.advance()
             cursor.accept_words("IF", "NOT", "EXISTS")
-            function = cursor.table_name("the name of a function")
+            function = read_table(cursor, "the name of a function")
         while not cursor.at_end() and not cursor.at_symbol(";"):
             cursor.advance()
         return WithoutEffect(name, _WITHOUT_EFFECT[name], at, function)
@@ -333,14 +341,14 @@ class _StatementParser:
         at = cursor.advance().start
         if cursor.at_end() or cursor.at_symbol(";"):
             return ShowSettings(at)
-        return SetOption(cursor.setting("Write SET 'key' = 'value'."), at)
+        return SetOption(read_setting(cursor, "Write SET 'key' = 'value'."), at)
 
     def _reset(self) -> Reset:
         cursor = self._cursor
         at = cursor.advance().start
         if cursor.at_end() or cursor.at_symbol(";"):
             return Reset(None, at)
-        key = cursor.string("a key in single quotes", hint="Write RESET 'key' or RESET.")
+        key = read_string(cursor, "a key in single quotes", hint="Write RESET 'key' or RESET.")
         return Reset(key.text, key.start)
 
     def _create(self) -> CreateTable | CreateTableAs | CreateView | Namespace:
@@ -388,10 +396,10 @@ class _StatementParser:
     def _view(self, at: int) -> CreateView:
         cursor = self._cursor
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
-        name = cursor.table_name("a view name")
-        columns = cursor.names("CREATE VIEW name") if cursor.at_symbol("(") else None
+        name = read_table(cursor, "a view name")
+        columns = read_names(cursor, "CREATE VIEW name") if cursor.at_symbol("(") else None
         if cursor.accept_words("COMMENT"):
-            cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
+            read_string(cursor, "a comment in single quotes", hint="Write COMMENT 'text'.")
         cursor.expect_words("AS", hint="Write CREATE VIEW name AS SELECT … FROM ….")
         start = cursor.at
         select = self._query_without_limit()
@@ -408,7 +416,7 @@ class _StatementParser:
         if not cursor.accept_words("TABLE") and not cursor.accept_words("VIEW"):
             raise cursor.unexpected("TABLE or VIEW", hint=form)
         if_exists = cursor.accept_words("IF", "EXISTS")
-        name = cursor.table_name(f"a {what.lower()} name", hint=form)
+        name = read_table(cursor, f"a {what.lower()} name", hint=form)
         return Drop(what, name, if_exists, at)
 
     def _execute(self) -> Insert | StatementSet:
@@ -461,18 +469,18 @@ class _StatementParser:
             )
         cursor.expect_words("INTO", hint="Write INSERT INTO table SELECT ….")
         cursor.accept_words("TABLE")
-        table = cursor.table_name("a table name")
+        table = read_table(cursor, "a table name")
         if cursor.at_words("PARTITION"):
             raise cursor.script.error(
                 cursor.at, "PARTITION is not supported", hint="Write INSERT INTO table SELECT …."
             )
-        options = cursor.hint()
+        options = read_hint(cursor)
         follows = cursor.ahead(1)
         is_query = follows.text.upper() in ("SELECT", "WITH", "(") and (
             follows.kind is not SqlTokenKind.QUOTED_NAME
         )
         is_list = cursor.at_symbol("(") and not is_query
-        columns = cursor.names("INSERT INTO table") if is_list else None
+        columns = read_names(cursor, "INSERT INTO table") if is_list else None
         if cursor.at_words("VALUES") or cursor.at_words("TABLE"):
             raise cursor.script.error(
                 cursor.at,

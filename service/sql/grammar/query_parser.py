@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import compress, product
 from typing import TypeVar
 
-from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.cursor import TokenCursor, read_names, read_whole_number
 from service.sql.grammar.expression_nodes import FunctionCall, Node
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.from_parser import JOIN_FORM, FromParser
@@ -151,7 +151,7 @@ class QueryParser:
     def _named(self) -> CreateView:
         cursor = self._cursor
         name = cursor.name("a name for the query", hint=_WITH_FORM)
-        columns = cursor.names(f"WITH {name.text}") if cursor.at_symbol("(") else None
+        columns = read_names(cursor, f"WITH {name.text}") if cursor.at_symbol("(") else None
         cursor.expect_words("AS", hint=_WITH_FORM)
         cursor.expect_symbol("(", hint=_WITH_FORM)
         start = cursor.at
@@ -255,7 +255,7 @@ class QueryParser:
     def _limit(self) -> int | None:
         if not self._cursor.accept_words("LIMIT"):
             return None
-        return self._cursor.whole_number("a number of rows", 1, MAX_LIMIT)
+        return read_whole_number(self._cursor, "a number of rows", 1, MAX_LIMIT)
 
     def _item(self) -> SelectItem | Star:
         cursor = self._cursor

@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.cursor import (
+    TokenCursor,
+    read_names,
+    read_options,
+    read_string,
+    read_table,
+    read_whole_number,
+)
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.query_parser import QueryParser, limit_columns
@@ -71,7 +78,7 @@ class TableParser:
         cursor = self._cursor
         cursor.expect_words("TABLE", hint=_FORM)
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
-        name = cursor.table_name("a table name")
+        name = read_table(cursor, "a table name")
         schema = _Schema()
         if not any(map(cursor.at_words, ("LIKE", "AS", "WITH", *_CLAUSES, *_OTHER_CLAUSES))):
             self._read(schema)
@@ -89,7 +96,7 @@ class TableParser:
         elif not cursor.at_words("LIKE"):
             cursor.expect_words("WITH", hint=_OPTIONS_FORM)
             options_at = cursor.at
-            options = cursor.options(_OPTIONS_FORM)
+            options = read_options(cursor, _OPTIONS_FORM)
         options_end = cursor.end_of_last
         like = self._like() if cursor.accept_words("LIKE") else None
         table = CreateTable(
@@ -133,7 +140,7 @@ class TableParser:
 
     def _like(self) -> Like:
         cursor = self._cursor
-        table = cursor.table_name("a table name", hint=_LIKE_FORM)
+        table = read_table(cursor, "a table name", hint=_LIKE_FORM)
         mergings: dict[str, Merging] = {}
         if cursor.accept_symbol("("):
             while not cursor.accept_symbol(")"):
@@ -212,7 +219,7 @@ class TableParser:
         elif not cursor.at_words("PRIMARY", "KEY"):
             return False
         cursor.expect_words("PRIMARY", "KEY", hint="Write PRIMARY KEY (id) NOT ENFORCED.")
-        schema.keys.append(cursor.names("PRIMARY KEY"))
+        schema.keys.append(read_names(cursor, "PRIMARY KEY"))
         self._not_enforced(schema)
         return True
 
@@ -265,8 +272,8 @@ class TableParser:
     def _metadata_key(self) -> str:
         cursor, token = self._cursor, self._cursor.token
         try:
-            return cursor.string(
-                "a metadata key in single quotes", hint="Write FROM 'offset'."
+            return read_string(
+                cursor, "a metadata key in single quotes", hint="Write FROM 'offset'."
             ).text
         except SqlError as fault:
             if token.kind is SqlTokenKind.QUOTED_NAME:
@@ -280,16 +287,16 @@ class TableParser:
         if cursor.accept_words("BY"):
             if not cursor.accept_words("HASH"):
                 cursor.accept_words("RANGE")
-            cursor.names("DISTRIBUTED BY")
+            read_names(cursor, "DISTRIBUTED BY")
         elif not cursor.at_words("INTO"):
             raise cursor.unexpected("BY or INTO", hint=_DISTRIBUTED_FORM)
         if cursor.accept_words("INTO"):
-            cursor.whole_number("the number of buckets", 1, 2**31 - 1)
+            read_whole_number(cursor, "the number of buckets", 1, 2**31 - 1)
             cursor.expect_words("BUCKETS", hint=_DISTRIBUTED_FORM)
 
     def _comment(self) -> None:
         if self._cursor.accept_words("COMMENT"):
-            self._cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
+            read_string(self._cursor, "a comment in single quotes", hint="Write COMMENT 'text'.")
 
     def _table_clauses(self, schema: _Schema) -> tuple[Name, ...]:
         """Read COMMENT, DISTRIBUTED and PARTITIONED BY; returns the latter's columns."""
@@ -311,7 +318,7 @@ class TableParser:
                     hint="Declare the column in the list of the columns, and write PARTITIONED BY "
                     "(name).",
                 )
-            partitioned = cursor.names("PARTITIONED BY")
+            partitioned = read_names(cursor, "PARTITIONED BY")
         for word, hint in _OTHER_CLAUSES.items():
             if cursor.at_words(word):
                 raise cursor.script.error(cursor.at, f"{word} is not supported", hint=hint)

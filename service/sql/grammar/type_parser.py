@@ -13,7 +13,7 @@ from joins.plan.types import (
     nested_text,
     row_type,
 )
-from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.cursor import TokenCursor, read_whole_number
 from service.sql.grammar.expression_nodes import TypeNode
 from service.sql.grammar.literal_parser import interval_type
 from service.sql.text.dialect import SqlTokenKind
@@ -370,8 +370,8 @@ def _double(cursor: TokenCursor) -> SqlType:
 def _decimal(cursor: TokenCursor) -> SqlType:
     if not cursor.accept_symbol("("):
         return SqlType(TypeName.DECIMAL, 10, 0)
-    precision = cursor.whole_number("a precision", 1, MAX_PRECISION)
-    scale = cursor.whole_number("a scale", 0, precision) if cursor.accept_symbol(",") else 0
+    precision = read_whole_number(cursor, "a precision", 1, MAX_PRECISION)
+    scale = read_whole_number(cursor, "a scale", 0, precision) if cursor.accept_symbol(",") else 0
     cursor.expect_symbol(")", hint="Write DECIMAL(precision, scale).")
     return SqlType(TypeName.DECIMAL, precision, scale)
 
@@ -407,7 +407,7 @@ def _fraction(cursor: TokenCursor) -> int | None:
 def _in_parentheses(cursor: TokenCursor, what: str, lowest: int, highest: int) -> int | None:
     if not cursor.accept_symbol("("):
         return None
-    value = cursor.whole_number(what, lowest, highest)
+    value = read_whole_number(cursor, what, lowest, highest)
     cursor.expect_symbol(")", hint=f"Close the parenthesis after {what}.")
     return value
 

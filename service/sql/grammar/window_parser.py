@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from joins.plan.plan import WindowKind
-from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.cursor import TokenCursor, read_hint, read_table
 from service.sql.grammar.expression_nodes import Node, Reference
 from service.sql.grammar.syntax import Relation, WindowNode
 from service.sql.text.script import suggestion
@@ -139,8 +139,8 @@ class _Arguments:
         if cursor.at_symbol("("):
             self._data = self._subquery()
         else:
-            table = cursor.table_name("a table name", hint=_FORMS[self._kind])
-            self._data = Relation(table, table, cursor.hint())
+            table = read_table(cursor, "a table name", hint=_FORMS[self._kind])
+            self._data = Relation(table, table, read_hint(cursor))
         if cursor.at_words("PARTITION", "BY"):
             if self._kind is not WindowKind.SESSION:
                 raise self._error(

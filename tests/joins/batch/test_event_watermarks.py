@@ -239,8 +239,8 @@ def fold(side):
 
 def test_maintenance_drops_what_has_ended_and_leased_versions_keep_it(side):
     version = updated(side)
-    side.dimension.trim_to(75)
-    side.dimension.trim_to(30)  # it is never taken back
+    side.dimension.keeper.trim_to(75)
+    side.dimension.keeper.trim_to(30)  # it is never taken back
     keep_up(side, version - 2)
     log = side.dimension.changelog
     newest = log.version()
@@ -276,12 +276,12 @@ def test_the_index_is_made_of_the_changelog_although_there_is_a_fold(side):
 
 def test_the_keeper_leaves_out_what_nobody_asks_for(side):
     version = updated(side, 5)
-    side.dimension.trim_to(35)
+    side.dimension.keeper.trim_to(35)
     side.dimension.keeper.prepare(version)
     index = DimensionIndex.attach(side.root / "index", version, VERSIONS)
     assert index.num_rows == 3
     version = side.commit(record("u", 9, after=row(1, 60, 6), before=row(1, 50, 5)))
-    side.dimension.trim_to(55)
+    side.dimension.keeper.trim_to(55)
     side.dimension.keeper.prepare(version)
     assert side.seen(version, range(55, 70)) == {t: t // 10 for t in range(55, 70)}
 

@@ -209,7 +209,7 @@ def test_a_topic_that_was_created_again_is_not_read_from_its_old_offset(
         assert runner.dimension.lag_records() == 0
         send(kafka, topic, 1, ("u", 1, 9))
         runner.wait_for({0: first + 1, 1: first + 1})
-        runner.dimension.trim_topic(cluster)
+        runner.dimension.topic.trim(cluster, runner.dimension.trimmable_offsets)
         assert len(consume(kafka.bootstrap_servers, topic)) == 1
     finally:
         query.stop()

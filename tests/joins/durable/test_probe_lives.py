@@ -121,7 +121,7 @@ def test_topics_are_read_from_the_next_life_of_the_file_on_and_never_go(checkpoi
     assert (again.directory, again.start_offsets) == ("probe", {0: 5, 1: 0})
     assert read_lives(checkpoint) == (again,)
     assert known_topics(checkpoint).names == ("clicks", "visits")
-    lives.begin(replace(SECOND, topics=again.topics.identified(["id-8", None])))
+    lives.begin(replace(SECOND, topics=again.topics.identified(["id-8", "id-7"])))
     assert known_topics(checkpoint).topics == (StreamTopic("clicks", "id-8"), visits)
     assert ProbeLives(checkpoint, META).all[0] == again
 

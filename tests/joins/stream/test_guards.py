@@ -234,7 +234,7 @@ def test_a_topic_that_was_created_again_is_joined_from_its_beginning_and_others_
     ]
 
 
-WITHOUT = TWO.without(["visits"])
+WITHOUT = TWO.identified(["id-1", None])
 WITHOUT_ONE = TopicView(("id-1", None), {0: 0}, {0: 50})
 
 

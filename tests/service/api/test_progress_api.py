@@ -26,6 +26,7 @@ from service.api.routes.metrics import (
     job_metrics,
 )
 from service.jobs.store.job import JobState
+from service.jobs.store.rows import StoredJobs
 from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.schemas.jobs import EventTimeView, JobDetail
 from service.sql.answers.explain import explain
@@ -149,7 +150,7 @@ def test_the_same_request_twice_at_once_is_one_job(services):
         jobs = list(threads.map(submissions.submit, [request, request]))
     assert jobs[0].id == jobs[1].id
     directories = {path.name for path in services.settings.jobs_dir.iterdir()}
-    assert directories == services.store.job_ids()
+    assert directories == services.store.look(StoredJobs.ids)
     services.store.delete(jobs[0].id)
 
 

@@ -104,7 +104,7 @@ def test_what_does_not_go_together_is_told_in_the_words_of_options(sluice, argum
 
 def test_a_terminal_gets_two_columns_for_where_a_row_is_from(tables_plane, monkeypatch, capsys):
     with Sluice(tables_plane.url) as client:
-        answer = client.job("enriched").preview(limit=1)
+        answer = client.job("enriched").inspect.preview(limit=1)
     monkeypatch.setattr(cli_tables, "console", lambda: SimpleNamespace(is_terminal=True))
     cli_tables._show_preview(answer)
     heads, row, _, topic, *_ = capsys.readouterr().out.splitlines()

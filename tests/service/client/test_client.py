@@ -78,8 +78,8 @@ def test_rows_and_changes_are_tables_too(job):
 
 
 def test_watermarks_status_and_jobs_are_typed(client, job):
-    assert job.watermarks().phase == "JOIN"
-    assert job.watermarks().combined.use_processing_time
+    assert job.inspect.watermarks().phase == "JOIN"
+    assert job.inspect.watermarks().combined.use_processing_time
     assert job.id in [found.id for found in client.jobs()]
     assert client.job(job.id[:13]).id == job.id
     with pytest.raises(ValueError, match="frozen"):
@@ -109,10 +109,10 @@ def test_a_name_that_is_nearly_one_of_a_job_is_corrected(client, job):
 def test_batches_and_what_a_job_waits_for_are_told(job):
     (batch,) = job.batches(most=5)
     assert (batch.batch, batch.committed, batch.pin["versions"]["users"]) == (0, True, 2)
-    told = job.explain_wait()
+    told = job.inspect.explain_wait()
     assert told.sentence
     assert told.waiting is not all(condition.met for condition in told.conditions)
-    assert list(job.dead_letters()) == []
+    assert list(job.dead_letters.list()) == []
 
 
 def test_refusals_are_errors_of_their_own(client, job):

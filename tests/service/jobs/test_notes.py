@@ -61,7 +61,7 @@ def test_a_note_is_an_event_and_changes_nothing_else(store, job):
     note = StateUpdate(JobState.SNAPSHOT, "copied again", at_ms=5, is_note=True)
     after = store.follow(job.id, [note], 7)
     assert (after.state, after.reason) == (JobState.JOINING, job.reason)
-    event = store.events(job.id)[-1]
+    event = store.events.after(0, job.id)[-1]
     assert (event.origin, event.target, event.cause) == (job.state, job.state, "copied again")
 
 
@@ -69,7 +69,7 @@ def test_an_orderly_end_of_the_runner_is_no_stall(store, job):
     outcomes = Outcomes(store, None)
     paused = outcomes.stopped_unseen(job)
     assert (paused.state, paused.desired_state, paused.error) == ("PAUSED", "RUNNING", None)
-    assert "stopped" in store.events(job.id)[-1].cause
+    assert "stopped" in store.events.after(0, job.id)[-1].cause
 
 
 def test_what_ends_after_a_stop_was_asked_for_has_not_stalled():

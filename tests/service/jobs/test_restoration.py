@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from joins.durable.checkpoint import write_json_atomically
-from joins.durable.leases import Lease, oldest_attached
+from joins.durable.leases import Lease, leases_in, oldest_attached
 from joins.durable.pins import Pin, PinStore
 from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over
@@ -43,7 +43,7 @@ def objects(processes, monkeypatch):
 @pytest.fixture
 def store(tmp_path):
     opened = JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")
-    opened.keep_all()
+    opened.has_directories = False
     yield opened
     opened.close()
 
@@ -179,11 +179,11 @@ def test_the_lease_of_a_shared_table_is_stored_before_the_table_is_restored(stor
     Lease(reader.lease(source)).hold(7)
     stop_storing(reader.of_shared(source).job_dir)
     there = restored(store, machine("two"), table)
-    assert oldest_attached(there.leases) == 7
+    assert oldest_attached(leases_in(there.checkpoint)) == 7
     again = JobLayout(machine("three").jobs_dir / table.job_dir.name)
     again.make_room(machine("three").warehouse)
     take_over(again.stored(), 0)
-    assert oldest_attached(again.leases) == 7
+    assert oldest_attached(leases_in(again.checkpoint)) == 7
 
 
 def test_a_request_is_there_for_the_runner_of_another_machine(store, machine):

@@ -116,7 +116,7 @@ def test_the_stored_events_of_any_history_are_a_path_through_the_table(store, ta
         except InvalidTransitionError:
             assert target not in JOB_STATES.following(before)
             assert store.get(job_id).state is before
-    events = store.events(job_id)
+    events = store.events.after(0, job_id)
     path = [event.target for event in events]
     assert [event.origin for event in events] == [None, *path[:-1]]
     assert all(after in JOB_STATES.following(before) for before, after in pairwise(path))
@@ -169,5 +169,5 @@ def test_sources_that_end_with_a_job_do_not_stall_it(store, tmp_path, desired):
         append_event(job_dir, {"at_ms": at_ms, "from": "x", "to": target, "cause": "reported"})
     job = RunnerReports(store, limits).follow(store.get(job_id), Watch())
     assert job.state is JobState.JOINING
-    stalled = [each for each in store.events(job_id) if each.target is JobState.STALLED]
+    stalled = [each for each in store.events.after(0, job_id) if each.target is JobState.STALLED]
     assert len(stalled) == (1 if desired is DesiredState.RUNNING else 0)

@@ -77,7 +77,7 @@ def test_jobs_and_events_survive_a_new_opening(store, url):
     store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
     again = JobStore.open(url)
     assert again.get(job.id).state is JobState.STARTING
-    assert [event.cause for event in again.events(job.id)] == ["submitted", "go"]
+    assert [event.cause for event in again.events.after(0, job.id)] == ["submitted", "go"]
     again.close()
 
 
@@ -93,7 +93,7 @@ def test_an_idempotency_key_belongs_to_one_job(store):
     job = store.add(_new(key="k"))
     with pytest.raises(JobConflictError):
         store.add(_new(key="k"))
-    assert store.find_by_key("k") == (job, "digest")
+    assert store.look(lambda jobs: jobs.of_key("k")) == (job, "digest")
 
 
 def _rest(store, job, state):
@@ -147,7 +147,7 @@ def test_an_unlawful_transition_changes_nothing(store):
     with pytest.raises(InvalidTransitionError):
         store.transition(job.id, StateUpdate(JobState.JOINING, "jump"))
     assert store.get(job.id).state is JobState.CREATED
-    assert len(store.events(job.id)) == 1
+    assert len(store.events.after(0, job.id)) == 1
 
 
 def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
@@ -159,7 +159,7 @@ def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
     ]
     assert store.follow(job.id, told, 77).events_offset == 77
     assert store.get(job.id).state is JobState.JOINING
-    assert [event.at_ms for event in store.events(job.id)][-1] == 5
+    assert [event.at_ms for event in store.events.after(0, job.id)][-1] == 5
 
 
 def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch):
@@ -171,10 +171,10 @@ def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch)
     store.follow(
         job.id, [StateUpdate(each, "told", at_ms=at) for at, each in enumerate(states)], 77
     )
-    kept = [event.at_ms for event in store.events(job.id)]
+    kept = [event.at_ms for event in store.events.after(0, job.id)]
     assert kept == list(range(200 - len(kept), 200))
     assert 30 <= len(kept) < 40
-    assert len(store.events(quiet.id)) == 1
+    assert len(store.events.after(0, quiet.id)) == 1
 
 
 def test_a_job_that_is_being_removed_stays_so(store):

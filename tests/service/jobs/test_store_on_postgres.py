@@ -11,7 +11,7 @@ from service.jobs.leadership import LockSession
 from service.jobs.store import database
 from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.rows import JobFilter
+from service.jobs.store.rows import JobFilter, StoredJobs
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.security.tokens import NewToken, TokenScope, parse
@@ -79,7 +79,7 @@ def test_texts_with_a_nul_are_kept_without_it_and_looked_for_in_vain(store):
     job = store.add(_new())
     store.transition(job.id, StateUpdate(JobState.STARTING, "go\x00", reason="why\x00not"))
     assert store.get(job.id).reason == "why�not"
-    assert store.events(job.id)[-1].cause == "go�"
+    assert store.events.after(0, job.id)[-1].cause == "go�"
     assert store.page(JobFilter(name="a\x00", search="b\x00")) == []
 
 
@@ -89,7 +89,7 @@ def test_the_jobs_of_a_list_are_chosen(store):
     assert [job.name for job in store.page(JobFilter(search="%"))] == ["100%"]
     assert [job.name for job in store.page(JobFilter(search=jobs[1].id))] == ["beta"]
     assert [job.name for job in store.page(before=jobs[1].id)] == ["Alpha"]
-    assert store.count_by_state() == {JobState.CREATED: 3}
+    assert store.look(StoredJobs.count_by_state) == {JobState.CREATED: 3}
 
 
 def test_who_does_not_lead_any_more_writes_nothing_but_tokens(store, url):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, topic_policy
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from service.config import Settings
@@ -74,7 +74,7 @@ def test_a_policy_is_told_by_the_configs_that_it_refuses_and_kept_by_their_setti
     )
     cluster = create(managed, allowed)
     assert cluster.require("sluice.job.goods").partitions == (0,)
-    assert cluster.retention("sluice.job.goods").max_age_ms == 86_400_000
+    assert topic_policy(cluster, "sluice.job.goods").retention.max_age_ms == 86_400_000
 
 
 def test_a_config_that_is_none_of_ours_is_told_by_its_name(kafka, tmp_path):

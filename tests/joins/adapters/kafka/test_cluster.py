@@ -6,10 +6,12 @@ import pytest
 from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
 
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, cluster_id
 from joins.adapters.kafka.options import NetClient, client_options
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from service.embedded.process import free_port
 from tests.support.topics import (
     add_partitions,
@@ -54,10 +56,10 @@ def test_a_login_is_given_to_the_client_as_it_is():
 
 def test_a_cluster_has_one_id_however_it_is_addressed(kafka, cluster):
     port = kafka.bootstrap_servers.rpartition(":")[2]
-    ids = {cluster.cluster_id()}
+    ids = {cluster_id(cluster)}
     for servers in (f"localhost:{port}", f"127.0.0.1:{port},localhost:{port}"):
         named = KafkaCluster(KafkaOptions(servers, "any"))
-        ids.add(named.cluster_id())
+        ids.add(cluster_id(named))
         named.close()
     assert len(ids) == 1
     assert None not in ids
@@ -146,10 +148,11 @@ def test_what_comes_between_two_questions_is_not_before_a_time():
 
 
 def test_the_size_grows_with_the_records(kafka, cluster, topic):
-    assert cluster.size_bytes(topic) == 0
+    stream = StreamCluster(cluster, StreamTopics.one(topic))
+    assert stream.size_bytes() == 0
     produce(kafka.bootstrap_servers, topic, [b"x" * 1000] * 5, partition=0)
     produce(kafka.bootstrap_servers, topic, [b"x" * 1000] * 5, partition=1)
-    assert 10_000 < cluster.size_bytes(topic) < 20_000
+    assert 10_000 < stream.size_bytes() < 20_000
 
 
 def test_a_cluster_that_does_not_answer_is_unavailable():
@@ -168,7 +171,7 @@ def test_a_cluster_that_does_not_answer_is_unavailable():
 )
 def test_a_broker_that_is_away_refuses_nothing(error, kind):
     cluster = KafkaCluster(KafkaOptions("127.0.0.1:1", "t"))
-    assert type(cluster._unanswered(error)) is kind
+    assert type(cluster.connection._unanswered(error)) is kind
 
 
 def test_a_kept_client_answers_again_and_again(kafka, topic):

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import committed_offsets
 from joins.adapters.kafka.stream_cluster import GroupOffsets
 from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port
@@ -22,7 +23,7 @@ def kafka_options(kafka):
 
 
 def shown(kafka: KafkaOptions) -> dict[int, int]:
-    return KafkaCluster(kafka).group_offsets(str(kafka.group), kafka.topic)
+    return committed_offsets(KafkaCluster(kafka).connection, str(kafka.group), kafka.topic)
 
 
 def test_the_newest_offsets_are_shown_soon(kafka_options):

@@ -7,6 +7,7 @@ import pytest
 from kafka import KafkaConsumer
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import commit_offsets, committed_offsets, require_no_members
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from tests.support.topics import create_topic, produce, unique_name
@@ -44,14 +45,14 @@ def member(servers: str, group: str, topic: str) -> Iterator[KafkaConsumer]:
 def test_offsets_are_committed_to_a_group_that_nobody_has_joined(kafka, cluster):
     topic, other = (create_topic(kafka.bootstrap_servers, partitions=2) for _ in range(2))
     group = unique_name("group")
-    assert cluster.group_offsets(group, topic) == {}
-    cluster.require_unused_group(group)
-    cluster.commit_group_offsets(group, topic, {0: 3})
-    cluster.commit_group_offsets(group, other, {1: 9})
-    cluster.commit_group_offsets(group, topic, {0: 5, 1: 0})
-    assert cluster.group_offsets(group, topic) == {0: 5, 1: 0}
-    assert cluster.group_offsets(group, other) == {1: 9}
-    cluster.require_unused_group(group)
+    assert committed_offsets(cluster.connection, group, topic) == {}
+    require_no_members(cluster.connection, group)
+    commit_offsets(cluster.connection, group, topic, {0: 3})
+    commit_offsets(cluster.connection, group, other, {1: 9})
+    commit_offsets(cluster.connection, group, topic, {0: 5, 1: 0})
+    assert committed_offsets(cluster.connection, group, topic) == {0: 5, 1: 0}
+    assert committed_offsets(cluster.connection, group, other) == {1: 9}
+    require_no_members(cluster.connection, group)
 
 
 def test_a_group_with_members_is_refused_until_they_are_gone(kafka, cluster):
@@ -60,21 +61,21 @@ def test_a_group_with_members_is_refused_until_they_are_gone(kafka, cluster):
     produce(servers, topic, [1])
     with member(servers, group, topic):
         for use in (
-            lambda: cluster.require_unused_group(group),
-            lambda: cluster.commit_group_offsets(group, topic, {0: 1}),
+            lambda: require_no_members(cluster.connection, group),
+            lambda: commit_offsets(cluster.connection, group, topic, {0: 1}),
         ):
             with pytest.raises(SourceError, match=f'"{group}".* has ') as caught:
                 use()
             assert "separate 'properties.group.id', or stop them" in caught.value.hint
         with pytest.raises(SourceError, match="has members"):
-            cluster.commit_group_offsets(group, topic, {0: 1})
-    cluster.require_unused_group(group)
-    cluster.commit_group_offsets(group, topic, {0: 1})
-    assert cluster.group_offsets(group, topic) == {0: 1}
-    cluster.commit_group_offsets(unique_name("group"), topic, {0: 1})  # the hint's other way
+            commit_offsets(cluster.connection, group, topic, {0: 1})
+    require_no_members(cluster.connection, group)
+    commit_offsets(cluster.connection, group, topic, {0: 1})
+    assert committed_offsets(cluster.connection, group, topic) == {0: 1}
+    commit_offsets(cluster.connection, unique_name("group"), topic, {0: 1})  # the hint's other way
 
 
 def test_an_offset_of_a_partition_that_is_not_there_is_told(kafka, cluster):
     topic = create_topic(kafka.bootstrap_servers)
     with pytest.raises(SourceError, match="partition 7"):
-        cluster.commit_group_offsets(unique_name("group"), topic, {7: 1})
+        commit_offsets(cluster.connection, unique_name("group"), topic, {7: 1})

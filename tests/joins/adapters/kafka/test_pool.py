@@ -71,8 +71,8 @@ def test_a_connection_with_a_password_is_closed_with_the_work(kafka, pool, conne
     with OpenClusters(pool) as clusters:
         cluster = clusters.of(options)
         cluster.reach()  # (the broker asks nobody for a password)
-        assert cluster.is_open
-    assert (cluster.is_open, len(pool)) == (False, 0)
+        assert cluster.connection.is_open
+    assert (cluster.connection.is_open, len(pool)) == (False, 0)
     wait_until(lambda: not connections(), what="the connection is closed")
 
 

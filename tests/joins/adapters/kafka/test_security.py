@@ -9,6 +9,7 @@ import pytest
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import commit_offsets, committed_offsets
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.topic.check import newest_records
 from joins.kernels.records.encode import encode_bodies
@@ -91,8 +92,8 @@ def every_client_comes_in(kafka):
         (batch,) = records.batches(name, {0: (first + 1, first + 2)})
         assert batch.column("value").to_pylist() == [b"sent too"]
     assert newest_records(kafka, 1)[0].value == b"sent too"
-    cluster.commit_group_offsets("g", kafka.topic, {0: first})
-    assert cluster.group_offsets("g", kafka.topic) == {0: first}
+    commit_offsets(cluster.connection, "g", kafka.topic, {0: first})
+    assert committed_offsets(cluster.connection, "g", kafka.topic) == {0: first}
 
 
 @pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS)

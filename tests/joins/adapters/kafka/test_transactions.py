@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import open_transactions
 from joins.adapters.kafka.records import KafkaRecords
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
@@ -128,7 +129,7 @@ def test_an_open_transaction_is_named_with_its_producer_and_its_age(kafka, write
     writer.send(topic, {0: [1]})
     cluster = KafkaCluster(options(kafka))
     try:
-        (found,) = cluster.open_transactions(topic, cluster.end_offsets(topic))
+        (found,) = open_transactions(cluster.connection, topic, cluster.end_offsets(topic))
     finally:
         writer.abort()
     assert (found.partition, found.offset, found.transactional_id) == (0, 0, writer.id)
@@ -136,7 +137,7 @@ def test_an_open_transaction_is_named_with_its_producer_and_its_age(kafka, write
     assert found.since_ms is not None
     assert f'("{writer.id}")' in found.text(topic)
     assert f"--topic {topic} --partition 0 --start-offset 0" in found.hint(topic)
-    assert cluster.open_transactions(topic, cluster.end_offsets(topic)) == []
+    assert open_transactions(cluster.connection, topic, cluster.end_offsets(topic)) == []
 
 
 def test_offsets_by_time_are_those_of_who_reads(kafka, writer, topic):

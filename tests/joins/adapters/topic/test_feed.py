@@ -11,6 +11,7 @@ import pytest
 
 from joins.adapters.delta.source import captured_columns
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import committed_offsets
 from joins.adapters.topic import feed as topic_feed_module
 from joins.adapters.topic.feed_state import (
     Decision,
@@ -499,7 +500,7 @@ def test_a_consumer_group_is_told_how_far_the_topic_is_sent_on(single, tmp_path)
     cluster = KafkaCluster(kafka)
     ends = cluster.end_offsets(single.topic)
     source.run()
-    assert cluster.group_offsets(group, single.topic) == ends
+    assert committed_offsets(cluster.connection, group, single.topic) == ends
     assert source.told.events[-1]["group_offsets"] is None
     single.change(1, "other")
     with member(single.servers, group, single.topic), source.session() as session:

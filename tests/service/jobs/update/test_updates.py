@@ -51,7 +51,7 @@ def test_an_update_gives_the_job_its_next_plan(services, job):
     assert plan.where is not None
     assert stored.sql == plan.sql == FILTERED
     assert plan_codec.load(stored.plan) == plan
-    event = services.store.events(job.id)[-1]
+    event = services.store.events.after(0, job.id)[-1]
     assert event.origin is event.target is JobState.CREATED
     assert "plan 2" in event.cause
     assert plans_of(services, job).read(1).sql == SCRIPT
@@ -150,9 +150,9 @@ def test_a_crash_between_the_file_and_the_store_is_made_up_for(services, job):
     assert services.store.get(job.id).sql == SCRIPT
     services.updates.catch_up()
     assert services.store.get(job.id).sql == FILTERED
-    count = len(services.store.events(job.id))
+    count = len(services.store.events.after(0, job.id))
     services.updates.catch_up()
-    assert len(services.store.events(job.id)) == count
+    assert len(services.store.events.after(0, job.id)) == count
 
 
 def test_a_damaged_plan_of_one_job_keeps_no_other_from_catching_up(services, job):
