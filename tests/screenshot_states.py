@@ -17,12 +17,12 @@ from service.demo.up import Up
 from service.jobs.store.layout import JobLayout
 from tests.support.browser import Browser
 from tests.support.page_fold import SCREENS, above_the_fold
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import create_topic, produce
 from tests.support.wait import wait_until
 
 STATES = Path(__file__).parents[1] / "build" / "states"
 _WITHIN_S = 600.0
-_ROWS = 400_000  # so that the copy is seen
+_ROWS = 800_000  # so that the copy is seen
 _WINDOWS = """\
 CREATE TABLE clicks (user_id BIGINT, at TIMESTAMP_LTZ(3), WATERMARK FOR at AS at) WITH (
   'connector' = 'kafka', 'topic' = '{topic}', 'properties.bootstrap.servers' = '{servers}',
@@ -79,8 +79,8 @@ class Gallery:
         self.taken.append(name)
         typer.echo(f"{name}: {' '.join(fold.state.split())} | {fold.cause} | {fold.remedy}")
 
-    def submit(self, script: str) -> RemoteJob:
-        return self._client.submit(script, name=unique_name("state"))
+    def submit(self, script: str, name: str) -> RemoteJob:
+        return self._client.submit(script, name=name)
 
     def first_job(self, script: str) -> None:
         """The states of one join: start, copy, run, servers that are away, pause, stop, failure."""
@@ -91,19 +91,20 @@ class Gallery:
                 f"SELECT seq, 'f', CONCAT('user ', seq) FROM shop.seq_2000_to_{_ROWS}"
             )
             connection.commit()
-        job = self.submit(script)
+        job = self.submit(script, "clicks-with-users")
         self.take("starting", job, "Starting", "runner")
+        wait_until(lambda: _copied(job) > 0, deadline_s=_WITHIN_S, what="the first rows")
         self.take("copying", job, "Copying (", '"user_info"')
-        self.take("running", job, "Running", "joined as they", shown="batch ")
-        up.kafka.stop()
-        servers = up.kafka.bootstrap_servers
-        self.take("waiting-for-kafka", job, "Stalled", servers, "the broker runs")
-        up.kafka.start()
-        self._until(job, "JOINING")
+        self.take("running", job, "Running", "joined as they", shown="rows/s")
         up.database.stop()
         at = f"{up.database.host}:{up.database.port}"
         self.take("waiting-for-database", job, "Stalled", at, "Start the server")
         up.database.start()
+        self._until(job, "JOINING")
+        up.kafka.stop()
+        servers = up.kafka.bootstrap_servers
+        self.take("waiting-for-kafka", job, "Stalled", servers, "the broker runs")
+        up.kafka.start()
         self._until(job, "JOINING")
         job.pause()
         self.take("paused", job, "Paused", "paused by request", "sluice jobs resume")
@@ -119,7 +120,7 @@ class Gallery:
     def stale(self, script: str) -> None:
         """The database hangs: its table becomes older than the job allows."""
         bound = "'table-name' = 'user_info', 'join.max-staleness' = '5 s'"
-        job = self.submit(script.replace("'table-name' = 'user_info'", bound))
+        job = self.submit(script.replace("'table-name' = 'user_info'", bound), "fresh-clicks")
         self._until(job, "JOINING")
         server = psutil.Process(self._up.database.pid)
         server.suspend()
@@ -138,23 +139,29 @@ class Gallery:
     def topics(self) -> None:
         """Records that cannot be read, and windows that are open."""
         servers = self._up.kafka.bootstrap_servers
-        topic = create_topic(servers)
+        topic = create_topic(servers, "payments")
         produce(servers, topic, [b"{", b"no json"])
-        job = self.submit(_LETTERS.format(topic=topic, servers=servers))
-        self.take("dead-letters", job, "Running", "All 2 records", "sluice dlq ls")
+        job = self.submit(_LETTERS.format(topic=topic, servers=servers), "payments-in")
+        self.take(
+            "dead-letters", job, "Running", "All 2 records", "sluice dlq ls", shown="The oldest, "
+        )
         job.delete()
-        topic = create_topic(servers)
+        topic = create_topic(servers, "visits")
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         produce(servers, topic, [{"user_id": 1, "at": now}])
-        job = self.submit(_WINDOWS.format(topic=topic, servers=servers))
+        job = self.submit(_WINDOWS.format(topic=topic, servers=servers), "visits-by-hour")
         self.take("windows", job, "Running", "window")
         job.delete()
-        job = self.submit(_BOUNDED)
+        job = self.submit(_BOUNDED, "hundred-numbers")
         self.take("finished", job, "Finished", "end of its stream")
         job.delete()
 
     def _until(self, job: RemoteJob, state: str) -> None:
         wait_until(lambda: job.status().state == state, deadline_s=_WITHIN_S, what=state)
+
+
+def _copied(job: RemoteJob) -> int:
+    return sum(table.snapshot.rows_done for table in job.status().dimensions)
 
 
 def take_states(browser: Browser, up: Up, client: Sluice, script: str) -> None:

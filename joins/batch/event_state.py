@@ -367,7 +367,7 @@ def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
         "watermark_ms": shown_ms(watermark.timestamp_ms),
         "use_processing_time": watermark.use_processing_time,
         "backlog_end": backlog,
-        "status": view.state.status.name,
+        "status": "ENDED" if watermark == END_OF_TIME else view.state.status.name,
         "aligned": view.state.aligned,
         "active_at_ms": view.active_at_ms,
         "idle_timeout_ms": view.input.idle_timeout_ms,

@@ -57,7 +57,8 @@ class UpkeepFault:
         if self.error is None:
             return f"{self.part} has not ended for {minutes or 'about 1'} min"
         times = "once" if self.failures == 1 else f"{self.failures} times"
-        return f"{self.part} has failed {times} in {minutes} min: {self.error}"
+        lasts = f" in {minutes} min" if minutes else ""
+        return f"{self.part} has failed {times}{lasts}: {self.error}"
 
 
 class UpkeepAttempts:

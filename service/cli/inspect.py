@@ -70,8 +70,7 @@ def _show(report: "WatermarkReport") -> None:
 def _channels(report: "WatermarkReport") -> Table:
     made = table("TABLE", "CHANNEL", "STATUS", "WATERMARK")
     for channel in report.channels:
-        status = channel.status if channel.aligned is not False else "NOT ALIGNED"
-        names = (channel.dimension, channel.channel, status)
+        names = (channel.dimension, channel.channel, _standing(channel.status, channel.aligned))
         made.add_row(*(one_line(name) for name in names), watermark(channel.watermark))
     return made
 
@@ -132,6 +131,11 @@ def _windows(time: "EventTimeView") -> str:
     return f"{ends}; {fired} rows fired, {rows} rows of state"
 
 
+def _standing(status: str, aligned: bool | None) -> str:
+    """Idle and ended channels are never aligned: of those the status says enough."""
+    return "NOT ALIGNED" if status == "ACTIVE" and aligned is False else status
+
+
 def _promise(channel: "GeneratorView") -> str:
     if channel.use_processing_time:
         return "processing time"
@@ -142,12 +146,11 @@ def _promise(channel: "GeneratorView") -> str:
 def _generators(time: "EventTimeView") -> Table:
     made = table("INPUT", "PARTITION", "STATUS", "WATERMARK", "ACTIVE AT")
     for channel in time.channels:
-        status = channel.status if channel.aligned else "NOT ALIGNED"
         at_ms = channel.active_at_ms
         made.add_row(
             one_line(input_name(channel.input)),
             one_line(channel.channel.removeprefix(f"{channel.input}/")),
-            one_line(status),
+            one_line(_standing(channel.status, channel.aligned)),
             _promise(channel),
             "-" if at_ms is None else shown_time(at_ms),
         )

@@ -78,11 +78,16 @@ function row(channel, nowMs) {
     "tr",
     { "data-key": channel.channel },
     cell("Channel", said(channel.channel.replace(/^probe\//, "stream/"))),
-    cell("Status", plain(status), aligned === false ? ", not aligned" : null),
+    cell("Status", standing(status, aligned)),
     cell("Watermark", h("span", { class: isHolding ? "warn" : null }, isClock ? "processing time" : instant(at))),
     cell("Behind the clock", at === null || isBound(at) ? "–" : duration(nowMs - at)),
     cell("Active at", Number.isFinite(active) ? time(active) : "–"),
   );
+}
+
+/** The status of a channel; idle and ended ones are never aligned, of those it says enough. */
+export function standing(status, aligned) {
+  return status === "ACTIVE" && aligned === false ? "ACTIVE, not aligned" : plain(status);
 }
 
 /** An instant of event time, which may be a bound or none. */

@@ -23,7 +23,7 @@ export function known(job, numbers, nowMs) {
   const stages = Object.values(probe?.batch_stages_ms ?? {});
   const isPassing = job.report?.is_live !== false && !isHeld(job); // else a rate is of the past
   return [
-    ["Rate in", isPassing ? perSecond(probe?.records_per_s) : "–", series.records_per_s],
+    ["Rate in", isPassing ? perSecond(probe?.records_per_s ?? pulse.records_per_s) : "–", series.records_per_s],
     ["Rate out", isPassing ? perSecond(probe?.rows_per_s ?? pulse.rows_per_s) : "–", series.rows_per_s],
     ["Waiting", count(waiting), job.phase === "JOIN" ? series.lag_records : series.held_records ?? series.lag_records],
     job.dimensions?.length > 0 && ["As of", asOf(job, nowMs), series.as_of_age_ms],

@@ -58,7 +58,7 @@ export class JobWatch {
   #stream;
   #paces = new Map();
   #timers = {};
-  #settled = null; // how many dead letters were, when the oldest open one was asked for
+  #letterOf = null; // the counts of dead letters at which the oldest open one was looked up
   #isStopped = true;
 
   constructor(id, told) {
@@ -204,16 +204,20 @@ export class JobWatch {
     }
   }
 
-  /** The oldest open dead letter; another process looks it up, so it is asked for once until some are settled. */
+  /** The oldest open dead letter; another process looks it up, so only when the counts can have changed it. */
   async #askLetter() {
     const { status, probe } = this.job ?? {};
-    const settled = (probe?.replayed_dead_letters ?? 0) + (probe?.discarded_dead_letters ?? 0);
-    if (status?.action !== "dead-letters" || (this.letter && settled === this.#settled)) return;
+    const { dead_letters: all, replayed_dead_letters: replayed = 0, discarded_dead_letters: discarded = 0 } = probe ?? {};
+    const settled = replayed + discarded;
+    const before = this.#letterOf;
+    const isSame = settled === before?.settled && (this.letter !== null || all === before.all);
+    if (status?.action !== "dead-letters" || isSame) return;
+    this.#letterOf = { settled, all };
     try {
       const { items } = await look(`${this.#path}/dead-letters?pending=true&limit=1`);
-      Object.assign(this, { letter: items[0] ?? null });
-      this.#settled = settled;
+      this.letter = items[0] ?? null;
     } catch (error) {
+      if (!error.problem) this.#letterOf = null; // no answer: ask again
       this.#failed(error, () => (this.letter = null));
     }
     this.#changed();

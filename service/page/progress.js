@@ -1,6 +1,7 @@
 // How far a job is: the valve and its channels, the stream that waits, the tables that are copied.
 
 import { h } from "./dom.js";
+import { standing } from "./event_time.js";
 import { bytes, count, duration, isComplete, many, percent, plain, position, watermark } from "./format.js";
 import { cell, facts, panel, said, shape, table, time } from "./parts.js";
 
@@ -51,12 +52,11 @@ function valveSays(isOpen, channels, job) {
 function row(channel) {
   const isMet = isComplete(channel.watermark);
   const tone = isMet ? "good" : "warn";
-  const aligned = channel.aligned === false ? ", not aligned" : "";
   return h(
     "tr",
     { "data-key": channel.channel },
     cell("Channel", said(channel.channel)),
-    cell("Status", plain(channel.status), aligned),
+    cell("Status", standing(channel.status, channel.aligned)),
     cell("Says", h("span", { class: tone }, shape(isMet ? "✓" : "…")), watermark(channel.watermark)),
   );
 }

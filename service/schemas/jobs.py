@@ -250,7 +250,7 @@ class GeneratorView(Document):
     watermark_ms: int | None = Field(description="Null before its first one.")
     use_processing_time: bool = default(False, "It has switched: the clock is the time, for good.")
     backlog_end: int | None = default(None, "The offset from which on it is in processing time.")
-    status: str = Field(description="ACTIVE or IDLE.")
+    status: str = Field(description="ACTIVE, IDLE, or ENDED at the end of a bounded stream.")
     aligned: bool = default(True, "It counts for its input's watermark.")
     active_at_ms: int | None = default(
         None, "When a batch saw its newest records, or its beginning."

@@ -30,7 +30,7 @@ def heard(name: str, watermark_ms: int | None, **more: Any) -> dict[str, Any]:
 
 
 def event_time(**changes: Any) -> dict[str, Any]:
-    idle = {"status": "IDLE", "idle_timeout_ms": 5_000, "active_at_ms": AT_MS - 60_000}
+    idle = {"status": "IDLE", "aligned": False, "active_at_ms": AT_MS - 60_000}
     return {
         "watermark_ms": AT_MS,
         "use_processing_time": False,
@@ -39,7 +39,7 @@ def event_time(**changes: Any) -> dict[str, Any]:
         "inputs": [heard("probe", AT_MS + 40_000), heard("rates", AT_MS)],
         "channels": [
             generator("probe/0", AT_MS + 40_000, backlog_end=70),
-            generator("probe/1", None, **idle),
+            generator("probe/1", None, **idle, idle_timeout_ms=5_000),
             generator("rates/0", AT_MS),
         ],
         "waiting_rows": 12_000,

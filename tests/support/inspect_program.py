@@ -1,8 +1,8 @@
 """An inspection without a job's data: a process that keeps the contract of `service.jobs.inspect`.
 
 The job's name says how it behaves: `hang…` never ends, `flood…` prints too much, `garbage…` prints
-no JSON, `mute…` prints nothing, `expired…` and `unknown…` refuse; any other name answers, with
-values that try to command the terminal.
+no JSON, `mute…` prints nothing, `expired…` and `unknown…` refuse, `clean…` has no dead letters;
+any other name answers, with values that try to command the terminal.
 """
 
 import argparse
@@ -161,7 +161,8 @@ def dead_letters(found):
         place = {"partition": found.partition, **({"topic": found.topic} if found.topic else {})}
         return {**letter(found.offset), **place}
     first = 0 if found.cursor is None else int(found.cursor.rpartition(".")[2]) + 1
-    letters = [letter(at) for at in range(first, 7)]
+    is_clean = name_of(found.job_dir).startswith("clean")
+    letters = [] if is_clean else [letter(at) for at in range(first, 7)]
     items = [each for each in letters if found.matching in each["reason"]][: found.limit]
     last = items[-1]["offset"] if items else 6
     return {"items": items, "next_cursor": f"4.0.{last}" if last < 6 else None}

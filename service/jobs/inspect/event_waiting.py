@@ -66,6 +66,8 @@ def _channel(channel: Document, *, is_needed: bool) -> Condition:
     if channel.get("use_processing_time"):
         evidence = f"{named} in processing time: it does not hold the watermark back"
         return Condition(name, place, True, evidence)
+    if channel["status"] == "ENDED":
+        return Condition(name, place, True, f"{named} at its end: the others do not wait for it")
     if channel["status"] == "IDLE":
         evidence = f"{named} idle: the others do not wait for it"
         return Condition(name, place, True, evidence)

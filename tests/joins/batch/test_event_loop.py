@@ -91,6 +91,14 @@ def test_a_partition_that_has_said_nothing_is_named_as_such():
     )
 
 
+def test_a_partition_that_is_read_to_its_end_is_told_as_ended():
+    heard, rates = {0: Heard(60_000, 1), 1: Heard(70_000, 1)}, {"rates": {0: Heard(80_000, 1)}}
+    batch = BatchInput(90_000, (0, 1), heard, dimensions=rates, ended=[0])
+    move = advance(spec(STREAM, RATES), EventState(), batch)
+    report = view(move, None, move.after).as_json()
+    assert [each["status"] for each in report["channels"]] == ["ENDED", "ACTIVE", "ACTIVE"]
+
+
 def test_beside_an_ended_partition_the_idle_one_is_waited_for():
     move = advance(spec(STREAM), EventState(), BatchInput(0, (0, 1), {1: Heard(60_000, 1)}))
     ended = advance(spec(STREAM), move.after, BatchInput(5_000, (0, 1), ended=[0]))

@@ -1,11 +1,13 @@
 """Work behind a job's batches: what fails or hangs is told, and keeps no other from its turn."""
 
 import threading
+import time
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.job.upkeep import UpkeepAttempts
+from joins.job.upkeep import UpkeepAttempts, UpkeepFault
 from joins.plan.errors import SinkError
 from tests.support.laws import examples
 from tests.support.wait import wait_until
@@ -80,6 +82,14 @@ def test_every_kind_that_does_not_succeed_is_told_and_keeps_no_other(rounds):
 def _settled(attempts: UpkeepAttempts, work: dict[str, Work]) -> bool:
     running = {kind for kind in work if attempts.is_running(kind)}
     return running == {kind for kind, each in work.items() if each.outcome == "hangs"}
+
+
+def test_a_fault_tells_how_long_it_lasts_once_that_is_a_minute():
+    now_ms = time.time_ns() // 1_000_000
+    young = UpkeepFault("trim", now_ms, failures=1, error="kafka is away")
+    assert young.text == "trim has failed once: kafka is away"
+    old = replace(young, since_ms=now_ms - 180_000, failures=4)
+    assert old.text == "trim has failed 4 times in 3 min: kafka is away"
 
 
 def test_work_that_may_not_run_beside_another_waits_for_its_next_turn():

@@ -435,6 +435,13 @@ def test_an_idle_partition_is_not_waited_for_and_one_that_came_back_is_told_as_i
     assert "it counts again once it has caught up" in channels[3][2]
 
 
+def test_a_partition_that_has_ended_is_not_waited_for():
+    ended = generator("probe/0", 2**63 - 1, status="ENDED", aligned=False)
+    (channel,) = told(opened(event_time=event_time(channels=[ended])), "channel-has-watermark")
+    said = "partition 0 of the stream is at its end: the others do not wait for it"
+    assert channel == ("probe/0", True, said)
+
+
 def test_a_partition_in_processing_time_is_not_waited_for():
     switched = generator("probe/0", None, use_processing_time=True, backlog_end=7)
     (channel,) = told(opened(event_time=event_time(channels=[switched])), "channel-has-watermark")

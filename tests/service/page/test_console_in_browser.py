@@ -282,7 +282,7 @@ def test_jobs_that_share_a_topic_or_a_table_are_one_picture(plane, browser):
     assert browser.call("jobs_graph.js", "return a[0].map(m.short)", [*names]) == [*names.values()]
 
 
-@pytest.mark.parametrize("width", [PHONE, 1280])
+@pytest.mark.parametrize("width", [PHONE, 768, 1000, 1280])
 def test_no_view_is_wider_than_its_screen(plane, browser, joining_job, width):
     job_id = plane.submit(script(), "strange names")
     plane.tell(job_id, **stalled())

@@ -159,6 +159,46 @@ def test_the_first_reason_of_dead_letters_is_beside_the_state(plane, browser, id
     assert "The oldest" not in browser.text("#why")
 
 
+LOOKS = """
+  return performance.getEntriesByType("resource").map(({ name }) => name)
+    .filter((name) => name.includes(arguments[0])).length;
+"""
+
+
+def test_dead_letters_that_are_not_found_are_looked_up_once(plane, browser):
+    job_id = plane.submit(script(), "clean of letters")
+    plane.tell(job_id, **joining(NOW_MS, **ALL_DEAD))
+    browser.open(job_url(plane, job_id))
+    browser.until('All 9 records of topic "clicks"', "#why")
+    wait_until(lambda: browser.run(LOOKS, "pending=true") == 1, deadline_s=60)
+    known = browser.run(LOOKS, "/explain-wait")
+    wait_until(lambda: browser.run(LOOKS, "/explain-wait") >= known + 2, deadline_s=60)
+    assert browser.run(LOOKS, "pending=true") == 1
+    plane.tell(job_id, **joining(NOW_MS, **{**ALL_DEAD, "dead_letters": 10}))
+    wait_until(lambda: browser.run(LOOKS, "pending=true") == 2, deadline_s=60)
+
+
+CUT = """
+  const picture = document.querySelector(".flow");
+  const isOpen = getComputedStyle(picture).overflow === "visible";
+  const room = (isOpen ? picture.closest(".panel") : picture).getBoundingClientRect();
+  const inside = ({ left, right }) => left >= room.left - 1 && right <= room.right + 1;
+  return [...picture.querySelectorAll("text")]
+    .filter((text) => !inside(text.getBoundingClientRect())).map((text) => text.textContent);
+"""
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_labels_of_a_job_without_tables_are_whole(plane, browser, width, height):
+    job_id = plane.submit(script(), "no tables")
+    rates = {"records_per_s": 0.091, "rows_per_s": 0.091}
+    plane.tell(job_id, **joining(NOW_MS, **rates) | {"dimensions": [], "versions_at_open": {}})
+    browser.screen(width, height)
+    browser.open(job_url(plane, job_id))
+    browser.until("0.091 records/s", "#flow")
+    assert browser.run(CUT) == []
+
+
 def test_conditions_are_those_of_a_job_that_waits(plane, browser, ids):
     for name, has_conditions in (("running", False), ("copying", True), ("kafka", True)):
         browser.open(job_url(plane, ids[name]))

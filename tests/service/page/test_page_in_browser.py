@@ -802,6 +802,15 @@ def test_figures_picture_and_charts_show_the_same_rates(plane, browser):
         assert f"{line} {rate}/s" in browser.until(f"{line} {rate}/s", "#numbers")
 
 
+def test_both_rates_of_a_job_that_has_ended_are_told_alike(plane, browser):
+    browser.open(plane.url)
+    body = "return Object.fromEntries(m.known(a[0], a[1], 0).map(([name, text]) => [name, text]))"
+    series = {"records_per_s": [5, 0], "rows_per_s": [5, 0]}
+    last = {"at_ms": [0, 10_000], "span": {"toMs": 10_000}, "step_s": 10, "series": series}
+    figures = browser.call("figures.js", body, {"phase": "JOIN", "probe": {"topic": "t"}}, last)
+    assert (figures["Rate in"], figures["Rate out"]) == ("0/s", "0/s")
+
+
 HELD = {
     "broker_away": {"state": "STALLED", "stalls": [{"part": "kafka", "place": "stream"}]},
     "table_too_old": {"state": "JOINING", "holding": {"state": "HOLDING", "tables": []}},
