@@ -13,7 +13,7 @@
 - When all channels that take part are idle, the result is the maximum over them.
 
 Source: FLIP-326, "Proposed Changes" 6 and 7, and its table; ended channels: FLINK-38477 and
-docs/adr/0102-leave-ended-channels-out-of-the-watermark.md.
+docs/adr/0102-combine-all-channels-in-one-valve-without-those-that-ended.md.
 """
 
 from collections.abc import Iterable, Mapping

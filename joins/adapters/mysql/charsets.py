@@ -1,7 +1,10 @@
 """Character sets as the server converts them to Unicode.
 
-Python's codecs differ from the server's tables (sjis 0x815F, half of euckr, unassigned codes). So
-the server converts every byte sequence of a column's character set to UTF-8 once.
+The server converts a copied row, this module the same row of the binlog. Python's codecs differ
+from the server's tables (sjis 0x815F, half of euckr, unassigned codes) and lack nine of its sets.
+So the server converts every byte sequence of a column's character set to UTF-8 once: up to 50,000
+in a dozen statements, tenths of a second on MariaDB and seconds on MySQL. Unicode's own encodings
+and gb18030 stay codecs.
 """
 
 import re
