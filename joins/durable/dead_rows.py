@@ -1,6 +1,6 @@
 """Dead letters of a dimension: rows that no message of its changelog topic can hold."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from joins.durable.checkpoint import Checkpoint, read_json, write_json_atomically
-from joins.kernels.changelog.envelope import Limited
+from joins.kernels.changelog.envelope import (
+    BinlogPosition,
+    Envelopes,
+    Limited,
+    encode_copy,
+    encode_limited,
+    in_parts,
+)
 
 _NEWEST = 1_000
 _LISTED_BYTES = 16 << 10  # of a key; longer ones are counted only
@@ -49,6 +56,25 @@ class DeadRows:
         if limited.dead or limited.long_keys or self._rows or self._keys_of_copy():
             self.update(limited.written())
         return limited.sent()
+
+    def copied(
+        self, rows: pa.RecordBatch, key: tuple[str, ...], place: BinlogPosition, partitions: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of rows of a copy, in parts; as `take`."""
+        for part in in_parts(rows):
+            numbers = {"generation": self._generation, "partitions": partitions}
+            yield self.take(encode_copy(part, key, place, **numbers, most_bytes=self.row_bytes))
+
+    def changed(
+        self, changes: Envelopes, key: tuple[str, ...], partitions: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of changes, in parts; as `take`."""
+        for part in in_parts(changes):
+            if part.num_rows:
+                most_bytes = self.row_bytes
+                yield self.take(
+                    encode_limited(part, key, partitions=partitions, most_bytes=most_bytes)
+                )
 
     def update(self, written: Iterable[tuple[str, int | None]]) -> None:
         """Take keys in the order of their changes, with the bytes of a row that was left out."""

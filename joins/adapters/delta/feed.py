@@ -9,6 +9,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,15 +35,9 @@ from joins.adapters.delta.source import (
 from joins.adapters.process.sessions import SourceProtocol, abandon, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.checkpoint import read_document, write_document
-from joins.durable.codec import as_json, from_json
+from joins.durable.codec import as_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
-from joins.kernels.changelog.envelope import (
-    Envelopes,
-    encode_copy,
-    encode_limited,
-    in_parts,
-    now_ms,
-)
+from joins.kernels.changelog.envelope import Envelopes, now_ms
 from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
 from joins.kernels.expressions.casts import whole_batch
 from joins.kernels.table_path import TablePath
@@ -56,7 +51,6 @@ from watermark.freshness import Freshness, Proof
 
 MAX_COMPARED_ROWS = 2_000_000
 _BATCH_ROWS = 5_000
-_PROGRESS_S = 0.5
 _BEFORE = ("delete", "update_preimage")
 _COPIED_AGAIN = "No action is needed: the table is copied again by itself."
 
@@ -89,7 +83,6 @@ class FeedSession:
         self._is_marked = False
         self._records = 0
         self._source_ts_ms = 0
-        self._reported_at_s = 0.0
         self._proofs = Freshness()
         self._asked_at_s = float("-inf")
 
@@ -186,24 +179,16 @@ class FeedSession:
     def _send_copy(self, producer: RecordSink, rows: pa.RecordBatch) -> None:
         if not rows.num_rows:
             return
-        state, dead = self._state, self._dead_rows(producer)
-        for part in in_parts(rows):
-            encoded = encode_copy(
-                part,
-                self._config.primary_key,
-                state.place(state.snapshot_version),
-                generation=state.generation,
-                partitions=self._config.partitions,
-                most_bytes=dead.row_bytes,
-            )
-            self._send(producer, dead.take(encoded))
+        config, place = self._config, self._state.place(self._state.snapshot_version)
+        dead = self._dead_rows(producer)
+        for records in dead.copied(rows, config.primary_key, place, config.partitions):
+            self._send(producer, records)
 
     def _write_watermark(self, producer: RecordSink) -> None:
         """Runs after each start; a repeated watermark record has no effect."""
         state = self._state
         written = producer.watermark(state.place(state.snapshot_version), state.generation)
-        partitions = [{"partition": p, "offset": o} for p, o in written]
-        self._protocol.tell("watermark", {"generation": state.generation, "partitions": partitions})
+        self._protocol.tell_watermark(state.generation, written)
         self._is_marked = True
 
     # The commits
@@ -223,18 +208,10 @@ class FeedSession:
             self._table = table = self._table_at(version)
             files = files_changed(table, entry)
         at_ms = files.at_ms or self._entry_path(version).stat().st_mtime_ns // 1_000_000
-        ordinal, dead = 0, self._dead_rows(producer)
-        made = _changes_of(self._config, self._state, table, files, at_ms)
-        for changes in (part for whole in made for part in in_parts(whole)):
-            limited = encode_limited(
-                changes,
-                self._config.primary_key,
-                partitions=self._config.partitions,
-                most_bytes=dead.row_bytes,
-            )
-            self._send(producer, dead.take(limited))
-            ordinal += len(changes.ops)
-        if ordinal:
+        config, dead = self._config, self._dead_rows(producer)
+        for changes in _changes_of(config, self._state, table, files, at_ms):
+            for records in dead.changed(changes, config.primary_key, config.partitions):
+                self._send(producer, records)
             self._source_ts_ms = at_ms
         digest = hashlib.sha256(entry).hexdigest()
         self._seen = self._look(version)
@@ -319,9 +296,8 @@ class FeedSession:
         return _Seen(getattr(stat, "st_ino", 0), stat.st_mtime_ns, stat.st_size)
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
-        if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
+        if not self._protocol.is_due(paced=paced):
             return
-        self._reported_at_s = time.monotonic()
         state = self._state
         place = state.place(state.version)
         self._protocol.tell(
@@ -439,19 +415,16 @@ def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
 def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
     try:
         session = FeedSession(config, protocol)
-        producer = TopicProducer(config.kafka, config.partitions, str(config.path))
-        try:
+        kafka, partitions = config.kafka, config.partitions
+        with closing(TopicProducer(kafka, partitions, str(config.path))) as producer:
             session.run(producer)
-        finally:
-            producer.close()
     except SnapshotNeededError as error:
         abandon(config.state_file, DeltaFeedState, error.message)
         raise
 
 
 def main() -> int:
-    protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(from_json(DeltaFeedConfig, config), protocol))
+    return run_process(SourceProtocol(), DeltaFeedConfig, run)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ begins. docs/reference/contracts.md ("The process of a dimension of files") desc
 """
 
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -26,9 +26,7 @@ from joins.adapters.files.readers import read_file
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.checkpoint import read_document, write_document
-from joins.durable.codec import from_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
-from joins.kernels.changelog.envelope import encode_copy, in_parts
 from joins.kernels.json.wire import declared_encoding, to_declared
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, FileSource, declared_fields
@@ -75,9 +73,6 @@ def table_files(config: FileFeedConfig) -> SourceFiles:
     return DirectoryFiles(config.path, config.source, config)
 
 
-_PROGRESS_S = 0.5
-
-
 class FileFeedSession:
     """Reads the files from the stored state until all are read or one fails.
 
@@ -96,7 +91,6 @@ class FileFeedSession:
         self.state = self._begin(read_document(config.state_file, FileFeedState))
         self._newest_ms: int | None = None
         self._sent = 0
-        self._reported_at_s = 0.0
 
     def run(self, producer: RecordSink) -> None:
         """Send the remaining rows and the watermark record, unless the protocol stops it.
@@ -146,16 +140,9 @@ class FileFeedSession:
                 if not batch.num_rows:
                     continue
                 placed = batch if declared == self._config.fields else self._placed(batch, rows)
-                for part in in_parts(placed):
-                    encoded = encode_copy(
-                        part,
-                        self._config.primary_key,
-                        self.state.place,
-                        generation=self.state.generation,
-                        partitions=self._config.partitions,
-                        most_bytes=dead.row_bytes,
-                    )
-                    producer.send(dead.take(encoded))
+                key, partitions = self._config.primary_key, self._config.partitions
+                for records in dead.copied(placed, key, self.state.place, partitions):
+                    producer.send(records)
                 self._note_newest(batch)
                 rows += int(batch.num_rows)
                 self._sent += batch.num_rows
@@ -206,17 +193,15 @@ class FileFeedSession:
         state = self.state
         self._tell("progress")
         written = producer.watermark(state.place, state.generation)
-        partitions = [{"partition": p, "offset": o} for p, o in written]
-        self._protocol.tell("watermark", {"generation": state.generation, "partitions": partitions})
+        self._protocol.tell_watermark(state.generation, written)
 
     def _keep(self, state: FileFeedState) -> None:
         write_document(self._config.state_file, state)
         self.state = state
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
-        if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
+        if not self._protocol.is_due(paced=paced):
             return
-        self._reported_at_s = time.monotonic()
         state = self.state
         self._protocol.tell(
             event,
@@ -234,11 +219,8 @@ def run(config: FileFeedConfig, protocol: SourceProtocol) -> int:
 
     def session() -> None:
         feed = FileFeedSession(config, protocol)
-        producer = TopicProducer(config.kafka, config.partitions, str(config.path))
-        try:
+        with closing(TopicProducer(config.kafka, config.partitions, str(config.path))) as producer:
             feed.run(producer)
-        finally:
-            producer.close()
         protocol.tell("ended", {})
         protocol.stopped.set()
 
@@ -246,8 +228,7 @@ def run(config: FileFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def main() -> int:
-    protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(from_json(FileFeedConfig, config), protocol))
+    return run_process(SourceProtocol(), FileFeedConfig, run)
 
 
 if __name__ == "__main__":

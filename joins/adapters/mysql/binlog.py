@@ -154,7 +154,7 @@ class BinlogSession:
         self._kept = kept
         self._is_verified = False
         self._created = {start.file: kept.file_created_at_s} if kept else {}
-        self._reported_at_s = self._kept_at_s = self._proved_at_s = 0.0
+        self._kept_at_s = self._proved_at_s = 0.0
         self._high: _High | None = None
         self._repair: tuple[str, RowsAt] | None = None
         self._stream_start = StreamStart(
@@ -274,8 +274,7 @@ class BinlogSession:
         written = sender.watermark(high.position, high.generation)
         self._high = None
         self._protocol.is_marked = True
-        partitions = [{"partition": p, "offset": o} for p, o in written]
-        self._protocol.tell("watermark", {"generation": high.generation, "partitions": partitions})
+        self._protocol.tell_watermark(high.generation, written)
 
     def _require_caught_up(self) -> None:
         """Everything that the server had when it was taken over must have been read from it."""
@@ -337,9 +336,8 @@ class BinlogSession:
             self._protocol.tell_proof(proof)
 
     def _report(self, sender: ChangelogSender) -> None:
-        if not self._is_verified or time.monotonic() - self._reported_at_s < _PROGRESS_S:
+        if not (self._is_verified and self._protocol.is_due(paced=True)):
             return
-        self._reported_at_s = time.monotonic()
         self._protocol.tell(
             "progress",
             {
@@ -469,12 +467,7 @@ def run(config: CdcConfig, protocol: BinlogProtocol) -> int:
 
 def main() -> int:
     """Exit code: 0 after `stop` or the end of input, else 1."""
-    protocol = BinlogProtocol()
-
-    def follow(config: Mapping[str, Any]) -> int:
-        return run(from_json(CdcConfig, config), protocol)
-
-    return run_process(protocol, follow, "pymysqlreplication")
+    return run_process(BinlogProtocol(), CdcConfig, run, "pymysqlreplication")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
     Envelopes,
-    encode_limited,
     now_ms,
 )
 from joins.plan.plan import KafkaOptions
@@ -183,15 +182,10 @@ class ChangelogSender:
 
     def _send(self, changes: Envelopes) -> None:
         self.has_lost = True
-        limited = encode_limited(
-            changes,
-            self._config.table.primary_key,
-            partitions=self._config.partitions,
-            most_bytes=self._dead.row_bytes,
-        )
-        records = self._dead.take(limited)
-        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
-        self._producer.send(zip(*columns, strict=True))
+        config = self._config
+        for records in self._dead.changed(changes, config.table.primary_key, config.partitions):
+            columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
+            self._producer.send(zip(*columns, strict=True))
         self.has_lost = False
         self.records += len(changes.ops)
 

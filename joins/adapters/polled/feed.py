@@ -6,9 +6,8 @@ Each read is compared by key with the one before; docs/reference/contracts.md ("
 
 import os
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,17 +26,10 @@ from joins.adapters.polled.table import (
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.checkpoint import read_document, write_document
-from joins.durable.codec import as_json, from_json
+from joins.durable.codec import as_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.comparison import hashes_of
-from joins.kernels.changelog.envelope import (
-    RECORDS_SCHEMA,
-    Envelopes,
-    encode_copy,
-    encode_limited,
-    in_parts,
-    now_ms,
-)
+from joins.kernels.changelog.envelope import RECORDS_SCHEMA, Envelopes, now_ms
 from joins.kernels.changelog.row_changes import source_block
 from joins.kernels.expressions.casts import whole_batch
 from joins.kernels.index.hash_table import Hashes
@@ -47,7 +39,6 @@ from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailabl
 from joins.plan.types import TypeName
 from watermark.freshness import Proof
 
-_PROGRESS_S = 0.5
 _LONGEST_PAUSE_S = 1.0
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (of wire columns)
 _HASH = ""  # the column of hashes beside those of the key
@@ -180,16 +171,9 @@ class _Changes:
         if not self._is_copy:
             self._write(Envelopes(ops, self._block(rows.num_rows), None, rows))
             return
-        for part in in_parts(rows):
-            encoded = encode_copy(
-                part,
-                self._config.primary_key,
-                self._place,
-                generation=self._source[0],
-                partitions=self._config.partitions,
-                most_bytes=self._dead.row_bytes,
-            )
-            self._file.write_batch(self._dead.take(encoded))
+        config = self._config
+        for records in self._dead.copied(rows, config.primary_key, self._place, config.partitions):
+            self._file.write_batch(records)
 
     def delete(self, keys: pa.RecordBatch) -> None:
         ops = pa.repeat(pa.scalar("d"), keys.num_rows)
@@ -201,16 +185,9 @@ class _Changes:
         return source_block(ordinals, self._place, self._source)
 
     def _write(self, changes: Envelopes) -> None:
-        for part in in_parts(changes):
-            if not len(part.ops):
-                continue
-            limited = encode_limited(
-                part,
-                self._config.primary_key,
-                partitions=self._config.partitions,
-                most_bytes=self._dead.row_bytes,
-            )
-            self._file.write_batch(self._dead.take(limited))
+        config = self._config
+        for records in self._dead.changed(changes, config.primary_key, config.partitions):
+            self._file.write_batch(records)
 
 
 def _opened(config: PolledConfig) -> AbstractContextManager[OpenTable]:
@@ -237,7 +214,6 @@ class PolledSession:
         self._dead: DeadRows | None = None
         self._is_marked = False
         self._records = 0
-        self._reported_at_s = 0.0
 
     def run(self, producer: RecordSink) -> None:
         """Copy the table, then read it again and again until the protocol stops.
@@ -341,8 +317,7 @@ class PolledSession:
         """Runs after each start; a repeated watermark record has no effect."""
         state = self.state
         written = producer.watermark(state.place(1), state.generation)
-        partitions = [{"partition": p, "offset": o} for p, o in written]
-        self._protocol.tell("watermark", {"generation": state.generation, "partitions": partitions})
+        self._protocol.tell_watermark(state.generation, written)
         self._is_marked = True
         self._prove()
 
@@ -368,9 +343,8 @@ class PolledSession:
         return self._dead
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
-        if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
+        if not self._protocol.is_due(paced=paced):
             return
-        self._reported_at_s = time.monotonic()
         state = self.state
         place = state.place(state.sent)
         self._protocol.tell(
@@ -390,16 +364,13 @@ def run(config: PolledConfig, protocol: SourceProtocol) -> int:
 
 
 def _run_session(config: PolledConfig, protocol: SourceProtocol) -> None:
-    producer = TopicProducer(config.kafka, config.partitions, config.connection.server)
-    try:
+    server = config.connection.server
+    with closing(TopicProducer(config.kafka, config.partitions, server)) as producer:
         PolledSession(config, protocol).run(producer)
-    finally:
-        producer.close()
 
 
 def main() -> int:
-    protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(from_json(PolledConfig, config), protocol))
+    return run_process(SourceProtocol(), PolledConfig, run)
 
 
 if __name__ == "__main__":

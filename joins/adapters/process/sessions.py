@@ -6,19 +6,23 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from io import TextIOBase
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from joins.adapters.process.parent import bind_to_parent
 from joins.adapters.store_path import store_alike
 from joins.durable.checkpoint import read_document, write_document
+from joins.durable.codec import from_json
 from watermark.errors import SluiceError, keep, redacted
 from watermark.freshness import Proof
 
 _GRACE_S = 5.0
+_PROGRESS_S = 0.5
+_Config = TypeVar("_Config")
+_Protocol = TypeVar("_Protocol", bound="SourceProtocol")
 
 
 class SourceProtocol:
@@ -27,6 +31,7 @@ class SourceProtocol:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.stopped = threading.Event()
+        self._reported_at_s = 0.0
 
     def first_line(self) -> dict[str, Any] | None:
         """The first line, whose secrets are redacted from now on; None at the end of input."""
@@ -58,6 +63,19 @@ class SourceProtocol:
     def tell_proof(self, proof: Proof) -> None:
         """The answer of the source to a question; Kafka has everything up to its position."""
         self.tell("fresh", replace(proof, ends={}).as_json())
+
+    def tell_watermark(self, generation: int, written: Iterable[tuple[int, int]]) -> None:
+        """The (partition, offset) of each watermark record of a generation."""
+        partitions = [{"partition": partition, "offset": offset} for partition, offset in written]
+        self.tell("watermark", {"generation": generation, "partitions": partitions})
+
+    def is_due(self, *, paced: bool) -> bool:
+        """True if progress is told now: a paced report waits for half a second after the last."""
+        now_s = time.monotonic()
+        if paced and now_s - self._reported_at_s < _PROGRESS_S:
+            return False
+        self._reported_at_s = now_s
+        return True
 
     def tell_error(self, error: SluiceError, *, retry: bool) -> None:
         value = {
@@ -111,7 +129,10 @@ _GOOD_S = 30.0
 
 
 def run_process(
-    protocol: SourceProtocol, run: Callable[[Mapping[str, Any]], int], *quiet: str
+    protocol: _Protocol,
+    config: type[_Config],
+    run: Callable[[_Config, _Protocol], int],
+    *quiet: str,
 ) -> int:
     """Read the configuration and run with it; returns the exit code.
 
@@ -127,7 +148,7 @@ def run_process(
         return 0
     store_alike(value.get("stored", ()))
     threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
-    return run(value["config"])
+    return run(from_json(config, value["config"]), protocol)
 
 
 def run_sessions(

@@ -46,7 +46,6 @@ from joins.adapters.topic.kept_values import ValueFile
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.adapters.topic.start import find_start, lost_deletions, require_topic
 from joins.adapters.topic.times import TopicTimes
-from joins.durable.codec import from_json
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import PART_BYTES, BinlogPosition, now_ms
@@ -92,7 +91,6 @@ _TOGETHER_S, _FEW = 0.03, 1_000  # collects records that arrive one by one
 _DESCRIBED_S = 1.0  # partitions are not added more often
 _KEPT_S = 1.0
 _KEPT_COMPLETE_S = 5.0  # a sync delays changes, and after a kill little is sent again
-_PROGRESS_S = 0.5
 _CONNECT_S = 2.0
 _HEARD_S = 0.2
 _HEARD_COMPLETE_S = 1.0  # then a notification can only announce a later snapshot
@@ -154,7 +152,7 @@ class TopicFeedSession:
         self._connect = self._find_connect()
         if self._connect is not None:
             clients.enter_context(closing(self._connect))
-        self._connect_at_s = self._kept_at_s = self._reported_at_s = self._heard_at_s = 0.0
+        self._connect_at_s = self._kept_at_s = self._heard_at_s = 0.0
         self._connect_error: str | None = None
         self._is_marked = False
         self._record_bytes = _FIRST_RECORD_BYTES
@@ -836,9 +834,8 @@ class TopicFeedSession:
             self._group.report(self._done)
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
-        if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
+        if not self._protocol.is_due(paced=paced):
             return
-        self._reported_at_s = time.monotonic()
         state = _state_of(self._snapshot, self._answer)
         if not state["complete"] and self._connect_error is not None:
             state["text"] += f"; {self._connect_error}"
@@ -891,19 +888,16 @@ def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal
     state = _state_of(snapshot, snapshot.ask(now_ms(), kept.position.offsets))
     said = {"state": state, "position": place, "records": 0, "source_ts_ms": 0}
     protocol.tell("streaming", said)
-    producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
-    try:
+    topic = config.source.kafka.topic
+    with closing(TopicProducer(config.kafka, config.partitions, topic)) as producer:
         _promise(producer, protocol, kept.generation)
-    finally:
-        producer.close()
     protocol.tell("ended", {})
     protocol.stopped.set()
 
 
 def _promise(producer: RecordSink, protocol: SourceProtocol, generation: int) -> None:
     written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
-    partitions = [{"partition": p, "offset": o} for p, o in written]
-    protocol.tell("watermark", {"generation": generation, "partitions": partitions})
+    protocol.tell_watermark(generation, written)
 
 
 def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
@@ -920,8 +914,8 @@ def run_session(
         return
     try:
         with closing(TopicFeedSession(config, protocol, history)) as session:
-            producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
-            with closing(producer):
+            topic = config.source.kafka.topic
+            with closing(TopicProducer(config.kafka, config.partitions, topic)) as producer:
                 warm_up(config.source)  # after the connections, whose faults are reported first
                 session.run(producer)
     except SnapshotNeededError as error:
@@ -934,8 +928,7 @@ def run_session(
 
 
 def main() -> int:
-    protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(from_json(TopicFeedConfig, config), protocol))
+    return run_process(SourceProtocol(), TopicFeedConfig, run)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ docs/reference/contracts.md ("The process of a topic with a history") describes 
 """
 
 import sys
+from contextlib import closing
 
 from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -17,7 +18,6 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.producer import TopicProducer
 from joins.adapters.topic.start import find_start, require_topic
-from joins.durable.codec import from_json
 from joins.plan.errors import SourceError
 
 
@@ -25,13 +25,11 @@ def check_topic_start(config: TopicFeedConfig) -> None:
     """Require the topic of the submission, and its start if that does not depend on the files."""
     source = config.source
     assert source.history is not None
-    cluster, topic = KafkaCluster(source.kafka, keep_open=True), source.kafka.topic
-    try:
+    topic = source.kafka.topic
+    with closing(KafkaCluster(source.kafka, keep_open=True)) as cluster:
         require_topic(source, cluster.require(topic).topic_id)
         if source.history.startup_column is None:
             find_start(cluster, topic, source.history)
-    finally:
-        cluster.close()
 
 
 def copy_files(
@@ -44,11 +42,8 @@ def copy_files(
     check_topic_start(config)
     files = config.files
     session = FileFeedSession(files, protocol, behind=kept.generation)
-    producer = TopicProducer(files.kafka, files.partitions, str(files.path))
-    try:
+    with closing(TopicProducer(files.kafka, files.partitions, str(files.path))) as producer:
         is_copied = session.copy(producer)
-    finally:
-        producer.close()
     return CopiedHistory(session.state.generation, session.state.newest_ms) if is_copied else None
 
 
@@ -65,8 +60,7 @@ def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def main() -> int:
-    protocol = SourceProtocol()
-    return run_process(protocol, lambda config: run(from_json(TopicFeedConfig, config), protocol))
+    return run_process(SourceProtocol(), TopicFeedConfig, run)
 
 
 if __name__ == "__main__":

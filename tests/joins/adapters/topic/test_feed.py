@@ -12,6 +12,7 @@ import pytest
 from joins.adapters.delta.source import captured_columns
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.groups import committed_offsets
+from joins.adapters.process import sessions
 from joins.adapters.topic import feed as topic_feed_module
 from joins.adapters.topic.feed_state import (
     Decision,
@@ -231,7 +232,7 @@ def test_a_later_snapshot_replaces_the_rows(connector, tmp_path):
 
 
 def test_no_report_calls_a_later_snapshot_complete_before_it_is(single, tmp_path, monkeypatch):
-    monkeypatch.setattr(topic_feed_module, "_PROGRESS_S", 0.0)
+    monkeypatch.setattr(sessions, "_PROGRESS_S", 0.0)
     single.snapshot(USERS)
     source = topic_feed(single, tmp_path)
     with source.session() as session:
