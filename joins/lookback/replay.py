@@ -268,7 +268,7 @@ class Replayer:
         )
 
     def _committed_rows(self, pin: Pin, expected: Recomputed) -> Committed:
-        dead = self._committed_letters(pin)
+        dead = self._letters_in(self._history.dead_letters, pin.batch, self._of_this_insert)
         if isinstance(self.places.sink, KafkaSink):
             rows, repeated = self._sent(pin, self.places.sink, expected.rows)
             return Committed(rows.outside(_places_of(expected.dead)), dead, "topic", repeated)
@@ -390,9 +390,6 @@ class Replayer:
         return self._letters(
             batch for table in tables for batch in table.select([*_PLACES, "value"]).to_batches()
         )
-
-    def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
-        return self._letters_in(self._history.dead_letters, pin.batch, self._of_this_insert)
 
     def _committed_event(self, pin: Pin) -> EventTimeResult:
         assert self._event is not None, "the job has event time or windows"

@@ -187,7 +187,11 @@ class IndexSource:
         try:
             yield
         except SinkError as exc:
-            raise version_expired(self.changelog, version, exc) from exc
+            raise PinnedVersionExpiredError(
+                f'version {version} of "{self.changelog.path}" cannot be read any more: {exc}',
+                hint="Restore the table's files from a backup; or acknowledge "
+                '"pinned-version-expired" with the choice "repin", or stop the job.',
+            ) from exc
 
     def everything(self, version: int, spec: IndexSpec) -> Iterator[pa.RecordBatch]:
         """Changelog rows up to `version` with the index's columns; raises SinkError."""
@@ -246,14 +250,6 @@ class IndexSource:
             files = self.changelog.files.files_added(version, version)
             for table in self.changelog.files.read_files(files, _columns(spec)):
                 yield from table.to_batches(_BATCH_ROWS)
-
-
-def version_expired(changelog: DeltaLog, version: int, exc: Exception) -> PinnedVersionExpiredError:
-    return PinnedVersionExpiredError(
-        f'version {version} of "{changelog.path}" cannot be read any more: {exc}',
-        hint="Restore the table's files from a backup; or acknowledge "
-        '"pinned-version-expired" with the choice "repin", or stop the job.',
-    )
 
 
 def _columns(spec: IndexSpec) -> tuple[str, ...]:

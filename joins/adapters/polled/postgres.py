@@ -249,7 +249,7 @@ def table_on(
     types = {str(row[0]): (str(row[1]), str(row[2])) for row in connection.rows(_COLUMNS, oid)}
     columns = []
     for item in fields:
-        column = _matching(item.name, types)
+        column = next((each for each in (item.name, item.name.lower()) if each in types), None)
         if column is None:
             raise DefinitionError(
                 f'{table_name(config)} has no column "{item.name}"',
@@ -278,10 +278,6 @@ def _relation(connection: _Connection, config: MysqlConnectionConfig) -> list[An
             hint="Correct 'table-name'; write schema.table for a table of another schema.",
         )
     return list((exact or folded)[0])
-
-
-def _matching(name: str, there: Mapping[str, object]) -> str | None:
-    return next((each for each in (name, name.lower()) if each in there), None)
 
 
 def _check_type(

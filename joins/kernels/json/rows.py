@@ -99,7 +99,7 @@ def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
     # numba is 60 MB: processes that plan or send, and parse nothing, do not load it
     from joins.kernels.json.plain import read_plain
 
-    plain = read_plain(piece, _read_schema(target.schema))
+    plain = read_plain(piece, pa.schema([_read_field(item) for item in target.schema]))
     rest = np.delete(np.arange(len(piece)), plain.rows)
     left = _convert(plain.batch, plain.rows, start, target)
     _read_left(piece, np.concatenate([rest, left]), start, target)
@@ -114,10 +114,6 @@ def _read_left(piece: pa.Array, left: Rows, start: int, target: _RowCollector) -
     target.indexes.append(start + left[np.array(read.records, np.int64)])
     for at, reason in read.reasons.items():
         target.reasons[int(start + left[at])] = reason
-
-
-def _read_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([_read_field(item) for item in schema])
 
 
 def _read_field(item: pa.Field) -> pa.Field:

@@ -291,14 +291,6 @@ class Transactions:
             "it.",
         )
 
-    def _changed_in_part(self) -> SnapshotNeededError:
-        return SnapshotNeededError(
-            f'table "{self._table.database}.{self._table.table}" was changed with partial JSON '
-            "updates, of which the binlog has not the whole values",
-            hint="The table is copied again by itself; let its writers set "
-            "binlog_row_value_options='' to avoid it.",
-        )
-
     def _ended(self, packet: _Foreign) -> Iterator[Event]:
         self._in_transaction = self._standalone = self._xa = False
         if self._is_new:
@@ -328,7 +320,12 @@ class Transactions:
                 number, body = rows_body(number, body, fixed)
             decoder = self._decoder_of(table_id_of(body, fixed))
             if decoder is not None and number == PARTIAL_JSON:
-                raise self._changed_in_part()
+                raise SnapshotNeededError(
+                    f'table "{self._table.database}.{self._table.table}" was changed with partial '
+                    "JSON updates, of which the binlog has not the whole values",
+                    hint="The table is copied again by itself; let its writers set "
+                    "binlog_row_value_options='' to avoid it.",
+                )
             if decoder is not None:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
