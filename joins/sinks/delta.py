@@ -102,11 +102,13 @@ def _rows_of(batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
     return batch.rows
 
 
-class SparkDeltaSinkWriter:
+class SparkDeltaSinkWriter(DeltaSinkWriter):
     """Writes exactly once to one Delta table through Spark's writer."""
 
+    _log: OutputLog
+
     def __init__(self, log: OutputLog) -> None:
-        self._log = log
+        super().__init__(log)
         self._staged = PersistedRows()
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
@@ -125,27 +127,16 @@ class SparkDeltaSinkWriter:
             append = SparkAppend(rows, report.counts.get("joined", 0), metadata)
             self._log.append(pin.batch, epoch, append)
 
-    def accept(self) -> None:
-        """Does nothing: the log of the table counts its batches."""
 
-    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        return DeltaSinkWriter(self._log).committed_counts(pin)
-
-
-class DeltaOutputWriter:
+class DeltaOutputWriter(DeltaSinkWriter):
     """Chooses the writer that the output needs at the start and before each batch."""
 
-    shows_early = False
+    _log: OutputLog
 
     def __init__(self, log: OutputLog) -> None:
-        self._log = log
-        self._columnar = DeltaSinkWriter(log)
+        super().__init__(log)
         self._spark = SparkDeltaSinkWriter(log)
         self.choice = log.choice()
-
-    @property
-    def _writer(self) -> DeltaSinkWriter | SparkDeltaSinkWriter:
-        return self._spark if self.choice.is_spark else self._columnar
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Raises SinkError if the table no longer accepts the job's rows."""
@@ -155,31 +146,21 @@ class DeltaOutputWriter:
                 "the output's table has changed", writer=choice.writer, reason=choice.reason
             )
         self.choice = choice
-        return self._writer.run(work, task, pin)
+        return self._spark.run(work, task, pin) if choice.is_spark else super().run(work, task, pin)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        self._writer.commit(report, pin, epoch)
-
-    def accept(self) -> None:
-        """Does nothing: the log of the table counts its batches."""
-
-    def newest_batch(self) -> int | None:
-        return self._columnar.newest_batch()
-
-    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        return self._columnar.committed_counts(pin)
+        commit = self._spark.commit if self.choice.is_spark else super().commit
+        commit(report, pin, epoch)
 
 
-class DeltaOutputLetterWriter:
+class DeltaOutputLetterWriter(DeltaLetterWriter):
     """Writes replayed dead letters through the writer that the output needs at that time."""
 
-    def __init__(self, log: OutputLog, spark: SparkSession) -> None:
-        self._log = log
-        self._columnar = DeltaLetterWriter(log, log.rows)
-        self._spark = spark
+    _log: OutputLog
 
-    def committed(self, number: int) -> Mapping[str, Any] | None:
-        return self._columnar.committed(number)
+    def __init__(self, log: OutputLog, spark: SparkSession) -> None:
+        super().__init__(log, log.rows)
+        self._spark = spark
 
     def write(
         self,
@@ -193,10 +174,10 @@ class DeltaOutputLetterWriter:
         Raises FencedError if a newer runner has taken over, SinkError if the commit fails.
         """
         if not self._log.choice().is_spark:
-            self._columnar.write(parts, number, epoch, outcome)
+            super().write(parts, number, epoch, outcome)
             return
-        table = pa.Table.from_batches([batch.rows for batch, _ in parts], self._log.rows)
-        rows = self._spark.createDataFrame(table, spark_schema(self._log.rows))
+        table = pa.Table.from_batches([batch.rows for batch, _ in parts], self._schema)
+        rows = self._spark.createDataFrame(table, spark_schema(self._schema))
         metadata = {"replay": number, "outcome": dict(outcome())}
         self._log.append(number, epoch, SparkAppend(rows, table.num_rows, metadata))
 
@@ -211,12 +192,11 @@ def _changes_of(batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
     return changes if batch.kinds is None else changes.filter(is_any(kinds, _APPLIED))
 
 
-class MergeSinkWriter:
+class MergeSinkWriter(DeltaSinkWriter):
     """Writes exactly once to one Delta table; of rows with equal keys it keeps the newest."""
 
-    shows_early = False
-
     def __init__(self, output: MergedOutput, staged: RowFiles) -> None:
+        super().__init__(output.log)
         self._output = output
         self._staged = staged
         self.choice = output.log.choice()
@@ -234,12 +214,3 @@ class MergeSinkWriter:
         changes = MergeSource(self._staged.paths(report), metadata, is_new)
         self._output.merge(pin.batch, epoch, changes)
         self._staged.clear(epoch)
-
-    def accept(self) -> None:
-        """Does nothing: the log of the table counts its batches."""
-
-    def newest_batch(self) -> int | None:
-        return self._output.log.batches.last_batch()
-
-    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        return DeltaSinkWriter(self._output.log).committed_counts(pin)
