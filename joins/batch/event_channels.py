@@ -25,8 +25,9 @@ records of the batch and on its clock.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
+from joins.durable.pins import offsets_text, offsets_value
 from joins.plan.stream_topics import PROBE, is_file
 from watermark.errors import StateFormatError
 from watermark.model import (
@@ -39,7 +40,6 @@ from watermark.model import (
 )
 from watermark.valve import ChannelState, CombinedWatermarkStatus, StatusWatermarkValve
 
-Number = TypeVar("Number", int, int | None)
 Steps = Mapping[int, Sequence[tuple[int, int]]]
 """Partition → (offset, watermark in milliseconds) of the records that have raised it, in order."""
 
@@ -323,8 +323,8 @@ class EventChannels:
         return {
             "combined": self._combined.snapshot(),
             "valves": {name: valve.snapshot() for name, valve in self._valves.items()},
-            "active_at_ms": {name: _text(value) for name, value in self._active_at.items()},
-            "records": {name: _text(value) for name, value in self._noted.items()},
+            "active_at_ms": {name: offsets_text(value) for name, value in self._active_at.items()},
+            "records": {name: offsets_text(value) for name, value in self._noted.items()},
         }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
@@ -334,8 +334,8 @@ class EventChannels:
             self._combined.restore(state["combined"])
             for name, valve in self._valves.items():
                 valve.restore(state["valves"][name])
-                self._active_at[name] = _value(state["active_at_ms"][name])
-                self._noted[name] = _value(state["records"][name])
+                self._active_at[name] = offsets_value(state["active_at_ms"][name])
+                self._noted[name] = offsets_value(state["records"][name])
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise StateFormatError(
                 "stored watermarks of the job's channels are damaged or of another format",
@@ -365,11 +365,3 @@ def _in_event_time(batch: BatchInput) -> tuple[Mapping[int, Heard], Steps | None
 
 def _channel(each: EventInput, partition: int) -> str:
     return f"{each.name}/{partition}"
-
-
-def _text(numbers: Mapping[int, Number]) -> dict[str, Number]:
-    return {str(partition): value for partition, value in sorted(numbers.items())}
-
-
-def _value(numbers: Mapping[str, Number]) -> dict[int, Number]:
-    return {int(partition): value for partition, value in numbers.items()}

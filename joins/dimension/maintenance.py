@@ -18,7 +18,7 @@ The log of an output is never shortened: it is the user's table.
 import math
 import os
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,22 @@ class Orphans:
             self._due_at = time.monotonic() + count / _NAMES_PER_S
         return orphans
 
+    def remove(self, leased: int, added: Callable[[int], Collection[str]]) -> int:
+        """Remove what no version from `leased` on has; the oldest readable one that stays.
+
+        `added` are the names of a commit's files.
+        """
+        log = self._table.log
+        last, newest = log.batches.last_batch(), log.version()
+        oldest = min(max(leased, log.versions.oldest_version()), newest)
+
+        def needed() -> set[str]:
+            names = {path.name for path in log.files.files_at(oldest)}
+            return names.union(*map(added, range(oldest + 1, newest + 1)))
+
+        self._table.remove([*self.find(last, needed)])
+        return oldest
+
 
 def _names_in(directory: TablePath) -> Iterator[str]:
     if isinstance(directory, Path):
@@ -170,7 +186,8 @@ class ChangelogMaintenance:
             return
         if folded is not None:
             self._table.shorten_log(min(leased, folded))
-        self._remove_files(leased)
+        oldest = self._orphans.remove(leased, lambda version: self._added(version)[0])
+        self._known = {at: known for at, known in self._known.items() if at > oldest}
 
     def _added(self, version: int) -> tuple[frozenset[str], frozenset[str]]:
         if version not in self._known:
@@ -232,21 +249,6 @@ class ChangelogMaintenance:
         complete = marks.complete_generation(self._key.partitions)
         key = self._key
         return CompactionTask(key.primary_key, marks, complete, is_whole, key.versioned)
-
-    def _remove_files(self, leased: int) -> None:
-        """Remove files that no version from `leased` on has and no batch will commit."""
-        last = self._log.batches.last_batch()
-        newest = self._log.version()
-        oldest = min(max(leased, self._log.versions.oldest_version()), newest)
-
-        def needed() -> set[str]:
-            names = {path.name for path in self._log.files.files_at(oldest)}
-            for version in range(oldest + 1, newest + 1):
-                names |= self._added(version)[0]
-            return names
-
-        self._table.remove([*self._orphans.find(last, needed)])
-        self._known = {at: known for at, known in self._known.items() if at > oldest}
 
 
 class CurrentMaintenance:
@@ -350,19 +352,9 @@ class StateMaintenance:
         self._table.checkpoint()
         if leased is None:
             return
-        log = self._table.log
         first = self._first_kept(leased)
         self._table.shorten_log(first)
-        last, newest = log.batches.last_batch(), log.version()
-        oldest = min(max(first, log.versions.oldest_version()), newest)
-
-        def needed() -> set[str]:
-            names = {path.name for path in log.files.files_at(oldest)}
-            for version in range(oldest + 1, newest + 1):
-                names |= self._commit(version).added
-            return names
-
-        self._table.remove([*self._orphans.find(last, needed)])
+        oldest = self._orphans.remove(first, lambda version: self._commit(version).added)
         self._known = {at: known for at, known in self._known.items() if at > oldest}
 
     def _first_kept(self, leased: StateLease) -> int:

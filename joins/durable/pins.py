@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from joins.durable.checkpoint import create_json_once, read_json, remove_durably
 from joins.durable.stored import StoredFiles, stored_files
@@ -16,6 +16,7 @@ from joins.plan.stream_topics import SPAN, StreamTopics
 from watermark.freshness import LookUp, Proof, ProofKind
 
 _OF_A_PROOF = ("time_ms", "position", "kind", "source_ms")
+Number = TypeVar("Number", int, int | None)
 ABSENT: Any = ...  # the runner that wrote the pin did not know this field; None is a value
 
 
@@ -112,11 +113,11 @@ class Pin:
         return ",".join(f"{name}={version}" for name, version in sorted(self.versions.items()))
 
 
-def offsets_text(offsets: Mapping[int, int]) -> dict[str, int]:
+def offsets_text(offsets: Mapping[int, Number]) -> dict[str, Number]:
     return {str(partition): offset for partition, offset in sorted(offsets.items())}
 
 
-def offsets_value(value: Mapping[str, int]) -> dict[int, int]:
+def offsets_value(value: Mapping[str, Number]) -> dict[int, Number]:
     return {int(partition): offset for partition, offset in value.items()}
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 
 import pyarrow as pa
 
@@ -205,12 +204,7 @@ class PastIndexes(AbstractContextManager["PastIndexes"]):
             for name, path in places.tables.items()
         }
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._scratch.remove()
 
     def changelog(self, dimension: str) -> DeltaLog:

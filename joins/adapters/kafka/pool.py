@@ -3,7 +3,6 @@
 import threading
 import time
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Self
 
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -114,11 +113,6 @@ class OpenClusters:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for kafka, cluster in self._clusters.items():
             self._pool.give_back(kafka, cluster)
