@@ -54,13 +54,13 @@ The same, as a program:
 
 | module | question |
 |---|---|
-| `model`, `records`, `errors`, `checks` | what are the values, and what can go wrong? |
+| `model`, `errors`, `checks` | what are the values, and what can go wrong? |
 | `combine` | what do many channels add up to? The only such rule. |
-| `valve`, `combined` | which channels count, within an input and between inputs? |
-| `gate`, `phase`, `evidence` | when may the join start, what waits, what is the evidence? |
+| `valve` | which channels count, within an input and between inputs? |
+| `gate` | when may the join start, what waits, what is the evidence? |
 | `freshness` | how far is a table after the opening, which records may meet it? |
-| `foreign`, `notifications` | when is a table complete that somebody else copies into a topic? |
-| `generators`, `outputs`, `emission`, `alignment` | where do watermarks come from, who must wait? |
+| `foreign`, `foreign_journal`, `foreign_records` | when is a foreign topic's table complete? |
+| `reference`: `generators`, `outputs`, `emission` | where do watermarks come from, who must wait? |
 | `timers`, `operator` | what happens when time moves? |
 | `windows` | how are records grouped, when do results come, who is late? |
 | `temporal` | which version of a row does a probe row see? |

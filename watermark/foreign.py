@@ -204,19 +204,6 @@ class ForeignSnapshot:
     def begin_generation(self, new: NewSnapshot) -> None:
         self.journal = self.journal.superseded(new)
 
-    def is_older(self, mark: Mark, at_ms: int, position: int = 0) -> bool:
-        """True if a late record belongs to an earlier snapshot; then it is not taken.
-
-        A row with the position of the row that began this snapshot is not older; its partition was
-        only slower.
-        """
-        journal = self.journal
-        if mark is Mark.STREAMED:
-            return journal.changes_from_ms is not None and at_ms < journal.changes_from_ms
-        if position and position == journal.position:
-            return False
-        return journal.rows_after_ms is not None and at_ms <= journal.rows_after_ms
-
     def notify(self, notices: Iterable[Notice]) -> NewSnapshot | None:
         """Take notifications, in any order; returns as `take` where a later snapshot begins."""
         known = self.journal.notices.union(notices)

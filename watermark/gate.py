@@ -70,13 +70,10 @@ class ProbeGate:
     True
     >>> gate.on_watermark(Watermark(5, use_processing_time=True)), gate.is_open
     (False, True)
-
-    `opened_by` is the watermark that opened it, None before.
     """
 
     def __init__(self) -> None:
         self.is_open = False
-        self.opened_by: Watermark | None = None
         self.last = START_OF_TIME
 
     def on_watermark(self, watermark: Watermark) -> bool:
@@ -85,7 +82,6 @@ class ProbeGate:
         if self.is_open or not is_complete(watermark):
             return False
         self.is_open = True
-        self.opened_by = watermark
         return True
 
 

@@ -402,7 +402,7 @@ def test_a_source_process_that_is_refused_tells_no_secret(world, tmp_path, capfd
             connection=connection_of(resolved.dimensions[0].source),
             table=CapturedTable("d", "t", (), ()),
             server_id=5,
-            low=BinlogMark(BinlogPosition(0, 1, 4), "binlog", 6, None, 0),
+            low=BinlogMark(BinlogPosition(0, 1, 4), "binlog", 6, None),
             generation=1,
             kafka=KafkaOptions(broker, topic),
             partitions=1,

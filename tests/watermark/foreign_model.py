@@ -15,6 +15,19 @@ SETTLE_MS = 10_000
 FIRST, ROW, LAST, STREAMED, _ = Mark
 
 
+def is_older(journal: SnapshotJournal, mark: Mark, at_ms: int, position: int = 0) -> bool:
+    """True if a late record belongs to an earlier snapshot; then it is not taken.
+
+    A row with the position of the row that began this snapshot is not older; its partition was
+    only slower.
+    """
+    if mark is Mark.STREAMED:
+        return journal.changes_from_ms is not None and at_ms < journal.changes_from_ms
+    if position and position == journal.position:
+        return False
+    return journal.rows_after_ms is not None and at_ms <= journal.rows_after_ms
+
+
 @dataclass(frozen=True)
 class Sent:
     """A record: what it says, when it was sent, when it was in the topic.
@@ -402,10 +415,10 @@ class Reader:
 
     def _process(self, window: list[tuple[int, int, int, Sent]]) -> None:
         for _, p, offset, record in window:
-            is_older = record.kind is not None and self.machine.is_older(
-                record.kind, record.sent_ms, record.position
+            is_behind = record.kind is not None and is_older(
+                self.machine.journal, record.kind, record.sent_ms, record.position
             )
-            if record.kind is not None and not is_older:
+            if record.kind is not None and not is_behind:
                 run = RecordRun(
                     record.kind,
                     frozenset([p]),
@@ -423,7 +436,7 @@ class Reader:
                     assert self.machine.take(run) is None
             if record.kind is None:
                 self.machine.passed(record.sent_ms)
-            generation = self.machine.generation - is_older
+            generation = self.machine.generation - is_behind
             self.labelled.append((generation, offset, record))
             is_row = record.kind in (FIRST, ROW, LAST)
             if is_row and generation == self.machine.generation:

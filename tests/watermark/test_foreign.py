@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.watermark.foreign_model import is_older
 from watermark.foreign import ForeignSnapshot, SnapshotRules
 from watermark.foreign_journal import Complete, SnapshotJournal
 from watermark.foreign_records import Mark, Notice, NoticeKind, RecordRun
@@ -237,8 +238,8 @@ def test_a_later_snapshot_is_a_new_generation(case):
     snapshot.begin_generation(new)
     assert snapshot.generation == 2
     assert not isinstance(snapshot.ask(0, {}), Complete)
-    assert snapshot.is_older(Mark.STREAMED, expected - 1)
-    assert not snapshot.is_older(Mark.STREAMED, expected)
+    assert is_older(snapshot.journal, Mark.STREAMED, expected - 1)
+    assert not is_older(snapshot.journal, Mark.STREAMED, expected)
 
 
 NO_NEWS = {
@@ -279,8 +280,8 @@ def test_a_later_snapshot_begins_with_its_first_row_that_came_not_with_the_one_m
     snapshot.begin_generation(new)
     behind = [(Mark.ROW, 200_000), (Mark.FIRST, 200_005), (Mark.LAST, 200_006)]
     assert [snapshot.take(run(mark, 0, at, 199_000, 9)[1]) for mark, at in behind] == [None] * 3
-    assert not snapshot.is_older(Mark.ROW, 199_999, 9)
-    assert snapshot.is_older(Mark.ROW, 199_999, 7)
+    assert not is_older(snapshot.journal, Mark.ROW, 199_999, 9)
+    assert is_older(snapshot.journal, Mark.ROW, 199_999, 7)
 
 
 def test_threads_of_a_snapshot_in_the_midst_of_a_stream_have_positions_of_their_own():

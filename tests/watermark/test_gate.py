@@ -72,7 +72,7 @@ def test_the_gate_opens_when_every_table_is_complete(received, is_open):
 
 def test_a_gate_without_tables_stays_closed():
     gate, opened = run([], channels=())
-    assert (gate.is_open, gate.opened_by, opened) == (False, None, [])
+    assert (gate.is_open, opened) == (False, [])
     assert gate.last == START_OF_TIME
 
 
@@ -83,7 +83,6 @@ def test_opening_is_final():
     assert gate.on_watermark(PROCESSING_TIME) is False
     assert gate.on_watermark(Watermark(5)) is False
     assert gate.is_open
-    assert gate.opened_by == PROCESSING_TIME
 
 
 def test_held_records_are_counted_by_offsets():

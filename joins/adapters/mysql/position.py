@@ -1,6 +1,5 @@
 """Positions in the binlog: LOW before a snapshot, HIGH after it, and the validity of old ones."""
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +35,6 @@ class BinlogMark:
     digits: int  # minimum number of digits of the number
     # GTIDs that were applied there; on MariaDB different ones mean another history
     gtid: str | None
-    taken_at_ms: int  # by the clock of this machine
 
     @property
     def file_name(self) -> str:
@@ -192,7 +190,6 @@ def mark_at(epoch: int, file: str, pos: int, gtid: str | None) -> BinlogMark:
         prefix=prefix,
         digits=len(number),
         gtid=gtid,
-        taken_at_ms=time.time_ns() // 1_000_000,
     )
 
 
