@@ -98,11 +98,11 @@ def _array(
     return grown(apply)
 
 
-def _one(pick: Callable[[ArrayElements, int], int], arrays: int = 1) -> Function:
+def _one(pick: Callable[[ArrayElements, int], int]) -> Function:
     """The element at the place that `pick` gives for a row; the row fails below -1."""
 
     def apply(op: Operation) -> Checked:
-        elements = elements_of(op, arrays)
+        elements = elements_of(op, 1)
         places = np.array(
             [
                 _NOTHING if elements.missing[row] else pick(elements, row)
