@@ -125,25 +125,12 @@ class RowMatches:
 
 def folded_version(current: DeltaLog, version: int) -> tuple[int, int] | None:
     """(version of `current`, changelog version) of the newest fold up to changelog `version`."""
-    low, high = current.versions.oldest_entry(), current.version()
-    newest: tuple[int, int] | None = None
-    while low <= high:
-        middle = (low + high) // 2
-        at, fold = _next_fold(current, middle, high)
-        if fold is not None and fold <= version:
-            newest, low = (at, fold), at + 1
-        else:
-            high = middle - 1
-    return newest
+    return current.versions.newest_numbered(version, _fold_in)
 
 
-def _next_fold(current: DeltaLog, first: int, last: int) -> tuple[int, int | None]:
-    for version in range(first, last + 1):
-        for action in current.versions.commit_entry(version):
-            fold = user_metadata(action.get("commitInfo", {})).get(_FOLDED)
-            if fold is not None:
-                return version, int(fold)
-    return last, None
+def _fold_in(entry: Sequence[Mapping[str, Any]]) -> int | None:
+    folds = (user_metadata(action.get("commitInfo", {})).get(_FOLDED) for action in entry)
+    return next((int(fold) for fold in folds if fold is not None), None)
 
 
 def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> ProbeKernelSpec:

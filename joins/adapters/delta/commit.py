@@ -203,24 +203,7 @@ class TableBatches:
 
     def newest_batch(self, limit: int) -> tuple[int, int] | None:
         """(version, batch) of the newest commit with a batch ≤ `limit`."""
-        newest = None
-        low, high = self._versions.oldest_entry(), self._versions.version()
-        while low <= high:
-            middle = (low + high) // 2
-            at, batch_there = self._next_batch(middle, high)
-            if batch_there is None or batch_there > limit:
-                high = middle - 1
-            else:
-                newest = (at, batch_there)
-                low = at + 1
-        return newest
-
-    def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
-        for version in range(first, last + 1):
-            batch = self.batch_in(self._versions.commit_entry(version))
-            if batch is not None:
-                return version, batch
-        return last, None
+        return self._versions.newest_numbered(limit, self.batch_in)
 
     def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
         """The batch of a commit. An epoch's commit names a batch, too, but has none."""
