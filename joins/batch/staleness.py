@@ -49,7 +49,7 @@ class HeldTable:
         at = datetime.fromtimestamp(self.time_ms / 1000, UTC)
         return (
             f'table "{self.table}" is as of {at:%H:%M:%S.%f}'[:-3]
-            + f" UTC, {behind_s:.1f} s ago; records may be {self.bound_ms / 1000:g} s newer"
+            + f" UTC, {behind_s:.1f} s ago; at most {self.bound_ms / 1000:g} s are allowed"
         )
 
 

@@ -58,7 +58,7 @@ function tableParts(tables, lane, job, pulse, nowMs) {
         kind: "table",
         title: isOne ? plain(first.name) : `${tables.length} tables`,
         lines: [isOne ? plain(first.source ?? "table") : tables.map((each) => plain(each.name)).join(", ")],
-        tone: isBroken(job, "table", tables) ? "warn" : "rest",
+        tone: isBroken(job, "table", tables) || isTooOld(job, tables) ? "warn" : "rest",
       }),
       part("channels", 1, {
         kind: "changelog",
@@ -101,7 +101,7 @@ function streamParts(job, pulse, lane, isAlone) {
     !isAlone && part("valve", 1, {
       kind: "wait for the tables",
       title: !isRunning ? "Not running" : isHolding ? "Holding (stale)" : isOpen ? (broken.stream ? "Open" : "Passing") : "Waiting",
-      lines: [!isRunning || broken.stream ? "no record passes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait` : "records wait", isRunning && !isOpen && size].filter(Boolean),
+      lines: [!isRunning ? "no record passes" : broken.stream ? "no record comes" : isHolding ? "a table is too old" : isOpen ? "records pass" : Number.isFinite(held) ? `${count(held)} wait` : "records wait", isRunning && !isOpen && size].filter(Boolean),
       tone: !isRunning || broken.stream ? "rest" : isHolding ? "warn" : isOpen ? "good" : "busy",
       to: "valve",
     }),
@@ -142,6 +142,11 @@ function sinkParts(job, lane, tone) {
 function isBroken(job, place, tables) {
   const named = tables.flatMap(({ name }) => [`source ${name}`, `build ${name}`]);
   return (job.stalls ?? []).some((stall) => stall.place === place && (named.includes(stall.part) || !stall.part.includes(" ")));
+}
+
+/** Whether records wait because one of `tables` is too old. */
+function isTooOld({ holding }, tables) {
+  return holding?.state === "HOLDING" && holding.tables.some(({ table }) => tables.some(({ name }) => name === table));
 }
 
 /** The tone of each place of a fault; a job that failed elsewhere has failed in its batches. */

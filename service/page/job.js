@@ -97,7 +97,7 @@ function answer(watch) {
     remedy && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(remedy)),
     actionButton(action, job, orders),
     stall && decision(job, stall, orders),
-    detail && h("details", { "data-key": "detail" }, h("summary", {}, "Text of the server"), h("pre", { tabindex: "0" }, said(detail))),
+    detail && h("details", { "data-key": "detail" }, h("summary", {}, "Original error"), h("pre", { tabindex: "0" }, said(detail))),
     hasConditions(job) && folded(wait?.conditions ?? []),
     job.report && !job.report.is_live && h(
       "p",

@@ -364,6 +364,8 @@ def _running(job: Document, leading: _Leading) -> str:
     if probe is None or not probe["lag_records"]:
         return f"Records are {done} as they arrive."
     waits = at_most(probe, probe["lag_records"])
+    if probe["batch"] is None:
+        return f"The first records are being {done}; {waits} are not {done} yet."
     return f"Records are {done} as they arrive; {waits} are not {done} yet."
 
 

@@ -104,6 +104,14 @@ CASES = {
         "at most 45 are not joined yet",
         None,
     ),
+    "first_batch": (
+        opened(probe=joining(lag_records=45, batch=None)),
+        "Running",
+        "good",
+        None,
+        "The first records are being joined; at most 45 are not joined yet.",
+        None,
+    ),
     "empty_topic": (
         WAITS["probe_topic_empty"][0],
         "Running",

@@ -615,6 +615,10 @@ BROKEN = {
     "stream": ({"stalls": [{"part": "kafka", "place": "stream"}]}, {"source": "warn"}),
     "table": ({"stalls": [{"part": "source users", "place": "table"}]}, {"table-0": "warn"}),
     "other_table": ({"stalls": [{"part": "source items", "place": "table"}]}, {}),
+    "table_too_old": (
+        {"holding": {"state": "HOLDING", "tables": [{"table": "users"}]}},
+        {"table-0": "warn", "valve": "warn"},
+    ),
     "changelog": (
         {"stalls": [{"part": "changelog", "place": "changelog"}]},
         {"channels-0": "warn"},
