@@ -26,7 +26,8 @@ def test_a_stream_that_was_created_again_before_the_first_start_is_refused(kafka
         topic_ids=(cluster.require(options.topic).topic_id,),
     )
     plan = replace(PLAN, probe=replace(PLAN.probe, source=source))
-    assert _read(plan, source).topics.ids == source.topic_ids
+    read = _read(plan, source).topics.topics
+    assert tuple(topic.topic_id for topic in read) == source.topic_ids
     delete_topics(servers, options.topic)
     wait_until(lambda: cluster.describe(options.topic) is None, what="the topic is gone")
     create_topic(servers, options.topic)

@@ -142,7 +142,7 @@ def test_another_topic_of_the_same_name_is_not_read(kafka, topic, newest_fetch, 
     monkeypatch.setattr(fetched, "_BY_ID", min(newest_fetch, fetched._BY_ID))
     cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""), keep_open=True)
     first = StreamTopics.one(topic, cluster.require(topic).topic_id)
-    assert first.first.topic_id
+    assert first.topics[0].topic_id
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         (batch,) = records.batches(first, {1: (0, 50)})
         assert batch.num_rows == 50
