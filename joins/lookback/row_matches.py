@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.adapters.delta.log import DeltaLog
+from joins.adapters.delta.versions import newest_numbered
 from joins.dimension.changelog_scan import rows_of_keys
 from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, Progress, newest_rows
@@ -125,7 +126,7 @@ class RowMatches:
 
 def folded_version(current: DeltaLog, version: int) -> tuple[int, int] | None:
     """(version of `current`, changelog version) of the newest fold up to changelog `version`."""
-    return current.versions.newest_numbered(version, _fold_in)
+    return newest_numbered(current.versions, version, _fold_in)
 
 
 def _fold_in(entry: Sequence[Mapping[str, Any]]) -> int | None:

@@ -15,7 +15,7 @@ from deltalake import CommitProperties, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
 from joins.adapters.delta.entries import metadata_of, transactions
-from joins.adapters.delta.versions import Seen, TableVersions
+from joins.adapters.delta.versions import Seen, TableVersions, newest_numbered
 from joins.kernels.probe.files import StagedFile
 from joins.plan.errors import FencedError
 
@@ -203,7 +203,7 @@ class TableBatches:
 
     def newest_batch(self, limit: int) -> tuple[int, int] | None:
         """(version, batch) of the newest commit with a batch ≤ `limit`."""
-        return self._versions.newest_numbered(limit, self.batch_in)
+        return newest_numbered(self._versions, limit, self.batch_in)
 
     def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
         """The batch of a commit. An epoch's commit names a batch, too, but has none."""

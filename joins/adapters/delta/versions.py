@@ -235,22 +235,6 @@ class TableVersions:
     # Entries of the log
     # -----------------------------------------------------------------------------------------
 
-    def newest_numbered(
-        self, limit: int, number_in: Callable[[Sequence[Mapping[str, Any]]], int | None]
-    ) -> tuple[int, int] | None:
-        """(version, number) of the newest entry with a number ≤ `limit`; numbers only grow."""
-        newest: tuple[int, int] | None = None
-        low, high = self.oldest_entry(), self.version()
-        while low <= high:
-            at = middle = (low + high) // 2
-            while (number := number_in(self.commit_entry(at))) is None and at < high:
-                at += 1
-            if number is None or number > limit:
-                high = middle - 1
-            else:
-                newest, low = (at, number), at + 1
-        return newest
-
     def commit_entry(self, version: int) -> list[dict[str, Any]]:
         return self.entries.read(version)
 
@@ -262,3 +246,22 @@ class TableVersions:
         if self.entries.has(0):
             return 0
         return min(self.entries.checkpoints(), default=self.version())
+
+
+def newest_numbered(
+    versions: TableVersions,
+    limit: int,
+    number_in: Callable[[Sequence[Mapping[str, Any]]], int | None],
+) -> tuple[int, int] | None:
+    """(version, number) of the newest entry with a number ≤ `limit`; numbers only grow."""
+    newest: tuple[int, int] | None = None
+    low, high = versions.oldest_entry(), versions.version()
+    while low <= high:
+        at = middle = (low + high) // 2
+        while (number := number_in(versions.commit_entry(at))) is None and at < high:
+            at += 1
+        if number is None or number > limit:
+            high = middle - 1
+        else:
+            newest, low = (at, number), at + 1
+    return newest
