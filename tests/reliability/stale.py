@@ -342,7 +342,7 @@ def run(lab: Lab) -> dict[str, Any]:
         "records": records,
         "rows": records,
         "duplicate": doubled,
-        "ok": wrong == doubled == 0 and min(changes) > 50,  # without them nothing is stale
+        "ok": wrong == doubled == 0 and min(changes) > 10,  # without them nothing is stale
         "examples": [*examples, *errors][:20],
     }
     return result(
