@@ -235,3 +235,21 @@ def test_what_a_test_replaces_in_a_module_is_there():
         for test, call, module, name in ours
         if not hasattr(importlib.import_module(module), name)
     ] == []
+
+
+def test_no_test_changes_a_server_that_others_follow():
+    """Statements without row events and global settings concern all tables of a server."""
+    changes = re.compile(r"SET GLOBAL|binlog_format *= *.?STATEMENT")
+    assert [
+        place(module, node, node.name)
+        for module in modules(("tests",)).values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef)
+        and "mariadb" in {each.arg for each in node.args.args}
+        and any(
+            isinstance(each, ast.Constant)
+            and isinstance(each.value, str)
+            and changes.search(each.value)
+            for each in ast.walk(node)
+        )
+    ] == []

@@ -250,14 +250,15 @@ IN_EVERY_RUN = (
 
 
 @pytest.mark.parametrize("statements", some_of(DDL, *IN_EVERY_RUN))
-def test_change_that_cannot_be_followed_ends_the_process(mariadb, kafka, tmp_path, statements):
+def test_change_that_cannot_be_followed_ends_the_process(own_database, kafka, tmp_path, statements):
+    """On a server that no other test follows: some statements concern its other tables, too."""
     row = "INSERT INTO t VALUES (1, 'a')"
     with (
-        captured_table(mariadb, kafka.bootstrap_servers, tmp_path, row) as (schema, config),
+        captured_table(own_database, kafka.bootstrap_servers, tmp_path, row) as (schema, config),
         CdcProcess(config) as process,
     ):
         process.wait_for("streaming")
-        run_sql(mariadb, *statements, schema=schema)
+        run_sql(own_database, *statements, schema=schema)
         error = process.wait_for("error")
         assert error["retry"] is False
         assert error["hint"]
@@ -335,15 +336,20 @@ COMPRESSED = {
 LENGTHS = (0, 1, 9, 10, 11, 200, 255, 256, 257, 65_535, 65_536, 2_000_000)
 
 
-def test_compressed_events_of_every_size_are_read(mariadb, kafka, tmp_path):
+def test_compressed_events_of_every_size_are_read(own_database, kafka, tmp_path):
     wide = "ALTER TABLE t MODIFY v LONGTEXT"
     [before] = run_sql(
-        mariadb, "SELECT @@GLOBAL.log_bin_compress, @@GLOBAL.log_bin_compress_min_len"
+        own_database, "SELECT @@GLOBAL.log_bin_compress, @@GLOBAL.log_bin_compress_min_len"
     )
-    run_sql(mariadb, "SET GLOBAL log_bin_compress=ON", "SET GLOBAL log_bin_compress_min_len=10")
+    run_sql(
+        own_database, "SET GLOBAL log_bin_compress=ON", "SET GLOBAL log_bin_compress_min_len=10"
+    )
     try:
         with (
-            captured_table(mariadb, kafka.bootstrap_servers, tmp_path, wide) as (schema, config),
+            captured_table(own_database, kafka.bootstrap_servers, tmp_path, wide) as (
+                schema,
+                config,
+            ),
             CdcProcess(config) as process,
         ):
             inserts = [
@@ -351,7 +357,7 @@ def test_compressed_events_of_every_size_are_read(mariadb, kafka, tmp_path):
                 for at, length in enumerate(LENGTHS)
             ]
             run_sql(
-                mariadb,
+                own_database,
                 *inserts,
                 "INSERT INTO t SELECT seq, REPEAT(CHAR(65 + seq % 26), seq) FROM seq_100_to_900",
                 "ALTER TABLE t ADD COLUMN other INT DEFAULT 5, COMMENT 'is compressed, too'",
@@ -361,15 +367,15 @@ def test_compressed_events_of_every_size_are_read(mariadb, kafka, tmp_path):
             )
             high = take_high(config.connection, 0)
             process.wait_for_position(high)
-            rows = run_sql(mariadb, "SELECT id, v FROM t", schema=schema)
+            rows = run_sql(own_database, "SELECT id, v FROM t", schema=schema)
             assert newest(records_of(config)) == dict(rows)
             assert [e for e in process.events if e["event"] == "error"] == []
             file, pos = config.low.file_name, config.low.position.pos
-            events = run_sql(mariadb, f"SHOW BINLOG EVENTS IN '{file}' FROM {pos}")
+            events = run_sql(own_database, f"SHOW BINLOG EVENTS IN '{file}' FROM {pos}")
             assert {str(event[2]) for event in events} >= COMPRESSED
     finally:
         run_sql(
-            mariadb,
+            own_database,
             f"SET GLOBAL log_bin_compress={before[0]}",
             f"SET GLOBAL log_bin_compress_min_len={before[1]}",
         )

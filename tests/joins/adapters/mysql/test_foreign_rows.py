@@ -39,27 +39,27 @@ def test_each_row_image_of_the_server_is_followed_or_its_hint_helps(mariadb):
         assert "Set binlog_row_image=FULL" in hint
 
 
-def test_a_column_whose_length_is_not_told_is_read_after_what_the_hint_says(mariadb):
-    with new_schema(mariadb, TABLE) as schema:
-        watched = Watched(mariadb, schema)
+def test_a_column_whose_length_is_not_told_is_read_after_what_the_hint_says(own_database):
+    with new_schema(own_database, TABLE) as schema:
+        watched = Watched(own_database, schema)
         table, low = watched.captured(), watched.low()
         try:
             run_sql(
-                mariadb,
+                own_database,
                 "SET GLOBAL mysql56_temporal_format=OFF",
                 "ALTER TABLE t ADD ts TIMESTAMP(1) NULL FIRST",
                 schema=schema,
             )
         finally:
-            run_sql(mariadb, "SET GLOBAL mysql56_temporal_format=ON")
+            run_sql(own_database, "SET GLOBAL mysql56_temporal_format=ON")
         insert = "INSERT INTO t (ts, id, v) VALUES (NOW(), {}, 'a')"
-        run_sql(mariadb, insert.format(1), schema=schema)
+        run_sql(own_database, insert.format(1), schema=schema)
         assert watched.followed(table, low, {}).rows is None
         with pytest.raises(SourceError, match='"ts"'):
             watched.captured()
-        run_sql(mariadb, "ALTER TABLE t FORCE", schema=schema)
+        run_sql(own_database, "ALTER TABLE t FORCE", schema=schema)
         table, low = watched.captured(), watched.low()
-        run_sql(mariadb, insert.format(2), schema=schema)
+        run_sql(own_database, insert.format(2), schema=schema)
         rows = watched.followed(table, low, watched.copied(table)).rows
         assert rows == watched.selected(table) == {1: "a", 2: "a"}
 

@@ -144,20 +144,20 @@ CASCADE = (
 )
 
 
-def test_a_cascade_is_found_however_the_server_quotes_names(mariadb):
-    with new_schema(mariadb, *CASCADE) as schema:
-        run_sql(mariadb, "SET GLOBAL sql_quote_show_create=0")
+def test_a_cascade_is_found_however_the_server_quotes_names(own_database):
+    with new_schema(own_database, *CASCADE) as schema:
+        run_sql(own_database, "SET GLOBAL sql_quote_show_create=0")
         try:
             with pytest.raises(SourceError, match="ON DELETE CASCADE"):
-                check_source(config_of(mariadb, schema), (ID,), ("id",))
+                check_source(config_of(own_database, schema), (ID,), ("id",))
         finally:
-            run_sql(mariadb, "SET GLOBAL sql_quote_show_create=1")
+            run_sql(own_database, "SET GLOBAL sql_quote_show_create=1")
         run_sql(
-            mariadb,
+            own_database,
             f"ALTER TABLE {schema}.t DROP FOREIGN KEY t_ibfk_1,"
             f" ADD FOREIGN KEY (p) REFERENCES {schema}.p(id) ON DELETE RESTRICT",
         )
-        check_source(config_of(mariadb, schema), (ID,), ("id",))
+        check_source(config_of(own_database, schema), (ID,), ("id",))
 
 
 @pytest.mark.parametrize(
@@ -189,18 +189,18 @@ SESSION = {
 
 
 @pytest.mark.parametrize("name", SESSION)
-def test_our_sessions_are_the_same_whatever_the_server_sets(mariadb, name):
+def test_our_sessions_are_the_same_whatever_the_server_sets(own_database, name):
     other, usual = SESSION[name]
-    config = config_of(mariadb, "mysql")
+    config = config_of(own_database, "mysql")
     question = f"SELECT @@session.{name}"
     with connected(config) as connection:
         before = rows(connection, question)
-    run_sql(mariadb, f"SET GLOBAL {name}={other}")
+    run_sql(own_database, f"SET GLOBAL {name}={other}")
     try:
         with connected(config) as connection:
             assert rows(connection, question) == before
     finally:
-        run_sql(mariadb, f"SET GLOBAL {name}={usual}")
+        run_sql(own_database, f"SET GLOBAL {name}={usual}")
 
 
 def test_a_key_by_collation_and_an_instant_without_zone_are_told_what_to_write(mariadb):
