@@ -12,7 +12,7 @@ export const RANGES = {
   hour: { label: "1 h", lengthMs: 3_600_000, step: 10, refreshMs: 10_000 },
   day: { label: "24 h", lengthMs: 86_400_000, step: 300, refreshMs: 60_000 },
 };
-const PHONE = window.matchMedia("(max-width: 45rem)");
+const PHONE = window.matchMedia("(max-width: 50rem)");
 const FIRST = 2; // charts of a phone that are not folded
 const aSecond = (value) => `${rate(value)}/s`;
 const CHARTS = [
