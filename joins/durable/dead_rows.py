@@ -61,8 +61,8 @@ class DeadRows:
         self, rows: pa.RecordBatch, key: tuple[str, ...], place: BinlogPosition, partitions: int
     ) -> Iterator[pa.RecordBatch]:
         """The records of rows of a copy, in parts; as `take`."""
+        numbers = {"generation": self._generation, "partitions": partitions}
         for part in in_parts(rows):
-            numbers = {"generation": self._generation, "partitions": partitions}
             yield self.take(encode_copy(part, key, place, **numbers, most_bytes=self.row_bytes))
 
     def changed(

@@ -53,7 +53,7 @@ from watermark.errors import SluiceError
 
 _QUEUED_EVENTS = 200
 _IDLE_WAIT_S = 0.05
-_PROGRESS_S = 0.5
+_LOOK_S = 0.5
 _PERSIST_S = 1.0
 _PROVED_S = 0.05
 
@@ -117,7 +117,7 @@ class _Pump:
     def _put(self, item: Event | SluiceError) -> None:
         while not self._closed:
             try:
-                return self._events.put(item, timeout=_PROGRESS_S)
+                return self._events.put(item, timeout=_LOOK_S)
             except queue.Full:
                 continue
 

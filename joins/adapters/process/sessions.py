@@ -70,7 +70,7 @@ class SourceProtocol:
         self.tell("watermark", {"generation": generation, "partitions": partitions})
 
     def is_due(self, *, paced: bool) -> bool:
-        """True if progress is told now: a paced report waits for half a second after the last."""
+        """True if it is time to tell progress; if `paced`, half a second after the last time."""
         now_s = time.monotonic()
         if paced and now_s - self._reported_at_s < _PROGRESS_S:
             return False
