@@ -39,10 +39,9 @@ def tables_plane(
 ) -> Iterator[TablesPlane]:
     """The real application and the real inspection, over real Delta tables."""
     data_dir = tmp_path_factory.mktemp("tables-plane")
-    sockets = tmp_path_factory.mktemp("inspections")
-    with pytest.MonkeyPatch.context() as patch, warm_inspections(sockets) as inspect:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        commands = {"runner_command": RUNNER, "inspect_command": inspect}
+        commands = {"runner_command": RUNNER, "inspect_command": warm_inspections()}
         plane = ControlPlane(settings_in(data_dir), hooks=HOOKS, **commands)
         with plane, Documents(plane.url) as client:
             try:

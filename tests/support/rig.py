@@ -23,6 +23,7 @@ from service.jobs.inspect.past import open_replayer
 from tests.support.control_plane import stop_jobs
 from tests.support.jvm import QUICK_JVM
 from tests.support.wait import wait_until
+from tests.support.warm_inspections import warm_inspections
 
 OPENS_WITHIN_S = 120.0
 SMALL = {"spark.driver.extraJavaOptions": QUICK_JVM, "spark.ui.enabled": "false"}
@@ -249,8 +250,9 @@ def running_rig(
 ) -> Iterator[Rig]:
     """A control plane in this process; its jobs are stopped at the end."""
     settings = rig_settings(directory, kafka, **given)
+    commands = {"runner_command": runner_command, "inspect_command": warm_inspections()}
     with (
-        ControlPlane(settings, runner_command=runner_command) as plane,
+        ControlPlane(settings, **commands) as plane,
         httpx.Client(base_url=plane.url, timeout=400.0) as client,
     ):
         rig = Rig(settings, client, kafka, mariadb)

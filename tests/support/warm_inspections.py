@@ -5,37 +5,51 @@ loaded one for a fork that reads and writes in its place. It runs with `-I -S`: 
 only, at the top of this file.
 """
 
+import atexit
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from threading import Thread
 
 
-@contextmanager
-def warm_inspections(directory: Path) -> Iterator[tuple[str, ...]]:
-    """The command of an inspection; the loaded process ends with the block, or with this thread."""
+@cache
+def warm_inspections() -> tuple[str, ...]:
+    """The command of an inspection; what is loaded ends with this process."""
+    place = f"inspections-of-{os.getpid()}"
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(_address(place))
+    listening.listen()
+    Thread(target=_load_when_asked, args=(listening,), daemon=True).start()
+    return (sys.executable, "-I", "-S", __file__, place)
+
+
+def _address(place: str) -> str:
+    return f"\0{place}"  # not a file: nothing is left of it
+
+
+def _load_when_asked(listening: socket.socket) -> None:
+    """The loaded process ends with this thread."""
     from service.embedded import launch
 
-    place = str(directory / "inspections")
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(place)
-        listening.listen()
-        bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), sys.executable]
-        loaded = subprocess.Popen(
-            [*bound, "-m", "tests.support.warm_inspections", str(listening.fileno())],
-            pass_fds=[listening.fileno()],
-            cwd=Path(__file__).parents[2],
-        )
-    try:
-        yield (sys.executable, "-I", "-S", __file__, place)
-    finally:
-        loaded.kill()
-        loaded.wait()
+    select.select([listening], [], [])
+    bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), sys.executable]
+    with subprocess.Popen(
+        [*bound, "-m", "tests.support.warm_inspections", str(listening.fileno())],
+        pass_fds=[listening.fileno()],
+        cwd=Path(__file__).parents[2],
+    ) as loaded:
+        atexit.register(_end, loaded)
+
+
+def _end(loaded: "subprocess.Popen[bytes]") -> None:
+    loaded.kill()
+    loaded.wait()
 
 
 def serve(descriptor: int) -> None:
@@ -49,6 +63,7 @@ def serve(descriptor: int) -> None:
         with connection:
             if os.fork():
                 continue
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
             for own, stream in enumerate(streams):
                 os.dup2(stream, own)
@@ -56,6 +71,7 @@ def serve(descriptor: int) -> None:
             os.environ.clear()
             os.environ.update(request["environment"])
             sys.argv[1:] = request["arguments"]
+            Thread(target=_end_with, args=(connection,), daemon=True).start()
             code = 1
             try:
                 code = program.main()
@@ -65,11 +81,17 @@ def serve(descriptor: int) -> None:
                 os._exit(code)
 
 
+def _end_with(connection: socket.socket) -> None:
+    """Whoever asked is killed if it takes too long."""
+    connection.recv(1)
+    os._exit(1)
+
+
 def ask(place: str, arguments: list[str]) -> int:
     """The exit code of an inspection that has this process's streams and environment."""
     request = {"arguments": arguments, "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(place)
+        connection.connect(_address(place))
         socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
         code = connection.recv(1)
     return code[0] if code else 1
