@@ -36,7 +36,8 @@ def own_rig(
 ) -> Iterator[Rig]:
     """A control plane whose jobs keep house every second."""
     monkeypatch.setenv("SLUICE_SECRET_CDC", mariadb.cdc_password)
-    with running_rig(tmp_path, kafka, mariadb, maintenance_interval_s=1.0) as rig:
+    settings = {"maintenance_interval_s": 1.0, "runners": "shared"}
+    with running_rig(tmp_path, kafka, mariadb, **settings) as rig:
         yield rig
 
 

@@ -85,9 +85,12 @@ def waits_longer_than_the_bound() -> None:
     time.sleep(BOUND_MS / 1000)  # what waits is more than the bound
 
 
-@pytest.fixture
-def rig(tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, prepared: None) -> Iterator[Rig]:
-    with running_rig(tmp_path, kafka, mariadb, freshness_interval_s=0.5) as found:
+@pytest.fixture(scope="module")
+def rig(
+    tmp_path_factory: pytest.TempPathFactory, kafka: KafkaBroker, mariadb: MariaDb, prepared: None
+) -> Iterator[Rig]:
+    settings = {"freshness_interval_s": 0.5, "runners": "shared"}
+    with running_rig(tmp_path_factory.mktemp("rig"), kafka, mariadb, **settings) as found:
         yield found
 
 

@@ -108,6 +108,9 @@ def _move(directory: Path, new: dict[bytes, bytes]) -> None:
                 path.write_bytes(after)
 
 
+_SETTINGS: dict[str, Any] = {"changelog_partitions": 1, "runners": "shared"}
+
+
 @contextmanager
 def restored_rig(place: Restored) -> Iterator[Rig]:
     """A control plane over what was restored, with its broker and its database."""
@@ -117,7 +120,7 @@ def restored_rig(place: Restored) -> Iterator[Rig]:
     assert (place.home / MARIADB).is_dir()
     with (
         running_services(place.home, broker, database) as (kafka, mariadb),
-        running_rig(place.home / SLUICE, kafka, mariadb, changelog_partitions=1) as rig,
+        running_rig(place.home / SLUICE, kafka, mariadb, **_SETTINGS) as rig,
     ):
         yield rig
 
