@@ -59,7 +59,6 @@ _EVERY_POINT = (
     *("C7=raise", "C8=raise", "C9=raise", "C13=kill"),
 )
 _SLOWEST_FIRST = (BOTH, JOIN, WINDOWS)
-_AROUND_COMMITS = ("C6=raise", "C13=kill", "C8=raise")
 _STEP_MS, _DISORDER_MS, _DELAY_MS = 20, 900, 1_000
 _WINDOW_MS, _LATENESS_MS = 10_000, 5_000
 _BASE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -156,11 +155,7 @@ def _runs(lab: Lab) -> list[Run]:
             *_full_runs(lab.cases(0, _STORM)),
             *event_switch.full_runs(lab.cases(0, event_switch.STORM)),
         ]
-    return [
-        Run("every-point", (BOTH,), _in_batches(_EVERY_POINT, 1)),
-        Run("commits", (JOIN, WINDOWS), _in_batches(_AROUND_COMMITS, 4)),
-        event_switch.small_run(),
-    ]
+    return [Run("every-point", (BOTH,), _in_batches(_EVERY_POINT, 1)), event_switch.small_run()]
 
 
 def _full_runs(kills: int) -> list[Run]:
