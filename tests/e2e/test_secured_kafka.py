@@ -1,6 +1,6 @@
 """Two logins of one job: tokens for the stream and our own topics, a password for a foreign one.
 
-Once the tokens are signed, by a provider with TLS, and the broker checks them by a set of keys.
+A provider with TLS signs the tokens, and the broker checks them by a set of keys.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,11 @@ def options(properties: dict[str, str]) -> str:
 
 
 def enrich_sql(broker: SecuredBroker, tokens: TokenEndpoint, users: str, clicks: str) -> str:
-    """The listener for tokens takes nothing else, and that for the password has TLS."""
+    """The listener for tokens takes nothing else."""
     secret = "sasl.oauthbearer.client.credentials.client.secret"
-    is_signed = tokens.url.startswith("https:")
-    servers = broker.by_signed_token if is_signed else broker.by_token
-    tls = {"ssl.truststore.location": str(broker.trusted)} if is_signed else {}
     login = {
-        "security.protocol": "SASL_SSL" if is_signed else "SASL_PLAINTEXT",
-        **tls,
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.location": str(broker.trusted),
         **tokens.login(),
         secret: "${secret:client}",
         "group.id": "enrich",
@@ -50,7 +47,7 @@ def enrich_sql(broker: SecuredBroker, tokens: TokenEndpoint, users: str, clicks:
         f"'value.format'='json', 'properties.bootstrap.servers'='{broker.by_login}'"
         f"{options(password)});"
         f"CREATE TABLE clicks ({CLICKS_DDL}) WITH ('connector'='kafka', 'topic'='{clicks}', "
-        f"'properties.bootstrap.servers'='{servers}', 'format'='json', "
+        f"'properties.bootstrap.servers'='{broker.by_signed_token}', 'format'='json', "
         f"'scan.startup.mode'='earliest-offset'{options(login)});"
         "CREATE TABLE enriched (item_id BIGINT, name STRING) "
         "WITH ('connector'='delta', 'path'='enriched');"
@@ -66,11 +63,10 @@ def broker(tmp_path: Path, java: Java, broker_jars: list[Path]) -> Iterator[Secu
         yield found
 
 
-@pytest.fixture(params=[False, True], ids=["bare_tokens", "signed_tokens"])
-def tokens(request: pytest.FixtureRequest, broker: SecuredBroker) -> Iterator[TokenEndpoint]:
+@pytest.fixture
+def tokens(broker: SecuredBroker) -> Iterator[TokenEndpoint]:
     tls = (broker.trusted, broker.trusted.with_name("key.pem"))
-    key_and_tls = (broker.token_key, tls) if request.param else ()
-    with token_endpoint(*key_and_tls) as endpoint:
+    with token_endpoint(broker.token_key, tls) as endpoint:
         yield endpoint
 
 
