@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.support.rig import Rig, cdc_table, kafka_table
 from tests.support.shop import USERS, fill_users
 from tests.support.sql import new_schema
@@ -15,7 +13,6 @@ FILLED = [
     {"id": 2, "tags": [], "items": [{"sku": "y", "size": 1}, {"sku": "z", "size": 9}]},
     {"id": 3},
 ]
-CLICKS = "id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
 ORDERS = (
     "id BIGINT, price DECIMAL(10, 2), item STRING, cost AS price * 2, at TIMESTAMP(3), "
     "WATERMARK FOR at AS at"
@@ -92,57 +89,6 @@ def test_parts_of_a_query_and_elements_of_arrays_are_one_job(rig: Rig) -> None:
         assert rig.get(f"/v1/jobs/{job.id}/rows/{topic}/0/2")["state"] == "filtered"
         url = f"/v1/jobs/{job.id}/batches/0:replay?diff=true&sink=1"
         assert rig.client.post(url).json()["identical"]
-
-
-@pytest.mark.experiment
-def test_a_window_in_group_by_counts_as_a_window_function_does(rig: Rig) -> None:
-    servers, path = rig.kafka.bootstrap_servers, unique_name("counted")
-    topic = create_topic(servers)
-    times = [("a", 0), ("a", 59), ("b", 60), ("b", 119), ("c", 200)]
-    sent = [
-        {"id": n, "ts": f"2026-01-01 00:{at // 60:02}:{at % 60:02}"}
-        for n, (_, at) in enumerate(times)
-    ]
-    produce(servers, topic, sent)
-    sql = (
-        kafka_table(rig.kafka, "clicks", topic, CLICKS)
-        + f"CREATE TABLE o (at TIMESTAMP(3), until TIMESTAMP(3), n BIGINT) "
-        f"WITH ('connector'='delta', 'path'='{path}');"
-        "INSERT INTO o SELECT w, e, n FROM (SELECT TUMBLE_START(ts, INTERVAL '1' MINUTE) AS w, "
-        "TUMBLE_END(ts, INTERVAL '1' MINUTE) AS e, COUNT(*) AS n FROM clicks WHERE id <> 3 "
-        "GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)) ORDER BY w;"
-    )
-    with rig.job(sql) as job:
-        rows = job.wait_output(path, 2)
-        assert sorted((r["at"].minute, r["until"].minute, r["n"]) for r in rows) == [
-            (0, 1, 2),
-            (1, 2, 1),
-        ]
-
-
-@pytest.mark.experiment
-def test_a_window_grows_step_by_step_through_the_day(rig: Rig) -> None:
-    servers, path = rig.kafka.bootstrap_servers, unique_name("grown")
-    topic = create_topic(servers)
-    minutes = [0, 1, 4, 4, 9, 10]
-    sent = [
-        {"id": n, "ts": f"2026-01-01 00:{minute:02}:30"} for n, minute in enumerate([*minutes, 25])
-    ]
-    produce(servers, topic, sent)
-    sql = (
-        kafka_table(rig.kafka, "clicks", topic, CLICKS)
-        + f"CREATE TABLE o (since TIMESTAMP(3), until TIMESTAMP(3), n BIGINT) "
-        f"WITH ('connector'='delta', 'path'='{path}');"
-        "INSERT INTO o SELECT window_start, window_end, COUNT(*) FROM CUMULATE(TABLE clicks, "
-        "DESCRIPTOR(ts), INTERVAL '2' MINUTES, INTERVAL '10' MINUTES) "
-        "GROUP BY window_start, window_end;"
-    )
-    with rig.job(sql) as job:
-        rows = job.wait_output(path, 10)
-        found = {(r["since"].minute, r["until"].minute): r["n"] for r in rows}
-        first = {(0, 2): 2, (0, 4): 2, (0, 6): 4, (0, 8): 4, (0, 10): 5}
-        assert found == first | {(10, end): 1 for end in range(12, 21, 2)}
-        assert len(rows) == 10
 
 
 def test_a_table_is_joined_as_people_write_it_into_partitions(rig: Rig) -> None:
