@@ -125,6 +125,7 @@ def one_run(lab: Lab, one: Run) -> list[Outcome]:
         "max_records_per_batch": sizes.records_a_batch,
         "restart_backoff_max_s": 1.0,
         "restart_limit": 10_000,
+        "runners": lab.runners,
     }
     place = lab.place(unique_name("run"))
     first = [Renaming(user, _name(user, user)) for user in range(1, sizes.users + 1)]

@@ -190,6 +190,7 @@ def _one_run(lab: Lab, one: Run) -> list[Outcome]:
         "max_records_per_batch": sizes.records_a_batch,
         "restart_backoff_max_s": 1.0,
         "restart_limit": 10_000,
+        "runners": lab.runners,
     }
     place = lab.place(unique_name("run"))
     with (

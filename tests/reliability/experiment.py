@@ -85,6 +85,11 @@ class Lab:
         return int(given) if given else int(self.size(small, full))
 
     @property
+    def runners(self) -> str:
+        """At small scale they share a driver; crash-points and kill-storm do not."""
+        return str(self.size("shared", "own"))
+
+    @property
     def writer(self) -> str:
         return str(self.options.get("writer") or "columnar")
 

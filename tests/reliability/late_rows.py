@@ -98,7 +98,7 @@ def _attempt(lab: Lab, name: str, cases: tuple[Fault, ...]) -> tuple[int, Verdic
     burst = lab.size(300, _RECORDS // sum(map(len, all_cases().values())))
     sizes = Sizes({}, {}, burst=burst, users=lab.size(500, 5_000), pause_s=2.0)
     entries = [entry for case in cases for entry in case.entries]
-    given = {"failpoints": ";".join(entries), "restart_backoff_max_s": 1.0}
+    given = {"failpoints": ";".join(entries), "restart_backoff_max_s": 1.0, "runners": lab.runners}
     option = f"'join.late-rows.wait'='{WAIT_MS} ms'"
     with (
         running_rig(lab.place(name), lab.kafka, lab.mariadb, **given) as rig,
