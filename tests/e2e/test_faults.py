@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from kafka import KafkaAdminClient
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.server import DatabaseSettings
-from tests.support.rig import Rig, running_rig
+from tests.support.rig import Rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -111,7 +112,7 @@ def test_a_database_that_cannot_be_followed_is_refused_with_the_setting(
         MariaDb(tmp_path, database_home, DatabaseSettings(options=options)) as database,
         new_schema(database, USERS, fill_users(3)) as schema,
     ):
-        other = Rig(rig.settings, rig.client, rig.kafka, database)
+        other = replace(rig, mariadb=database)
         problem = rig.post_job(enrich_sql(other, schema, topic, unique_name("refused"))).json()
         assert named in problem["detail"] + problem["hint"]
 
@@ -127,13 +128,12 @@ def topics_of_the_refused(kafka: KafkaBroker) -> list[str]:
 
 @pytest.mark.experiment
 def test_a_source_that_fails_later_stalls_the_job_which_goes_on_by_itself(
-    tmp_path: Path, kafka: KafkaBroker, database_home: Path, spark_jars: list[Path]
+    rig: Rig, own_database: MariaDb
 ) -> None:
     """The database goes away in JOIN: what is known is still joined, changes come later."""
+    kafka, database, rig = rig.kafka, own_database, replace(rig, mariadb=own_database)
     topic, path = create_topic(kafka.bootstrap_servers), unique_name("stall")
     with (
-        MariaDb(tmp_path / "db", database_home) as database,
-        running_rig(tmp_path / "sluice", kafka, database) as rig,
         new_schema(database, USERS, fill_users(50)) as schema,
         rig.job(enrich_sql(rig, schema, topic, path)) as job,
     ):

@@ -4,14 +4,11 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.embedded.broker import KafkaBroker
-from service.embedded.database import MariaDb
-from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
+from tests.support.rig import Rig, RunningJob, kafka_table
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
@@ -84,40 +81,37 @@ def sql(tables: str, orders: str, path: str, select: str, columns: str, rest: st
     )
 
 
-def test_a_filter_a_column_and_a_table_are_added_while_records_flow(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
-) -> None:
-    path, orders = unique_name("changed"), Orders(kafka.bootstrap_servers)
-    with running_rig(tmp_path, kafka, mariadb) as rig:
-        users, friends = keyed(rig, "users"), keyed(rig, "friends")
-        stream = kafka_table(kafka, "orders", orders.topic, COLUMNS)
-        first = sql(users, stream, path, "s.id, u.name", "id BIGINT, name STRING", "")
-        changed = sql(
-            users + friends,
-            stream,
-            path,
-            "s.id, u.name, s.note, f.name",
-            "id BIGINT, name STRING, note STRING, friend STRING",
-            "LEFT JOIN friends FOR SYSTEM_TIME AS OF s.p AS f ON s.user_id = f.user_id "
-            "WHERE s.user_id < 3",
-        )
-        with rig.job(first) as job:
-            orders.send(20)
-            bad = orders.send_bad()
-            job.wait_output(path, 40)
-            with orders.flowing():
-                answer = rig.client.post(f"/v1/jobs/{job.id}:update", json={"sql": changed})
-                assert answer.status_code == 200, answer.text
-                assert (answer.json()["plan"], answer.json()["applied"]) == (2, True)
-                wait_until(
-                    lambda: (pin := job.pins.newest()) and pin.plan == 2,
-                    what="a batch of plan 2",
-                    deadline_s=120,
-                )
-            job.wait_all_joined()
-            see_each_record_by_the_plan_of_its_batch(rig, job, orders, path)
-            see_batches_replayed(job)
-            see_a_letter_of_the_older_plan_joined(rig, job, orders, bad, path)
+def test_a_filter_a_column_and_a_table_are_added_while_records_flow(rig: Rig) -> None:
+    path, orders = unique_name("changed"), Orders(rig.kafka.bootstrap_servers)
+    users, friends = keyed(rig, "users"), keyed(rig, "friends")
+    stream = kafka_table(rig.kafka, "orders", orders.topic, COLUMNS)
+    first = sql(users, stream, path, "s.id, u.name", "id BIGINT, name STRING", "")
+    changed = sql(
+        users + friends,
+        stream,
+        path,
+        "s.id, u.name, s.note, f.name",
+        "id BIGINT, name STRING, note STRING, friend STRING",
+        "LEFT JOIN friends FOR SYSTEM_TIME AS OF s.p AS f ON s.user_id = f.user_id "
+        "WHERE s.user_id < 3",
+    )
+    with rig.job(first) as job:
+        orders.send(20)
+        bad = orders.send_bad()
+        job.wait_output(path, 40)
+        with orders.flowing():
+            answer = rig.client.post(f"/v1/jobs/{job.id}:update", json={"sql": changed})
+            assert answer.status_code == 200, answer.text
+            assert (answer.json()["plan"], answer.json()["applied"]) == (2, True)
+            wait_until(
+                lambda: (pin := job.pins.newest()) and pin.plan == 2,
+                what="a batch of plan 2",
+                deadline_s=120,
+            )
+        job.wait_all_joined()
+        see_each_record_by_the_plan_of_its_batch(rig, job, orders, path)
+        see_batches_replayed(job)
+        see_a_letter_of_the_older_plan_joined(rig, job, orders, bad, path)
 
 
 def plans(job: RunningJob) -> dict[int, int]:

@@ -71,7 +71,7 @@ def test_rows_of_a_delta_table_are_corrected_over_kills(
     """Users 1 to 9 are there, 10 to 19 come after the bound, 20 to 29 never."""
     servers = kafka.bootstrap_servers
     topic, path = create_topic(servers), unique_name("late_corrections")
-    faults = {"failpoints": ";".join(KILLS), "restart_backoff_min_s": 0.1}
+    faults = {"failpoints": ";".join(KILLS), "runners": "shared"}
     with (
         running_rig(tmp_path, kafka, mariadb, **faults) as rig,
         new_schema(mariadb, USERS, fill_users(9)) as schema,
@@ -105,17 +105,14 @@ def test_rows_of_a_delta_table_are_corrected_over_kills(
         assert explained[20]["event_time"]["late_rows"]["corrected_ms"] is None
 
 
-def test_the_newest_record_of_a_key_is_the_corrected_one(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
-) -> None:
-    servers = kafka.bootstrap_servers
+def test_the_newest_record_of_a_key_is_the_corrected_one(rig: Rig) -> None:
+    servers = rig.kafka.bootstrap_servers
     topic, output = create_topic(servers), create_topic(servers)
     with (
-        running_rig(tmp_path, kafka, mariadb) as rig,
-        new_schema(mariadb, USERS, fill_users(9)) as schema,
+        new_schema(rig.mariadb, USERS, fill_users(9)) as schema,
         rig.job(
-            cdc_table(mariadb, schema, "user_info", USERS_DDL, OPTIONS)
-            + kafka_table(kafka, "click_event", topic, CLICKS_DDL)
+            cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, OPTIONS)
+            + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
             + "CREATE TABLE enriched (user_id BIGINT PRIMARY KEY NOT ENFORCED, item_id BIGINT, "
             f"name STRING) WITH ('connector'='upsert-kafka', 'topic'='{output}', "
             f"'properties.bootstrap.servers'='{servers}', 'key.format'='json', "
@@ -127,7 +124,7 @@ def test_the_newest_record_of_a_key_is_the_corrected_one(
         job.wait_joining()
         produce(servers, topic, [click(n, item) for item in (1, 2) for n in range(1, 30)])
         _late(job, expired=40, corrected=0)
-        run_sql(mariadb, _more(10, 19), schema=schema)
+        run_sql(rig.mariadb, _more(10, 19), schema=schema)
         _late(job, expired=40, corrected=20)
         newest = {record.key: record.value for record in consume(servers, output)}
         values = [json.loads(value) for value in newest.values()]
