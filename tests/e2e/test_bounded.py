@@ -35,7 +35,7 @@ def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_
     topic = create_topic(servers, partitions=2)
     faults = "C6=kill#0;C8=kill#0"
     with (
-        running_rig(tmp_path, kafka, mariadb, failpoints=faults) as rig,
+        running_rig(tmp_path, kafka, mariadb, failpoints=faults, runners="shared") as rig,
         new_schema(mariadb, USERS, fill_users(30_000)) as schema,
         mariadb.connect(schema) as lock,
         lock.cursor() as cursor,

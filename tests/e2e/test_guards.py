@@ -4,7 +4,7 @@ And what a batch has pinned is gone when it is run again.
 """
 
 import shutil
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from deltalake import DeltaTable
@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from joins.durable.pins import PinStore
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.rig import RunningJob, running_rig
+from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import add_partitions, create_topic, produce, unique_name
@@ -20,16 +20,27 @@ from tests.support.topics import add_partitions, create_topic, produce, unique_n
 pytestmark = pytest.mark.experiment
 
 
-def test_partitions_that_are_added_while_a_batch_is_uncommitted_are_joined(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
-) -> None:
+@pytest.fixture(scope="module")
+def rig(
+    tmp_path_factory: pytest.TempPathFactory, kafka: KafkaBroker, mariadb: MariaDb, prepared: None
+) -> Iterator[Rig]:
+    """Batch 1 of each job is killed behind its pin, and no fold is made."""
+    settings = {
+        "failpoints": "C6=kill#1",
+        "fold_interval_s": 3600.0,
+        "restart_backoff_min_s": 5.0,
+        "runners": "shared",
+    }
+    with running_rig(tmp_path_factory.mktemp("rig"), kafka, mariadb, **settings) as running:
+        yield running
+
+
+def test_partitions_that_are_added_while_a_batch_is_uncommitted_are_joined(rig: Rig) -> None:
     """Batch 1 is planned on one partition and fails; when it is run again there are three."""
-    servers = kafka.bootstrap_servers
+    servers = rig.kafka.bootstrap_servers
     topic, path = create_topic(servers), unique_name("grow")
-    faults = {"failpoints": "C6=kill#1", "restart_backoff_min_s": 5.0}
     with (
-        running_rig(tmp_path, kafka, mariadb, **faults) as rig,
-        new_schema(mariadb, USERS, fill_users(20)) as schema,
+        new_schema(rig.mariadb, USERS, fill_users(20)) as schema,
         rig.job(enrich_sql(rig, schema, topic, path)) as job,
     ):
         produce(servers, topic, [click(1, 0)])
@@ -67,21 +78,18 @@ def lose_the_versions_so_far(job: RunningJob) -> None:
 
 
 def test_a_batch_whose_version_is_gone_waits_until_it_is_pinned_anew_and_has_its_rows_once(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
+    rig: Rig,
 ) -> None:
     """Batch 1 is killed behind its pin; there is no fold that its index could be made of."""
-    servers = kafka.bootstrap_servers
+    servers = rig.kafka.bootstrap_servers
     topic, path = create_topic(servers), unique_name("expired")
     with (
-        running_rig(
-            tmp_path, kafka, mariadb, failpoints="C6=kill#1", fold_interval_s=3600.0
-        ) as rig,
-        new_schema(mariadb, USERS, fill_users(20)) as schema,
+        new_schema(rig.mariadb, USERS, fill_users(20)) as schema,
         rig.job(enrich_sql(rig, schema, topic, path)) as job,
     ):
         produce(servers, topic, [click(1, 0)])
         job.wait_output(path, 1)
-        append_a_version(job, mariadb, schema)
+        append_a_version(job, rig.mariadb, schema)
         produce(servers, topic, [click(2, 1)])
         met = job.directory / "checkpoint" / "failpoints" / "C6=kill#1"
         job.wait_for(lambda _: met.exists(), "batch 1 has failed")

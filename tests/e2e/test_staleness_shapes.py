@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -231,19 +232,17 @@ def another_runner(job: RunningJob, killed: int) -> None:
 
 
 def test_a_failover_of_the_database_holds_and_tokens_go_on(
-    tmp_path: Path, kafka: KafkaBroker, database_home: Path, prepared: None
+    tmp_path: Path, rig: Rig, database_home: Path
 ) -> None:
     """A replica with every transaction answers in its place; GTIDs name the same writes there."""
-    servers, path = kafka.bootstrap_servers, unique_name("moved")
+    servers, path = rig.kafka.bootstrap_servers, unique_name("moved")
     topic = create_topic(servers, partitions=2)
     with ExitStack() as at_end:
         pair = at_end.enter_context(replicas(tmp_path, database_home))
         primary, replica = pair.primary, pair.replica
         run_sql(primary, "CREATE DATABASE shop")
         run_sql(primary, USERS, fill_users(5), schema="shop")
-        rig = at_end.enter_context(
-            running_rig(tmp_path / "data", kafka, primary, freshness_interval_s=0.5)
-        )
+        rig = replace(rig, mariadb=primary)
         sql = enrich_sql(rig, "shop", topic, path, (OPTION,))
         sql = sql.replace(f"'port'='{primary.port}'", f"'port'='{pair.address}'")
         job = at_end.enter_context(rig.job(sql))

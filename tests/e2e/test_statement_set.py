@@ -47,7 +47,7 @@ def test_all_outputs_have_each_batch_once_and_under_one_version(
     topic, sized = create_topic(servers), create_topic(servers)
     produce(servers, topic, RECORDS)
     with (
-        running_rig(tmp_path, kafka, mariadb, failpoints="C14=kill#0") as rig,
+        running_rig(tmp_path, kafka, mariadb, failpoints="C14=kill#0", runners="shared") as rig,
         new_schema(mariadb, USERS, fill_users(20)) as schema,
         rig.job(sql(rig, schema, topic, path, sized)) as job,
     ):

@@ -167,7 +167,7 @@ def told(job: RunningJob) -> dict[str, Any]:
 def killed_rig(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
 ) -> Iterator[Rig]:
-    with running_rig(tmp_path, kafka, mariadb, failpoints="C13=kill#1") as rig:
+    with running_rig(tmp_path, kafka, mariadb, failpoints="C13=kill#1", runners="shared") as rig:
         yield rig
 
 

@@ -35,8 +35,9 @@ def test_readers_of_committed_records_see_each_row_once_whatever_is_killed(
 ) -> None:
     servers = kafka.bootstrap_servers
     topic, output = create_topic(servers, partitions=2), create_topic(servers, partitions=3)
+    settings = {"failpoints": FAULTS, "restart_backoff_max_s": 1.0, "runners": "shared"}
     with (
-        running_rig(tmp_path, kafka, mariadb, failpoints=FAULTS, restart_backoff_max_s=1.0) as rig,
+        running_rig(tmp_path, kafka, mariadb, **settings) as rig,
         new_schema(mariadb, USERS, fill_users(20)) as schema,
         rig.job(sql(rig, schema, topic, output)) as job,
     ):

@@ -60,7 +60,7 @@ def test_two_streams_are_joined_into_one_table_over_a_kill_between_the_commits_o
     produce(servers, orders, ORDERED)
     produce(servers, refunds, REFUNDED, partition=1)
     with (
-        running_rig(tmp_path, kafka, mariadb, failpoints="C14=kill#0") as rig,
+        running_rig(tmp_path, kafka, mariadb, failpoints="C14=kill#0", runners="shared") as rig,
         rig.job(sql(rig, orders, refunds, path, moves)) as job,
     ):
         status = job.wait_for(has_read_all, "all is joined", deadline_s=120)
