@@ -225,6 +225,7 @@ def run(lab: Lab) -> dict[str, Any]:
         restart_limit=10_000,
         changelog_partitions=_PARTITIONS,
         fold_share=0.0,  # `current` is compared when all has come to rest
+        runners=lab.runners,
     ) as rig:
         while left > 0:
             found = Round()

@@ -92,7 +92,7 @@ def _attempt(
     """(cases that passed, the verdict, seconds) of one run; one that breaks off has met none."""
     sizes = Sizes({}, {}, burst=lab.size(300, 10_000), users=lab.size(500, 5_000), pause_s=2.0)
     entries = [entry for n, case in enumerate(cases) for entry in _entries(case, _batch(n, case))]
-    given = {"failpoints": ";".join(entries), "restart_backoff_max_s": 1.0}
+    given = {"failpoints": ";".join(entries), "restart_backoff_max_s": 1.0, "runners": lab.runners}
     with (
         running_rig(lab.place(name), lab.kafka, lab.mariadb, **given) as rig,
         running_subject(lab, rig, users=sizes.users) as subject,

@@ -412,10 +412,9 @@ class Totals:
 def run(lab: Lab) -> dict[str, Any]:
     """All cases on one job, first while it is held; a job that cannot go on is replaced."""
     chosen, findings, totals = planned(lab), Findings(), Totals()
+    settings = {"max_records_per_batch": _PER_BATCH, "runners": lab.runners}
     with (
-        running_rig(
-            lab.place("rig"), lab.kafka, lab.mariadb, max_records_per_batch=_PER_BATCH
-        ) as rig,
+        running_rig(lab.place("rig"), lab.kafka, lab.mariadb, **settings) as rig,
         new_schema(lab.mariadb, USERS, fill_users(_USERS)) as schema,
     ):
         rest = chosen

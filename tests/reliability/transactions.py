@@ -113,7 +113,7 @@ def run(lab: Lab) -> dict[str, Any]:
         histories = [
             generate(rng, _PARTITIONS, steps, hangs=number % 6 == 0) for number in range(cases)
         ]
-        settings = {"fold_interval_s": 600.0}
+        settings = {"fold_interval_s": 600.0, "runners": lab.runners}
         rig = stack.enter_context(
             running_rig(lab.place("transactions"), lab.kafka, lab.mariadb, **settings)
         )
