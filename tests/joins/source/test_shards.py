@@ -200,7 +200,7 @@ HAPPENED: dict[str, tuple[int, tuple[str, ...]]] = {
     "a_table_is_made_from_a_query": (
         1,
         (
-            "CREATE TABLE {}_2.t_9 (PRIMARY KEY (id)) AS SELECT id + 50 AS id, v FROM {}_1.t_1",
+            "CREATE TABLE {}_2.t_9 (PRIMARY KEY (id)) AS SELECT id, v FROM {}_1.t_1 WHERE id > 9",
             *ROWS_OF_NINE,
         ),
     ),
