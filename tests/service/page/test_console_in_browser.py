@@ -57,7 +57,8 @@ def test_an_hour_or_a_day_is_drawn_with_gaps_marks_and_a_table_that_says_the_sam
     assert areas == 2  # join and commit
     assert min(path.count("M") for path in drawn) == 1
     assert max(path.count("M") for path in drawn) >= 2  # the gap stays one
-    assert "Running at" in text
+    assert "Bands:" in text
+    assert "Starting" in browser.text("[data-key=bands]")
     assert browser.run("return document.querySelectorAll('#numbers .band.good').length") == 4
     browser.find("#numbers details summary").click()
     rows = browser.until("records read", "#numbers details[open] table")
@@ -135,7 +136,30 @@ def test_states_are_bands_from_one_transition_to_the_next(plane, browser):
         [180, 200, "warn", "Stalled"],
     ]
     found = browser.call("chart.js", body, past[1:], {"fromMs": 100, "toMs": 200})
-    assert found[0] == [100, 150, "busy", "SNAPSHOT"]
+    assert found[0] == [100, 150, "busy", "Copying"]
+
+
+def test_the_legend_names_the_states_of_each_colour_of_the_bands(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const past = a[0].map(([at_ms, from, to, word]) => ({ at_ms, from, to, word }));
+      const legend = m.legendOf(m.bands(past, { fromMs: 0, toMs: 200 }));
+      const names = (each) => [each.className, each.innerText];
+      return legend && [...legend.querySelectorAll(".state")].map(names);
+    """
+    running = [[50, "JOINING", "JOINING", "Running"]]
+    assert browser.call("chart.js", body, running) is None, "a healthy job has no bands"
+    past = [
+        [10, "CREATED", "STARTING", "Starting"],
+        [50, "STARTING", "SNAPSHOT", "Copying"],
+        [100, "SNAPSHOT", "JOINING", "Running"],
+        [150, "JOINING", "PAUSED", "Paused"],
+        [180, "PAUSED", "STARTING", "Starting"],
+    ]
+    assert browser.call("chart.js", body, past) == [
+        ["state busy", "Created, Starting, Copying"],
+        ["state rest", "Paused"],
+    ]
 
 
 # What moves
