@@ -14,7 +14,7 @@ from joins.adapters.mysql.gtids import Takeover
 from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
-from joins.adapters.mysql.table import CapturedTable
+from joins.adapters.mysql.table import CapturedTable, MadeShard
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
@@ -53,7 +53,8 @@ class AcknowledgedBoundary:
     """Boundary of what Kafka has acknowledged; `file_created_at_s` is 0 if not seen.
 
     `gtids` are those of what was applied there. `sent` are those of which changes may be in the
-    topic, None while a session sends, so also behind one that was killed.
+    topic, None while a session sends, so also behind one that was killed. `made` are the tables
+    beside those of the copy that are followed there.
     """
 
     position: BinlogPosition
@@ -61,6 +62,7 @@ class AcknowledgedBoundary:
     generation: int
     gtids: str | None = None
     sent: str | None = None
+    made: tuple[MadeShard, ...] = ()
 
 
 MAX_BATCH_ROWS = 5_000
