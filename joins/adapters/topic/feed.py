@@ -218,7 +218,7 @@ class TopicFeedSession:
     @property
     def has_lost_records(self) -> bool:
         """True if the oldest records of a partition were gone when the topic was first read."""
-        return bool(self._snapshot.journal.removed)
+        return bool(self._snapshot.journal.lost_at_start)
 
     @property
     def generation(self) -> int:
@@ -574,13 +574,13 @@ class TopicFeedSession:
                 at,
                 changes_from_ms=snapshot.journal.changes_from_ms,
                 rows_after_ms=snapshot.journal.rows_after_ms,
-                position=snapshot.journal.position,
+                position=snapshot.journal.log_position,
             )
             end, new = self._labelled(window, at, older)
             generations.append(snapshot.generation - older[: end - at].astype(np.int64))
             other_ms = window.newest_without_mark(at, end)
             if other_ms is not None:
-                snapshot.passed(other_ms)
+                snapshot.take_unmarked(other_ms)
             at = end
             if new is not None and at == len(window) and not new.must_read_again:
                 self._begin_generation(new)
@@ -668,7 +668,7 @@ class TopicFeedSession:
         if self._rules.counts and is_row.any():
             rows = piece.key.filter(pa.array(is_row))
             self._counted.add(key_hashes(rows.columns), 0)
-            self._snapshot.counted(len(self._counted))
+            self._snapshot.take_row_count(len(self._counted))
         if self._owners is not None and acts.any():
             self._check_owners(piece, acts, self._owners)
         if self._config.partitions == 1 or self._is_placed or not acts.any():
@@ -773,7 +773,7 @@ class TopicFeedSession:
             self._connect_error = exc.message
             return
         if committed is not None:
-            self._snapshot.committed(committed)
+            self._snapshot.take_commit(committed)
 
     def _ask(self) -> Complete | Waiting:
         is_deaf = self._notices is not None and not self._notices.is_read
@@ -784,7 +784,7 @@ class TopicFeedSession:
             ends = self._cluster.end_offsets(self._topic)
             self._description = self._cluster.require(self._topic)
             self._check_id(self._topic_id)  # after the ends, which were looked up by name
-            self._snapshot.ended(ends)
+            self._snapshot.take_ends(ends)
             answer = self._snapshot.ask(now_ms(), self._done)
         return answer
 
@@ -865,7 +865,7 @@ def _deletions_of(config: TopicFeedConfig) -> DeletionTimes | None:
 
 
 def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str, Any]:
-    rows, total = snapshot.rows
+    rows, total = snapshot.row_counts
     return {
         "generation": snapshot.generation,
         "complete": isinstance(answer, Complete),
