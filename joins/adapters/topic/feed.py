@@ -194,10 +194,10 @@ class TopicFeedSession:
     def step(self, producer: RecordSink) -> bool:
         """Read, send and check the evidence once; False if there is nothing to do now."""
         self._hear()
-        asked_ms = self._clock.due()  # before the ends, which have everything up to then
+        time_ms = self._clock.look_up()  # before the ends, which have everything up to then
         ends = self.ends()
-        if asked_ms is not None:
-            self._clock.answered(asked_ms, ends)
+        if time_ms is not None:
+            self._clock.take_ends(time_ms, ends)
         pieces = self._fetch(ends)
         if pieces:
             self._process(producer, Window(pieces))
@@ -207,7 +207,7 @@ class TopicFeedSession:
                 self._done[partition] = self._read[partition]
         self._answer = self._ask()
         self._mark(producer)
-        proof = self._clock.reached(self._done) if self._is_marked else None
+        proof = self._clock.newest_proof(self._done) if self._is_marked else None
         if proof is not None:
             self._protocol.tell_proof(proof)
         return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
@@ -658,7 +658,7 @@ class TopicFeedSession:
         for part, _ in parts:
             self._done[part.partition] = int(part.offsets[-1]) + 1
             self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
-            self._clock.changed(newest_change_ms(part))
+            self._clock.take_change(newest_change_ms(part))
 
     def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
         """Count the rows of this snapshot, and require that no key changes its partition."""
