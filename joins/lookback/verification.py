@@ -105,7 +105,7 @@ class Verification(Generic[Chunk]):
         every = read.chunks(limits.chunk_rows)
         chosen = _sample(every, limits)
         parts = [self._digests(chunk) for chunk in chosen]
-        source = RowDigests.joined(parts)
+        source = RowDigests.concatenated(parts)
         high, position = read.high()
         self._wait_for(high, position)
         state = self._states.at()
@@ -152,7 +152,7 @@ class Verification(Generic[Chunk]):
             if self._limits.rows_per_s is not None:
                 due_s = rows.num_rows / self._limits.rows_per_s
                 time.sleep(max(0.0, due_s - (time.monotonic() - began)))
-        return RowDigests.joined(parts)
+        return RowDigests.concatenated(parts)
 
     def _wait_for(self, high: Place, position: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + self._limits.proof_s
@@ -196,7 +196,7 @@ class Verification(Generic[Chunk]):
                     kept |= inside
                 table = table.filter(pa.array(kept))
             parts.append(RecordDigests.of(table, self._key, self._columns, state.progress))
-        return RecordDigests.joined(parts), finds_extra
+        return RecordDigests.concatenated(parts), finds_extra
 
     def _source_rows(
         self, chunks: Sequence[Chunk], parts: Sequence[RowDigests], keys: Hashes
