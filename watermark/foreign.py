@@ -1,8 +1,9 @@
 """Decides when a table in a foreign topic is complete: marks, notifications, counts, offsets, time.
 
-Not we but a connector copies the table, and then streams its changes, into a topic of several
-partitions. The reader of the topic reports records to `ForeignSnapshot`, in the order of their
-times, and asks whether the table is complete. It is complete when
+A foreign topic is one that Sluice only reads: a connector such as Debezium copies a table into its
+partitions, and then streams the changes. The process of the topic (`joins.adapters.topic.feed`)
+reports records to `ForeignSnapshot`, in the order of their times, and asks whether the table is
+complete. It is complete when
 
 1. there is evidence that the connector has read all of it (`Evidence`),
 2. nothing of that can still be on its way into the topic (`Quiet`), and
@@ -12,9 +13,12 @@ A later snapshot begins a new generation, which has its rows and all changes sin
 Rows that it does not have are deleted only once it is complete.
 
 There are three clocks: source times are the database's, times of notifications the connector's, and
-all other times those of Kafka's records.
+all other times those of Kafka's records. `_CLOCKS_MS` counts where a notification and a record may
+be sent right after each other. Notifications that are older than the source time of a row are
+ignored: a database whose clock is ahead only delays the evidence.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -29,11 +33,11 @@ from watermark.foreign_journal import (
     SnapshotJournal,
     greatest,
 )
-from watermark.foreign_records import Mark, NewSnapshot, Notice, NoticeKind, RecordRun, SnapshotRuns
+from watermark.foreign_records import Mark, NewSnapshot, Notice, NoticeKind, Notices, RecordRun
 from watermark.model import Evidence, Quiet
 
 _CLOCKS_MS = 500  # most that clocks of connector and brokers differ; a restart takes longer
-_WITHOUT_ROWS = (
+_WITHOUT_SNAPSHOT = (  # no snapshot has rows that could be on their way
     Evidence.SNAPSHOT_SKIPPED,
     Evidence.TABLE_TRUNCATED,
     Evidence.END_OFFSETS,
@@ -102,8 +106,8 @@ class ForeignSnapshot:
     ) -> None:
         self._partitions = frozenset(partitions)
         self._rules = rules
-        self._runs = SnapshotRuns()
-        self._runs.add(journal.notices)
+        self._attempts = Notices()
+        self._attempts.add(journal.notices)
         self.journal = journal
 
     @property
@@ -129,18 +133,19 @@ class ForeignSnapshot:
         rows, facts = run.mark is not Mark.STREAMED, self._facts
         started = self._started_within(run) if rows else None
         if started is not None:
-            return self._new(started)
+            return self._new_snapshot(started)
         if rows and self._is_later(run):
             if self._rules.replaces:
-                return replace(self._new(self._began_ms(run)), position=run.position)
+                new = self._new_snapshot(self._began_ms(run))
+                return replace(new, log_position=run.log_position)
             facts = facts.without_ends(run)
         oldest_ms = self.journal.oldest_ms
-        if new := run.partitions - oldest_ms.keys():
-            oldest_ms = {**oldest_ms, **dict.fromkeys(new, run.first_ms)}
+        if unseen := run.partitions - oldest_ms.keys():
+            oldest_ms = {**oldest_ms, **dict.fromkeys(unseen, run.first_ms)}
         self.journal = replace(self.journal, facts=facts.with_run(run), oldest_ms=oldest_ms)
         return None
 
-    def passed(self, at_ms: int) -> None:
+    def take_unmarked(self, at_ms: int) -> None:
         """Take the newest time of records without a mark, such as those that were skipped."""
         self._note(newest_other_ms=greatest(self._facts.newest_other_ms, at_ms))
 
@@ -148,58 +153,67 @@ class ForeignSnapshot:
         self.journal = replace(self.journal, facts=replace(self._facts, **facts))
 
     def _truncate(self, run: RecordRun) -> NewSnapshot | None:
-        if self._facts.was_truncated and self.journal.changes_from_ms == run.first_ms:
+        if self._facts.begun_by_truncate and self.journal.changes_from_ms == run.first_ms:
             return None
-        return replace(self._new(run.first_ms), is_empty=True)
+        return replace(self._new_snapshot(run.first_ms), is_empty=True)
 
     def _began_ms(self, run: RecordRun) -> int:
-        """When the snapshot of `run` began: where a row of its position was first seen, if any."""
-        at_ms = self._facts.positions.get(run.position, 0) if run.position else 0
-        rows = self._facts.rows
-        is_own = at_ms > (rows.oldest_ms if rows else 0)  # not of the previous snapshot
+        """When the snapshot of `run` began: when a row of its position was first seen, if any."""
+        facts = self._facts
+        at_ms = facts.log_positions.get(run.log_position, 0) if run.log_position else 0
+        is_own = at_ms > (facts.row_times.oldest_ms if facts.row_times else 0)  # not of this one
         return min(at_ms, run.first_ms) if is_own else run.first_ms
 
     def _started_within(self, run: RecordRun) -> int | None:
         """When the connector began a later snapshot that records of the run belong to."""
-        rows = self._facts.rows
-        if not self._rules.replaces or rows is None:
+        times = self._facts.row_times
+        if not self._rules.replaces or times is None:
             return None
-        starts = self._runs.starts_between(rows.oldest_ms, run.last_ms)
+        starts = self._attempts.starts_between(times.oldest_ms, run.last_ms)
         return starts[-1] if starts else None
 
     def _is_later(self, run: RecordRun) -> bool:
         """True if the rows belong to a later snapshot; rows that are sent twice do not.
 
-        They come after a record that only comes after the current snapshot, and their source time
-        is newer; or they begin with another first row. Rows that were read at a position of this
-        snapshot belong to it. (With parallel chunks the first row may come after others, and a
-        snapshot in the midst of a stream may have several positions.)
+        A first row beside a known one is of a later snapshot if it is another row: read at another
+        position and not older, or newer where positions are unknown. Other rows are if they were
+        read at no position of this snapshot, are newer than all its rows in source time, and come
+        after a change or the last row. (With parallel chunks the first row may come after others,
+        and a snapshot in the midst of a stream may have several positions.)
         """
         facts = self._facts
-        first = facts.firsts.get(run.table) if run.mark is Mark.FIRST else None
+        first = facts.firsts.get(run.table_partition) if run.mark is Mark.FIRST else None
         if first is not None:
-            if run.position and first.position:
-                return run.source_ms >= first.source_ms and run.position != first.position
+            if run.log_position and first.log_position:  # two snapshots may have one time
+                is_other = run.log_position != first.log_position
+                return is_other and run.source_ms >= first.source_ms
             return run.source_ms > first.source_ms
-        if run.position and run.position in facts.positions:
+        if run.log_position and run.log_position in facts.log_positions:
             return False
-        if facts.sources is not None and run.source_ms <= facts.sources.newest_ms:
+        if facts.row_source_times is not None and run.source_ms <= facts.row_source_times.newest_ms:
             return False
-        changed_ms = None if facts.changes is None else facts.changes.oldest_ms
+        changed_ms = None if facts.change_times is None else facts.change_times.oldest_ms
         if any(at is not None and run.first_ms > at for at in (changed_ms, facts.last_ms)):
             return True
-        return self.is_complete and (run.mark is Mark.FIRST or facts.rows is None)
+        return self.is_complete and (run.mark is Mark.FIRST or facts.row_times is None)
 
-    def _new(self, at_ms: int) -> NewSnapshot:
+    def _new_snapshot(self, began_ms: int) -> NewSnapshot:
+        """A snapshot that began at `began_ms`; rows up to the sign of this one's end are not its.
+
+        Without a sign, rows before `began_ms` are not; without rows here, all are.
+        """
         facts = self._facts
-        changes = facts.changes or (None, None)
-        rows_ms = None if facts.rows is None else facts.rows.newest_ms
-        taken = (rows_ms, changes[1], facts.newest_other_ms)
-        before = (facts.last_ms, *changes, facts.empty_ms)
-        least = -1 if facts.rows is None else at_ms - 1
-        rows_after_ms = max((at for at in before if at is not None and at < at_ms), default=least)
-        is_taken = any(at is not None and at >= at_ms for at in taken)
-        return NewSnapshot(at_ms, rows_after_ms, must_read_again=is_taken)
+        changes = facts.change_times or (None, None)
+        signs = (facts.last_ms, *changes, facts.empty_attempt_ms)
+        without_sign = -1 if facts.row_times is None else began_ms - 1
+        before = (at for at in signs if at is not None and at < began_ms)
+        newest_row_ms = None if facts.row_times is None else facts.row_times.newest_ms
+        taken = (newest_row_ms, changes[1], facts.newest_other_ms)
+        return NewSnapshot(
+            began_ms,
+            rows_after_ms=max(before, default=without_sign),
+            must_read_again=any(at is not None and at >= began_ms for at in taken),
+        )
 
     def begin_generation(self, new: NewSnapshot) -> None:
         self.journal = self.journal.superseded(new)
@@ -208,45 +222,46 @@ class ForeignSnapshot:
         """Take notifications, in any order; returns as `take` where a later snapshot begins."""
         known = self.journal.notices.union(notices)
         if len(known) > len(self.journal.notices):
-            self._runs.add(known)
+            self._attempts.add(known)
             self.journal = replace(self.journal, notices=known)
-        rows = self._facts.rows
+        times = self._facts.row_times
         if not self._rules.replaces:
             return None
-        if rows is not None:
-            starts = self._runs.starts_between(rows.oldest_ms, rows.newest_ms)
+        if times is not None:
+            starts = self._attempts.starts_between(times.oldest_ms, times.newest_ms)
             if starts:
-                return self._new(starts[-1])
-        return self._announced()
+                return self._new_snapshot(starts[-1])
+        return self._snapshot_without_records()
 
     def forget_notices(self) -> None:
-        """Forget notifications that were matched before the connector's name was known."""
-        self._runs = SnapshotRuns()
+        """Forget all notifications; the caller, who learns the connector's name, passes its own."""
+        self._attempts = Notices()
         self.journal = replace(self.journal, notices=frozenset())
 
-    def _announced(self) -> NewSnapshot | None:
-        """A later snapshot without any record here: it found no rows, or they are compacted."""
-        facts, scan = self._facts, self._runs.newest(NoticeKind.SCANNED)
+    def _snapshot_without_records(self) -> NewSnapshot | None:
+        """A later snapshot that only its scan shows: it found no rows, or they are compacted."""
+        facts, scan = self._facts, self._attempts.newest(NoticeKind.SCANNED)
         if scan is None:
             return None
-        began = self._runs.began_at_ms(self._runs.run_at(scan.at_ms))
-        behind = facts.changes
-        if behind is not None and scan.at_ms > behind.oldest_ms + _CLOCKS_MS:
-            # the scan came after changes; a STARTED before them is of the snapshot before
-            return self._new(scan.at_ms if began is None or began <= behind.oldest_ms else began)
-        if began is None:
+        attempt = self._attempts.attempt_at(scan.at_ms)
+        began_ms, changes = self._attempts.began_ms(attempt), facts.change_times
+        if changes is not None and scan.at_ms > changes.oldest_ms + _CLOCKS_MS:
+            if began_ms is None or began_ms <= changes.oldest_ms:  # a STARTED of this generation
+                began_ms = scan.at_ms
+            return self._new_snapshot(began_ms)
+        if began_ms is None:
             return None
-        if facts.rows is not None:
-            is_later = self._runs.run_at(scan.at_ms) > self._run()
+        if facts.row_times is not None:
+            is_later = attempt > self._attempt()
         else:
-            is_later = facts.empty_ms is not None and began > facts.empty_ms
-        return self._new(began) if is_later else None
+            is_later = facts.empty_attempt_ms is not None and began_ms > facts.empty_attempt_ms
+        return self._new_snapshot(began_ms) if is_later else None
 
-    def counted(self, rows: int) -> None:
+    def take_row_count(self, rows: int) -> None:
         """Take the number of distinct keys among the rows of this snapshot."""
-        self._note(counted=rows)
+        self._note(row_count=rows)
 
-    def committed(self, source_ms: int) -> None:
+    def take_commit(self, source_ms: int) -> None:
         """Take the source time of an offset that the connector committed outside of a snapshot.
 
         It commits only what the brokers have acknowledged. An offset that is older than the
@@ -254,11 +269,12 @@ class ForeignSnapshot:
         """
         self._note(committed_ms=greatest(self._facts.committed_ms, source_ms))
 
-    def ended(self, offsets: Mapping[int, int]) -> None:
-        """Take the ends that `ask` waits for, else raise InvalidTransitionError."""
+    def take_ends(self, offsets: Mapping[int, int]) -> None:
+        """Take the partitions' ends; InvalidTransitionError if `ask` does not wait for them."""
         self.journal = self.journal.after(CopyEvent.ENDS, ends=dict(offsets))
 
     def override(self, reason: str) -> None:
+        """Take the operator's reason to declare the table complete; only the first one counts."""
         if self._facts.override is None:
             facts = replace(self._facts, override=reason)
             self.journal = self.journal.after(CopyEvent.OVERRIDE, facts=facts)
@@ -275,15 +291,15 @@ class ForeignSnapshot:
             return self.journal.complete
         evidence = self._evidence()
         if isinstance(evidence, Waiting):
-            self.journal = self.journal.after(CopyEvent.DOUBT)
+            self.journal = self.journal.after(CopyEvent.NO_EVIDENCE)
             return evidence
-        self.journal = self.journal.after(CopyEvent.PROOF, at_ms=now_ms)  # the first one counts
+        self.journal = self.journal.after(CopyEvent.EVIDENCE, at_ms=now_ms)  # the first time counts
         quiet = self._quiet(evidence, now_ms)
         if isinstance(quiet, Waiting):
-            self.journal = self.journal.after(CopyEvent.UNREST)
+            self.journal = self.journal.after(CopyEvent.IN_FLIGHT)
             return quiet
         if self.journal.state is CopyState.PROVEN and self._rules.ends:
-            self.ended(dict(self._rules.ends))
+            self.take_ends(dict(self._rules.ends))
         ends = self.journal.ends
         if ends is None:
             return Waiting(Missing.ENDS, "the ends of the partitions are to be read", evidence)
@@ -294,14 +310,15 @@ class ForeignSnapshot:
             return Waiting(Missing.APPLIED, text, evidence)
         facts = self._facts
         complete = Complete(evidence, quiet, facts.override or self._rows_text())
-        if facts.rows is None:
-            facts = replace(facts, empty_ms=self._runs.began_at_ms(self._runs.newest_run()))
+        if facts.row_times is None:
+            began_ms = self._attempts.began_ms(self._attempts.newest_attempt())
+            facts = replace(facts, empty_attempt_ms=began_ms)
         self.journal = self.journal.after(CopyEvent.APPLIED, complete=complete, facts=facts)
         return complete
 
-    def _run(self) -> int:
-        rows = self._facts.rows
-        return self._runs.newest_run() if rows is None else self._runs.run_at(rows.oldest_ms)
+    def _attempt(self) -> int:
+        times, attempts = self._facts.row_times, self._attempts
+        return attempts.newest_attempt() if times is None else attempts.attempt_at(times.oldest_ms)
 
     def _scan(self) -> Notice | None:
         return self._own(NoticeKind.SCANNED)
@@ -312,12 +329,11 @@ class ForeignSnapshot:
         The connector reads a row before it reports that it has read all. A notification that is
         older than a row is about an earlier snapshot, even if only its STARTED arrived.
         """
-        notice, facts = self._runs.of(self._run(), kind), self._facts
-        if notice is None:
+        facts, notice = self._facts, self._attempts.newest_of(self._attempt(), kind)
+        rows, changes = facts.row_source_times, facts.change_times
+        if notice is None or (rows is not None and notice.at_ms < rows.newest_ms):
             return None
-        if facts.sources is not None and notice.at_ms < facts.sources.newest_ms:
-            return None
-        if facts.changes is not None and notice.at_ms > facts.changes.oldest_ms + _CLOCKS_MS:
+        if changes is not None and notice.at_ms > changes.oldest_ms + _CLOCKS_MS:
             return None  # of a later snapshot: changes come after the notifications of theirs
         return notice
 
@@ -325,23 +341,25 @@ class ForeignSnapshot:
         facts = self._facts
         if facts.override is not None:
             return Evidence.OPERATOR_OVERRIDE
-        if facts.was_truncated and facts.rows is None:
+        if facts.begun_by_truncate and facts.row_times is None:
             return Evidence.TABLE_TRUNCATED
         if self._own(NoticeKind.ABORTED) is not None:
             return Waiting(Missing.ABORTED, "the connector has given up its snapshot")
         if self._is_cut_short():
             text = "the connector was started again and has skipped the rest of its snapshot"
             return Waiting(Missing.ABORTED, text)
-        evidence = None if self._rules.replaces and self._announced() else self._proof()
+        later = self._snapshot_without_records() if self._rules.replaces else None
+        evidence = self._proof() if later is None else None
         if evidence is None:
             return self._no_evidence()
         scan = self._scan()
-        total = None if scan is None or self._rules.ends is not None else scan.rows
-        is_counted = self._rules.counts and not self._rules.is_compacted
-        if total is not None and is_counted and facts.counted != total:
+        total = None if scan is None or self._rules.ends is not None else scan.scanned_rows
+        is_counted = total is not None and self._rules.counts and not self._rules.is_compacted
+        if is_counted and facts.row_count != total:
             return Waiting(Missing.ROWS, f"{self._rows_text()} are here", evidence)
-        if facts.truncated and not (total is not None and is_counted) and total != 0:
-            which = ", ".join(str(partition) for partition in sorted(facts.truncated))
+        has_all_rows = is_counted or total == 0  # then no removed record was a row
+        if facts.lost_partitions and not has_all_rows:
+            which = ", ".join(str(partition) for partition in sorted(facts.lost_partitions))
             text = f"the oldest records of partition {which} were removed before they were read"
             return Waiting(Missing.TRUNCATED, text, evidence)
         return evidence
@@ -354,14 +372,15 @@ class ForeignSnapshot:
         if facts.last_ms is not None:
             return Evidence.LAST_SNAPSHOT_ROW
         if scan is not None and (
-            facts.rows is not None or scan.rows == 0 or self._rules.is_compacted
+            facts.row_times is not None or scan.scanned_rows == 0 or self._rules.is_compacted
         ):
             return Evidence.TABLE_SCAN_COMPLETED
-        if facts.rows is None:
-            return Evidence.SNAPSHOT_SKIPPED if self._is_skipped_for_good() else None
+        if facts.row_times is None:
+            is_accepted = self._rules.opens_when_skipped and self._is_skipped()
+            return Evidence.SNAPSHOT_SKIPPED if is_accepted else None
         if self._own(NoticeKind.COMPLETED) is not None:
             return Evidence.TABLE_SCAN_COMPLETED
-        if self._has_ended():
+        if self._has_every_partition_ended():
             return Evidence.FIRST_STREAMED_CHANGE
         return Evidence.CONNECTOR_OFFSETS if self._is_committed() else None
 
@@ -374,18 +393,18 @@ class ForeignSnapshot:
         scan = self._scan()
         if scan is not None:
             return Waiting(Missing.ROWS, f"{self._rows_text()} are here")
-        if self._announced():
+        if self._snapshot_without_records() is not None:
             return Waiting(Missing.EVIDENCE, "a later snapshot was read, of which no row is here")
-        if self._facts.rows is None:
+        if self._facts.row_times is None:
             return Waiting(Missing.EVIDENCE, "no snapshot row of the table is here")
         return Waiting(Missing.EVIDENCE, f"{self._rows_text()}, and no sign of its end")
 
     def _is_skipped(self) -> bool:
         """True if the connector reports, or its records show, that nothing was copied."""
-        if self._facts.rows is not None or self._scan() is not None:
+        if self._facts.row_times is not None or self._scan() is not None:
             return False
-        skipped = self._runs.newest(NoticeKind.SKIPPED)
-        return skipped is not None or self._facts.changes is not None
+        skipped = self._attempts.newest(NoticeKind.SKIPPED)
+        return skipped is not None or self._facts.change_times is not None
 
     def _is_cut_short(self) -> bool:
         """True if a snapshot began, and a restart skipped it before any sign of its end.
@@ -393,55 +412,49 @@ class ForeignSnapshot:
         Debezium 3.5 does so when a snapshot in chunks is killed: it commits an offset of no
         snapshot while the chunks are read, and streams changes after the restart.
         """
-        run = self._run()
+        attempt = self._attempt()
         has_end = (
             self._facts.last_ms is not None
             or self._scan() is not None
-            or self._runs.of(run, NoticeKind.COMPLETED) is not None
+            or self._attempts.newest_of(attempt, NoticeKind.COMPLETED) is not None
         )
-        is_begun = self._runs.began_at_ms(run) is not None
+        is_begun = self._attempts.began_ms(attempt) is not None
         return is_begun and not has_end and self._own(NoticeKind.SKIPPED) is not None
 
-    def _has_ended(self) -> bool:
+    def _has_every_partition_ended(self) -> bool:
         """True if each partition has a record that only comes after all rows of the snapshot.
 
         In a compacted topic the first change may belong to a later snapshot of which no row is
         left: then it proves nothing about this one.
         """
         facts = self._facts
-        is_hidden = self._rules.is_compacted and facts.rows is not None
-        changes = facts.changes if is_hidden else None
-        is_own = changes is None or self._runs.run_at(changes.oldest_ms) == self._run()
-        return is_own and facts.ended >= self._partitions
-
-    def _is_skipped_for_good(self) -> bool:
-        return self._rules.opens_when_skipped and self._is_skipped()
+        is_hidden = self._rules.is_compacted and facts.row_times is not None
+        changes = facts.change_times if is_hidden else None
+        is_own = changes is None or self._attempts.attempt_at(changes.oldest_ms) == self._attempt()
+        return is_own and facts.ended_partitions >= self._partitions
 
     def _is_committed(self) -> bool:
-        """True if the connector's offset is after the snapshot; some have only seconds."""
-        committed, sources = self._facts.committed_ms, self._facts.sources
-        if committed is None or sources is None:
+        """True if the connector's offset is after the snapshot, in seconds, as some offsets are."""
+        committed_ms, rows = self._facts.committed_ms, self._facts.row_source_times
+        if committed_ms is None or rows is None:
             return False
-        return committed // 1000 >= sources.newest_ms // 1000
+        return committed_ms // 1000 >= rows.newest_ms // 1000
 
     def _quiet(self, evidence: Evidence, now_ms: int) -> Quiet | Waiting:
         """Why nothing is on its way.
 
-        A count is no proof without the last row, nor if rows were read at several positions (if
-        positions are unknown: at several times): some may be of an aborted snapshot, with the first
-        row of the next one on its way.
+        A count is no proof without the last row, nor if rows are not of one read: some may be of an
+        aborted snapshot, with the first row of the next one on its way.
         """
-        facts = self._facts
+        facts, scan = self._facts, self._scan()
         if evidence is Evidence.OPERATOR_OVERRIDE:
             return Quiet.OPERATOR_OVERRIDE
-        total = self.rows[1]
-        is_same = facts.position != 0 or facts.sources is None or len({*facts.sources}) == 1
-        is_one = facts.last_ms is not None and is_same
+        is_one = self._rules.counts and facts.last_ms is not None and facts.is_one_read
+        total = None if scan is None else scan.scanned_rows
         proofs = {
-            Quiet.NO_SNAPSHOT: evidence in _WITHOUT_ROWS,
-            Quiet.ROWS_COUNTED: total is not None
-            and (total == 0 or (self._rules.counts and is_one and total == facts.counted)),
-            Quiet.PARTITIONS_ENDED: self._has_ended(),
+            Quiet.NO_SNAPSHOT: evidence in _WITHOUT_SNAPSHOT,
+            Quiet.ROWS_COUNTED: total == 0 or (is_one and total == facts.row_count),
+            Quiet.PARTITIONS_ENDED: self._has_every_partition_ended(),
             Quiet.CONNECTOR_OFFSETS: self._is_committed(),
         }
         proof = next((quiet for quiet, is_proven in proofs.items() if is_proven), None)
@@ -452,22 +465,23 @@ class ForeignSnapshot:
         if left_ms <= 0:
             return Quiet.SETTLE_TIME
         text = (
-            f"rows may still be on their way into the topic; {-(-left_ms // 1000)} s of the "
+            f"rows may still be on their way into the topic; {math.ceil(left_ms / 1000)} s of the "
             "settle time are left"
         )
         return Waiting(Missing.QUIET, text, evidence)
 
     def _rows_text(self) -> str:
-        scan, facts = self._scan(), self._facts
-        if scan is not None and scan.rows is not None:
-            return f"{facts.counted:,} of {scan.rows:,} snapshot rows"
-        return f"{facts.counted:,} snapshot rows" if self._rules.counts else "snapshot rows"
+        count, total = self.row_counts
+        if total is not None:
+            return f"{count:,} of {total:,} snapshot rows"
+        return f"{count:,} snapshot rows" if self._rules.counts else "snapshot rows"
 
     @property
     def is_complete(self) -> bool:
         return self.journal.complete is not None
 
     @property
-    def rows(self) -> tuple[int, int | None]:
+    def row_counts(self) -> tuple[int, int | None]:
+        """Snapshot rows that are here, and how many the connector has scanned; None if unknown."""
         scan = self._scan()
-        return self._facts.counted, None if scan is None else scan.rows
+        return self._facts.row_count, None if scan is None else scan.scanned_rows

@@ -1,7 +1,10 @@
-"""The durable part of a foreign topic's copy: two state machines, and the entry of the journal.
+"""The durable part of a foreign topic's copy: two state machines and what they store.
 
-`FEED_STEPS` has the steps of the journal, each of which is one durable write. `COPY_STEPS` has how
-one generation, the rows of one snapshot, comes to count as complete.
+A foreign topic is one that Sluice only reads: a connector such as Debezium writes it. Its journal
+is one file, which each step of `FEED_STEPS` replaces (`FeedJournal` in `joins.adapters.topic`).
+`COPY_STEPS` has the proof that one generation, the rows of a snapshot and the changes after it, is
+complete; `ForeignSnapshot` raises its events. `FeedStep.PROVE` stores a proof that has come to
+`CopyState.COMPLETE`; the phase is then `FeedPhase.WHOLE`. In the file fields have older names.
 """
 
 from collections.abc import Mapping
@@ -24,7 +27,7 @@ class FeedPhase(StrEnum):
     Attributes:
         NEW: nothing is read.
         COPYING: the current generation is not proven complete.
-        WHOLE: the current generation is proven complete.
+        WHOLE: the current generation is proven complete, and the proof is stored.
         ABANDONED: the topic cannot be followed; it is read again from its beginning.
     """
 
@@ -42,7 +45,7 @@ class FeedStep(StrEnum):
         ADVANCE: moves offsets up.
         SUPERSEDE: begins the generation of a later snapshot; offsets move back where its records
             were read already.
-        PROVE: the generation is complete.
+        PROVE: stores the proof that the generation is complete.
         ABANDON: the topic cannot be followed.
     """
 
@@ -70,7 +73,7 @@ FEED_STEPS: Mapping[tuple[FeedPhase, FeedStep], FeedPhase] = {
 @checked
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """The part of a journal entry that `FEED_STEPS` governs.
+    """The part of a journal that `FEED_STEPS` governs; positions are Kafka's offsets.
 
     >>> new = FeedPosition()
     >>> begun = new.after(FeedStep.BEGIN, topic_id="a", generation=1, offsets={0: 5})
@@ -106,7 +109,9 @@ class FeedPosition:
         )
         begins = step in (FeedStep.BEGIN, FeedStep.SUPERSEDE)
         grown = after.generation - self.generation
-        if grown != begins and not (step is FeedStep.BEGIN and grown > 0):  # files may begin anew
+        # a history of files has its own generations before the topic's first one
+        has_skipped = step is FeedStep.BEGIN and grown > 1
+        if grown != (1 if begins else 0) and not has_skipped:
             raise illegal_step(
                 _JOURNAL,
                 f'step "{step}" leads from generation {self.generation} to {after.generation}',
@@ -140,21 +145,22 @@ class CopyState(StrEnum):
 
 
 class CopyEvent(StrEnum):
-    """What changes the proof of a generation.
+    """What changes the proof of a generation; `ForeignSnapshot.ask` raises what is not reported.
 
     Attributes:
-        PROOF: there is evidence.
-        DOUBT: there is no evidence, or it does not hold any more.
-        UNREST: rows may be on their way.
-        ENDS: the ends of the partitions are read.
-        OVERRIDE: an operator says that the table is complete.
-        APPLIED: everything up to the ends is applied.
+        EVIDENCE: `ask` finds evidence.
+        NO_EVIDENCE: `ask` finds no evidence, or it does not hold any more.
+        IN_FLIGHT: `ask` finds that rows may be on their way.
+        ENDS: the reader reports the ends of the partitions, which `ask` has requested.
+        OVERRIDE: an operator declares the table complete. Ends that were read before are dropped:
+            they may lack records that the operator has seen.
+        APPLIED: `ask` finds that everything up to the ends is applied.
         SUPERSEDE: a later snapshot begins a new generation.
     """
 
-    PROOF = "proof"
-    DOUBT = "doubt"
-    UNREST = "unrest"
+    EVIDENCE = "evidence"
+    NO_EVIDENCE = "no-evidence"
+    IN_FLIGHT = "in-flight"
     ENDS = "ends"
     OVERRIDE = "override"
     APPLIED = "applied"
@@ -162,19 +168,19 @@ class CopyEvent(StrEnum):
 
 
 COPY_STEPS: Mapping[tuple[CopyState, CopyEvent], CopyState] = {
-    (CopyState.READING, CopyEvent.PROOF): CopyState.PROVEN,
-    (CopyState.READING, CopyEvent.DOUBT): CopyState.READING,
+    (CopyState.READING, CopyEvent.EVIDENCE): CopyState.PROVEN,
+    (CopyState.READING, CopyEvent.NO_EVIDENCE): CopyState.READING,
     (CopyState.READING, CopyEvent.OVERRIDE): CopyState.READING,
     (CopyState.READING, CopyEvent.SUPERSEDE): CopyState.READING,
-    (CopyState.PROVEN, CopyEvent.PROOF): CopyState.PROVEN,
-    (CopyState.PROVEN, CopyEvent.DOUBT): CopyState.READING,
-    (CopyState.PROVEN, CopyEvent.UNREST): CopyState.PROVEN,
+    (CopyState.PROVEN, CopyEvent.EVIDENCE): CopyState.PROVEN,
+    (CopyState.PROVEN, CopyEvent.NO_EVIDENCE): CopyState.READING,
+    (CopyState.PROVEN, CopyEvent.IN_FLIGHT): CopyState.PROVEN,
     (CopyState.PROVEN, CopyEvent.ENDS): CopyState.BOUNDED,
     (CopyState.PROVEN, CopyEvent.OVERRIDE): CopyState.PROVEN,
     (CopyState.PROVEN, CopyEvent.SUPERSEDE): CopyState.READING,
-    (CopyState.BOUNDED, CopyEvent.PROOF): CopyState.BOUNDED,
-    (CopyState.BOUNDED, CopyEvent.DOUBT): CopyState.READING,
-    (CopyState.BOUNDED, CopyEvent.UNREST): CopyState.PROVEN,
+    (CopyState.BOUNDED, CopyEvent.EVIDENCE): CopyState.BOUNDED,
+    (CopyState.BOUNDED, CopyEvent.NO_EVIDENCE): CopyState.READING,
+    (CopyState.BOUNDED, CopyEvent.IN_FLIGHT): CopyState.PROVEN,
     (CopyState.BOUNDED, CopyEvent.OVERRIDE): CopyState.PROVEN,
     (CopyState.BOUNDED, CopyEvent.APPLIED): CopyState.COMPLETE,
     (CopyState.BOUNDED, CopyEvent.SUPERSEDE): CopyState.READING,
@@ -204,73 +210,74 @@ class FirstRow(NamedTuple):
     """The newest row that is marked as the first one of a snapshot."""
 
     source_ms: int
-    position: int
+    log_position: int
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
     """Facts about one generation, from records, Connect and the operator."""
 
-    rows: TimeSpan | None = None  # times in Kafka of the snapshot's rows, None before the first one
-    sources: TimeSpan | None = None  # their times in the database; set together with `rows`
-    changes: TimeSpan | None = None  # times in Kafka of changes
-    # by partition of the table (`RecordRun.table`) its first row of the snapshot
-    firsts: Mapping[int, FirstRow] = field(default_factory=dict)
-    newest_other_ms: int | None = None  # time in Kafka of the newest record of another table
+    row_times: TimeSpan | None = None  # times in Kafka of snapshot rows, None before the first one
+    row_source_times: TimeSpan | None = None  # in the database; set together with `row_times`
+    change_times: TimeSpan | None = None  # times in Kafka of changes
+    firsts: Mapping[int, FirstRow] = field(default_factory=dict)  # by `RecordRun.table_partition`
+    newest_other_ms: int | None = None  # time in Kafka of the newest record without a mark
     last_ms: int | None = None  # time in Kafka of the newest row that is marked as the last one
-    # where rows were read → the oldest time in Kafka of such a row
-    positions: Mapping[int, int] = field(default_factory=dict)
-    ended: frozenset[int] = frozenset()  # partitions with a record that only comes after all rows
-    # partitions whose oldest records were removed before they were read
-    truncated: frozenset[int] = frozenset()
-    counted: int = 0  # rows, with distinct keys
-    # time in the database of the newest offset that Connect has committed
-    committed_ms: int | None = None
-    # when the connector's newest run began, once the generation is complete without rows
-    empty_ms: int | None = None
+    # `RecordRun.log_position` → the oldest time in Kafka of a row that was read there
+    log_positions: Mapping[int, int] = field(default_factory=dict)
+    ended_partitions: frozenset[int] = frozenset()  # have a record that only comes after all rows
+    # Kafka partitions whose retention removed records, which may be rows of this snapshot, unread
+    lost_partitions: frozenset[int] = frozenset()
+    row_count: int = 0  # rows of the snapshot, with distinct keys
+    committed_ms: int | None = None  # time in the database of the newest offset in Connect
+    # when the connector's newest attempt began, once the generation is complete without rows
+    empty_attempt_ms: int | None = None
     override: str | None = None  # the operator's reason to declare the table complete
-    was_truncated: bool = False  # the generation began by TRUNCATE
+    begun_by_truncate: bool = False  # SQL's TRUNCATE began the generation, no snapshot
 
     @property
-    def position(self) -> int:
-        """Position where all rows were read; 0 if there are several or none."""
-        return next(iter(self.positions)) if len(self.positions) == 1 else 0
+    def is_one_read(self) -> bool:
+        """True if one snapshot has read all rows: at one log position, or else at one time."""
+        if self.log_positions.keys() - {0}:
+            return len(self.log_positions) == 1
+        return self.row_source_times is None or len({*self.row_source_times}) == 1
 
     def with_run(self, run: RecordRun) -> Self:
         if run.mark is Mark.STREAMED:
             return replace(
                 self,
-                changes=_widened(self.changes, run.first_ms, run.last_ms),
-                ended=self.ended | run.partitions,
+                change_times=_widened(self.change_times, run.first_ms, run.last_ms),
+                ended_partitions=self.ended_partitions | run.partitions,
             )
-        at_ms, positions = self.positions.get(run.position), self.positions
-        if at_ms is None or run.first_ms < at_ms:
-            positions = {**positions, run.position: run.first_ms}
+        position, positions = run.log_position, self.log_positions
+        if position not in positions or run.first_ms < positions[position]:
+            positions = {**positions, position: run.first_ms}
         firsts, is_last = self.firsts, run.mark is Mark.LAST
         if run.mark is Mark.FIRST:
-            first = firsts.get(run.table)
+            first = firsts.get(run.table_partition)
             newest_ms = greatest(first and first.source_ms, run.source_ms)
-            firsts = {**firsts, run.table: FirstRow(newest_ms, run.position)}
+            firsts = {**firsts, run.table_partition: FirstRow(newest_ms, position)}
+        ended = self.ended_partitions | (run.partitions if is_last else frozenset())
         return replace(
             self,
-            rows=_widened(self.rows, run.first_ms, run.last_ms),
-            sources=_widened(self.sources, run.oldest_source_ms, run.source_ms),
+            row_times=_widened(self.row_times, run.first_ms, run.last_ms),
+            row_source_times=_widened(self.row_source_times, run.oldest_source_ms, run.source_ms),
             firsts=firsts,
             last_ms=greatest(self.last_ms, run.last_ms) if is_last else self.last_ms,
-            positions=positions,
-            ended=self.ended | run.partitions if is_last else self.ended,
+            log_positions=positions,
+            ended_partitions=ended,
         )
 
     def without_ends(self, run: RecordRun) -> Self:
-        """Prepare for `run`, rows of a later snapshot that count as changes until it ends."""
+        """The facts before `run`, rows of a later snapshot that count as changes until it ends."""
         return replace(
             self,
-            rows=self.rows and TimeSpan(run.first_ms, self.rows.newest_ms),
-            changes=None,
+            row_times=self.row_times and TimeSpan(run.first_ms, self.row_times.newest_ms),
+            change_times=None,
             firsts={},
             last_ms=None,
-            positions={},
-            ended=frozenset(),
+            log_positions={},
+            ended_partitions=frozenset(),
         )
 
 
@@ -283,22 +290,23 @@ class SnapshotJournal:
     # older changes belong to an earlier generation; None for the first one
     changes_from_ms: int | None = None
     rows_after_ms: int | None = None  # rows that are not newer belong to an earlier snapshot
-    position: int = 0  # where the row was read that began the snapshot; 0 if it began otherwise
+    log_position: int = 0  # as `NewSnapshot.log_position`
     facts: SnapshotFacts = field(default_factory=SnapshotFacts)
     proven_at_ms: int | None = None  # clock when the evidence appeared, None in `READING`
     ends: Mapping[int, int] | None = None  # partition → end, in `BOUNDED` and later
     complete: Complete | None = None  # the proof, in `COMPLETE`
-    # partition → time of its oldest record
+    # Kafka partition → time of its oldest record
     oldest_ms: Mapping[int, int] = field(default_factory=dict)
-    # partitions whose oldest records were gone when the topic was first read
-    removed: frozenset[int] = frozenset()
+    # Kafka partitions whose retention had removed records when the topic was first read
+    lost_at_start: frozenset[int] = frozenset()
     notices: frozenset[Notice] = frozenset()
 
     @classmethod
     def first(cls, generation: int, begins: Mapping[int, int]) -> Self:
         """For a topic that is read from its beginning offsets `begins`."""
-        removed = frozenset(partition for partition, offset in begins.items() if offset > 0)
-        return cls(generation=generation, facts=SnapshotFacts(truncated=removed), removed=removed)
+        lost = frozenset(partition for partition, offset in begins.items() if offset > 0)
+        facts = SnapshotFacts(lost_partitions=lost)
+        return cls(generation=generation, facts=facts, lost_at_start=lost)
 
     def after(
         self,
@@ -311,7 +319,7 @@ class SnapshotJournal:
     ) -> Self:
         """The value after `event`, without fields of other states; raises InvalidTransitionError.
 
-        `at_ms` belongs to `PROOF`, `ends` to `ENDS`, `complete` to `APPLIED`.
+        `at_ms` belongs to `EVIDENCE`, `ends` to `ENDS`, `complete` to `APPLIED`.
         """
         state = next_state("copy of a topic", COPY_STEPS, self.state, event)
         proven_at_ms = at_ms if self.proven_at_ms is None else self.proven_at_ms
@@ -320,7 +328,7 @@ class SnapshotJournal:
             self,
             state=state,
             proven_at_ms=None if state is CopyState.READING else proven_at_ms,
-            ends=(ends or self.ends) if has_ends else None,
+            ends=(self.ends if ends is None else ends) if has_ends else None,
             complete=(complete or self.complete) if state is CopyState.COMPLETE else None,
             **changes,
         )
@@ -328,9 +336,9 @@ class SnapshotJournal:
     def superseded(self, new: NewSnapshot) -> Self:
         seen_before = {p for p, oldest in self.oldest_ms.items() if oldest < new.at_ms}
         facts = SnapshotFacts(
-            truncated=frozenset() if new.is_empty else self.removed - seen_before,
-            was_truncated=new.is_empty,
-            positions={new.position: new.at_ms} if new.position else {},
+            lost_partitions=frozenset() if new.is_empty else self.lost_at_start - seen_before,
+            begun_by_truncate=new.is_empty,
+            log_positions={new.log_position: new.at_ms} if new.log_position else {},
         )
         return self.after(
             CopyEvent.SUPERSEDE,
@@ -338,7 +346,7 @@ class SnapshotJournal:
             generation=self.generation + 1,
             changes_from_ms=new.at_ms,
             rows_after_ms=new.rows_after_ms,
-            position=new.position,
+            log_position=new.log_position,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -347,32 +355,33 @@ class SnapshotJournal:
             "generation": self.generation,
             "changes_from_ms": self.changes_from_ms,
             "rows_after_ms": self.rows_after_ms,
-            "position": self.position,
-            "began_ms": facts.rows and facts.rows.oldest_ms,
-            "newest_row_ms": facts.rows and facts.rows.newest_ms,
-            "oldest_source_ms": facts.sources and facts.sources.oldest_ms,
-            "newest_source_ms": facts.sources and facts.sources.newest_ms,
-            "oldest_change_ms": facts.changes and facts.changes.oldest_ms,
-            "newest_change_ms": facts.changes and facts.changes.newest_ms,
+            "position": self.log_position,
+            "began_ms": facts.row_times and facts.row_times.oldest_ms,
+            "newest_row_ms": facts.row_times and facts.row_times.newest_ms,
+            "oldest_source_ms": facts.row_source_times and facts.row_source_times.oldest_ms,
+            "newest_source_ms": facts.row_source_times and facts.row_source_times.newest_ms,
+            "oldest_change_ms": facts.change_times and facts.change_times.oldest_ms,
+            "newest_change_ms": facts.change_times and facts.change_times.newest_ms,
             "newest_other_ms": facts.newest_other_ms,
-            "firsts": sorted([table, *first] for table, first in facts.firsts.items()),
+            "firsts": sorted([partition, *first] for partition, first in facts.firsts.items()),
             "last_ms": facts.last_ms,
-            "positions": sorted(facts.positions.items()),
-            "ended": sorted(facts.ended),
-            "truncated": sorted(facts.truncated),
-            "rows": facts.counted,
+            "positions": sorted(facts.log_positions.items()),
+            "ended": sorted(facts.ended_partitions),
+            "truncated": sorted(facts.lost_partitions),
+            "rows": facts.row_count,
             "committed_ms": facts.committed_ms,
-            "empty_ms": facts.empty_ms,
+            "empty_ms": facts.empty_attempt_ms,
             "word": facts.override,
-            "was_truncated": facts.was_truncated,
+            "was_truncated": facts.begun_by_truncate,
             "evident_at_ms": self.proven_at_ms,
             "ends": None if self.ends is None else sorted(self.ends.items()),
             "complete": None if self.complete is None else asdict(self.complete),
             "oldest_ms": sorted(self.oldest_ms.items()),
-            "removed": sorted(self.removed),
-            "notices": sorted(
-                ([n.kind, n.at_ms, n.rows] for n in self.notices), key=lambda n: (n[:2], n[2] or -1)
-            ),
+            "removed": sorted(self.lost_at_start),
+            "notices": [
+                [notice.kind, notice.at_ms, notice.scanned_rows]
+                for notice in sorted(self.notices, key=lambda each: (each.kind, *each.order))
+            ],
         }
 
     @classmethod
@@ -381,40 +390,40 @@ class SnapshotJournal:
         with reading_state("a foreign snapshot"):
             done = value["complete"]
             facts = SnapshotFacts(
-                rows=_span(value["began_ms"], value["newest_row_ms"]),
-                sources=_span(value["oldest_source_ms"], value["newest_source_ms"]),
-                changes=_span(value["oldest_change_ms"], value["newest_change_ms"]),
+                row_times=_span(value["began_ms"], value["newest_row_ms"]),
+                row_source_times=_span(value["oldest_source_ms"], value["newest_source_ms"]),
+                change_times=_span(value["oldest_change_ms"], value["newest_change_ms"]),
                 firsts=_firsts(value),
                 newest_other_ms=value["newest_other_ms"],
                 last_ms=value["last_ms"],
-                positions=_numbers(value["positions"]),
-                ended=frozenset(value["ended"]),
-                truncated=frozenset(value["truncated"]),
-                counted=value["rows"],
+                log_positions=_numbers(value["positions"]),
+                ended_partitions=frozenset(value["ended"]),
+                lost_partitions=frozenset(value["truncated"]),
+                row_count=value["rows"],
                 committed_ms=value["committed_ms"],
-                empty_ms=value["empty_ms"],
+                empty_attempt_ms=value["empty_ms"],
                 override=value["word"],
-                was_truncated=value["was_truncated"],
+                begun_by_truncate=value["was_truncated"],
             )
             made = cls(
                 generation=int(value["generation"]),
                 changes_from_ms=value["changes_from_ms"],
                 rows_after_ms=value["rows_after_ms"],
-                position=int(value["position"]),
+                log_position=int(value["position"]),
                 facts=facts,
                 proven_at_ms=value["evident_at_ms"],
                 ends=None if value["ends"] is None else _numbers(value["ends"]),
                 complete=done
                 and Complete(Evidence(done["evidence"]), Quiet(done["quiet"]), done["text"]),
                 oldest_ms=_numbers(value["oldest_ms"]),
-                removed=frozenset(value["removed"]),
+                lost_at_start=frozenset(value["removed"]),
                 notices=frozenset(
                     Notice(NoticeKind(kind), at_ms, rows) for kind, at_ms, rows in value["notices"]
                 ),
             )
-        state = CopyState.READING if made.proven_at_ms is None else CopyState.PROVEN
-        if made.ends is not None and made.proven_at_ms is not None:
-            state = CopyState.BOUNDED
+        state = CopyState.PROVEN if made.ends is None else CopyState.BOUNDED
+        if made.proven_at_ms is None:
+            state = CopyState.READING
         return replace(made, state=state if made.complete is None else CopyState.COMPLETE)
 
 
@@ -424,7 +433,7 @@ def _span(oldest_ms: int | None, newest_ms: int | None) -> TimeSpan | None:
 
 def _firsts(value: Mapping[str, Any]) -> dict[int, FirstRow]:
     if "firsts" in value:
-        return {int(table): FirstRow(*first) for table, *first in value["firsts"]}
+        return {int(partition): FirstRow(*first) for partition, *first in value["firsts"]}
     source_ms = value["first_source_ms"]  # as written before a table had partitions
     return {} if source_ms is None else {0: FirstRow(source_ms, value["first_position"])}
 

@@ -1,7 +1,8 @@
 """Reports of a reader of a foreign topic: runs of records, and notifications of the connector.
 
-Notifications come late, twice, not at all and in any order. A run of the connector's snapshot spans
-from one STARTED to the next.
+A foreign topic is one that Sluice only reads: a connector such as Debezium writes it. Notifications
+come late, twice, not at all and in any order. An attempt is one try of the connector to take a
+snapshot; it lasts from one STARTED to the next.
 """
 
 from bisect import bisect_right
@@ -18,8 +19,8 @@ class Mark(StrEnum):
     FIRST = "first"
     ROW = "row"
     LAST = "last"
-    STREAMED = "streamed"
-    TRUNCATE = "truncate"
+    STREAMED = "streamed"  # a change, which comes after the snapshot
+    TRUNCATE = "truncate"  # SQL's TRUNCATE has emptied the table
 
 
 @checked
@@ -34,11 +35,11 @@ class RecordRun:
     # newest time in their source blocks, else that in Kafka; `oldest_source_ms` is the oldest
     source_ms: int
     oldest_source_ms: int
-    # number of the position in the database's log where rows of a snapshot were read; 0 if unknown.
+    # hash of the position in the database's log where rows of a snapshot were read; 0 if unknown.
     # Rows read at one position are the same in every snapshot.
-    position: int = 0
-    # number of the partition of the table, of `FIRST` rows; 0 unless records name several
-    table: int = 0
+    log_position: int = 0
+    # hash of the partition of the database's table, of `FIRST` rows; 0 unless records name several
+    table_partition: int = 0
 
 
 @checked
@@ -50,7 +51,7 @@ class NewSnapshot:
     rows_after_ms: int  # snapshot rows after this time belong to it
     must_read_again: bool  # records of that time and later were taken as the older snapshot's
     is_empty: bool = False  # the table was truncated; there is no snapshot
-    position: int = 0  # where the row was read that began it; 0 if it began otherwise
+    log_position: int = 0  # where the row was read that began it; 0 if it began otherwise
 
 
 class NoticeKind(StrEnum):
@@ -71,13 +72,18 @@ class Notice:
 
     kind: NoticeKind
     at_ms: int  # by the connector's clock
-    rows: int | None = None  # of `SCANNED`: rows of the table that were scanned, None if unknown
+    # of `SCANNED`: rows of the table that were scanned, None if unknown
+    scanned_rows: int | None = None
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return self.at_ms, -1 if self.scanned_rows is None else self.scanned_rows
 
 
 @checked
 @dataclass(slots=True)
-class SnapshotRuns:
-    """The notifications so far, by run of the connector's snapshot."""
+class Notices:
+    """The notifications so far, by attempt; the first attempt is 1, before its STARTED is 0."""
 
     notices: set[Notice] = field(default_factory=set)
     _starts_ms: list[int] = field(default_factory=list)
@@ -86,21 +92,21 @@ class SnapshotRuns:
         self.notices.update(notices)
         self._starts_ms = sorted({n.at_ms for n in self.notices if n.kind is NoticeKind.STARTED})
 
-    def run_at(self, at_ms: int) -> int:
+    def attempt_at(self, at_ms: int) -> int:
         return bisect_right(self._starts_ms, at_ms)
 
-    def newest_run(self) -> int:
+    def newest_attempt(self) -> int:
         return len(self._starts_ms)
 
-    def began_at_ms(self, run: int) -> int | None:
-        return self._starts_ms[run - 1] if 0 < run <= len(self._starts_ms) else None
+    def began_ms(self, attempt: int) -> int | None:
+        return self._starts_ms[attempt - 1] if 0 < attempt <= len(self._starts_ms) else None
 
     def starts_between(self, after_ms: int, upto_ms: int) -> list[int]:
         return [at for at in self._starts_ms if after_ms < at <= upto_ms]
 
-    def of(self, run: int, kind: NoticeKind) -> Notice | None:
-        own = [n for n in self.notices if n.kind is kind and self.run_at(n.at_ms) == run]
-        return max(own, key=lambda n: (n.at_ms, n.rows if n.rows is not None else -1), default=None)
+    def newest_of(self, attempt: int, kind: NoticeKind) -> Notice | None:
+        own = (n for n in self.notices if n.kind is kind and self.attempt_at(n.at_ms) == attempt)
+        return max(own, key=lambda n: n.order, default=None)
 
     def newest(self, kind: NoticeKind) -> Notice | None:
-        return max((n for n in self.notices if n.kind is kind), key=lambda n: n.at_ms, default=None)
+        return max((n for n in self.notices if n.kind is kind), key=lambda n: n.order, default=None)

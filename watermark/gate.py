@@ -1,6 +1,7 @@
 """The gate between a waiting probe side and a build side that is still being copied.
 
-It stores nothing: held records stay in their topic, identified by offsets.
+It stores nothing durable: held records stay in their topic, identified by offsets, and the phase is
+stored by `joins.job.opening`, whose gate opens again after a restart.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from enum import Enum, StrEnum
 
 from watermark.checks import checked
 from watermark.errors import InvalidParameterError, LostRecordsError
-from watermark.model import MAX_TIMESTAMP, START_OF_TIME, Watermark
+from watermark.model import MAX_TIMESTAMP, Watermark
 from watermark.transitions import next_state
 
 
@@ -45,7 +46,7 @@ TRANSITIONS: dict[tuple[Phase, PhaseEvent], Phase] = {
 
 
 def advance(phase: Phase, event: PhaseEvent) -> Phase:
-    """The phase after `event`; a second opening raises InvalidTransitionError.
+    """The durable phase after `event`; a second opening raises InvalidTransitionError.
 
     >>> advance(Phase.LOAD, PhaseEvent.GATE_OPENED).name
     'JOIN'
@@ -58,9 +59,9 @@ NEAR_LOSS = 0.8
 
 @checked
 class ProbeGate:
-    """Opens once, for good, when the valve of all build-side channels is complete.
+    """Opens once, for good, when the combined watermark of all build-side channels is complete.
 
-    Complete is a watermark in processing time, or the end of time. Only the output of
+    A complete watermark is in processing time, or the end of time. Only the output of
     `StatusWatermarkValve` feeds the gate; a status, such as idleness, cannot open it.
 
     >>> gate = ProbeGate()
@@ -74,11 +75,9 @@ class ProbeGate:
 
     def __init__(self) -> None:
         self.is_open = False
-        self.last = START_OF_TIME
 
     def on_watermark(self, watermark: Watermark) -> bool:
         """True only if this call opened the gate."""
-        self.last = watermark
         if self.is_open or not is_complete(watermark):
             return False
         self.is_open = True
@@ -90,11 +89,11 @@ def is_complete(watermark: Watermark) -> bool:
 
 
 class LossRisk(Enum):
-    """The limit of retention that a held record approaches."""
+    """What shows that retention comes close to a held record."""
 
-    AGE = "age"
-    SIZE = "size"
-    OFFSETS = "offsets"
+    AGE = "age"  # of the oldest held record, as a share of the topic's limit
+    SIZE = "size"  # of the partition, as a share of the topic's limit
+    OFFSETS = "offsets"  # how much of the way to the first held one the begin has moved
 
 
 @checked
@@ -111,8 +110,8 @@ class Retention:
 class HeldPartition:
     """The held offsets of one partition: `start` (kept since submission) up to `end`.
 
-    `first_retention_begin` is the one at submission, `log_bytes` the size of the whole partition.
-    None is unknown.
+    `retention_begin` is Kafka's log start offset now, `first_retention_begin` the one at
+    submission, `log_bytes` the size of the whole partition. None is unknown.
     """
 
     partition: int
@@ -135,7 +134,7 @@ class HeldPartition:
 @checked
 @dataclass(frozen=True, slots=True)
 class LossWarning:
-    """Held records of a partition are about to expire; at `used` 1.0 they are lost."""
+    """Held records of a partition are about to expire; from `used` 1.0 on at any time."""
 
     partition: int
     risk: LossRisk
@@ -160,19 +159,20 @@ class HeldOffsets:
     ) -> "HeldOffsets":
         """From offsets by partition; without an end nothing is held, without a begin it is 0.
 
+        The caller sets what `warnings` compares: age, size and first begin are unknown here.
         InvalidParameterError: an offset is negative, or a partition has an end but no start.
         """
         unknown = sorted(set(end) - set(start))
         if unknown:
             raise InvalidParameterError(
                 f"partition {unknown[0]} has an end offset but no start offset",
-                hint="Resolve a start offset for each partition of the topic, also for new ones.",
+                hint="Pass a start offset for each partition of the topic, also for new ones.",
             )
         for partition, offset in (*start.items(), *end.items(), *retention_begin.items()):
             if offset < 0:
                 raise InvalidParameterError(
                     f"partition {partition} has offset {offset}, expected 0 or more",
-                    hint="Resolve symbolic offsets such as latest to numbers first.",
+                    hint="Pass a number in place of a symbolic offset such as latest.",
                 )
         return cls(
             tuple(
@@ -192,14 +192,17 @@ class HeldOffsets:
         return sum(each.lost_records for each in self.partitions)
 
     def check(self, topic: str) -> None:
-        """Raise LostRecordsError if retention has passed a start offset."""
+        """Raise LostRecordsError if retention has passed a start offset.
+
+        Jobs of the service wait for an acknowledgement instead (`joins.stream.guards`).
+        """
         for each in self.partitions:
             if each.lost_records:
                 raise LostRecordsError(
                     f'topic "{topic}" partition {each.partition} begins at offset '
                     f"{each.retention_begin}, but records are held from offset {each.start}: "
                     f"{each.lost_records} are gone",
-                    hint="Lengthen the topic's retention and submit the job again.",
+                    hint="Lengthen the topic's retention and begin at the first record it has.",
                 )
 
     def warnings(

@@ -1,6 +1,7 @@
-"""The dimension rows that match one record of the stream, role by role.
+"""The dimension rows that match one record of the stream, one document a role.
 
-The join's kernel evaluates the keys; the rows and their origin come from the changelog.
+A role is one join of the statement: a dimension under an alias. The join's kernel evaluates the
+keys; the rows and their origin come from the changelog. `joins.lookback.explain_row` calls it.
 """
 
 import json
@@ -16,6 +17,7 @@ from joins.adapters.delta.versions import newest_numbered
 from joins.dimension.changelog_scan import rows_of_keys
 from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, Progress, newest_rows
+from joins.kernels.changelog.envelope import Op
 from joins.kernels.changelog.row_kinds import DELETE, all_kinds
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.segment import IndexSpec
@@ -28,17 +30,17 @@ from joins.plan.plan import DimensionJoin, JoinType, OutputColumn
 from joins.plan.types import Column
 from joins.worker.probe_task import pinned_context
 
-MAX_ROWS = 1000
-_FOLDED = "sluice.changelog_version"
+MAX_ROWS = 1000  # of a role; rows beyond it are left out
+_FOLDED = "sluice.changelog_version"  # of a commit to `current`: the changelog version it contains
 _POSITION = ("_epoch", "_file", "_pos", "_row")
 
 
 class RowMatches:
     """Finds the rows that a record was joined with."""
 
-    def __init__(self, places: HistoryPlaces, indexes: PastIndexes) -> None:
+    def __init__(self, places: HistoryPlaces, past: PastIndexes) -> None:
         self._places = places
-        self._indexes = indexes
+        self._past = past
 
     def of(
         self, record: pa.RecordBatch | None, indexes: Mapping[str, DimensionIndex], pin: Pin
@@ -80,17 +82,17 @@ class RowMatches:
     def _dimension_rows(
         self, dimension: str, version: int, matched: pa.Table, spec: IndexSpec
     ) -> list[dict[str, Any]]:
-        """The newest records of the keys (in event time, versions) `matched`, in their order."""
+        """The newest record of each identity (key, in event time with its time) in `matched`."""
         if matched.num_rows == 0:
             return []
         place = self._places.dimensions[dimension]
         names = tuple(item.name for item in place.fields)
         tables = [
             _of_keys(table, matched, spec.identity)
-            for table in self._indexes.changelog_rows(dimension, version, (*names, *CHANGE_COLUMNS))
+            for table in self._past.changelog_rows(dimension, version, (*names, *CHANGE_COLUMNS))
         ]
         table = pa.concat_tables(tables)
-        marks = pc.equal(table.column("_op"), "w")
+        marks = pc.equal(table.column("_op"), Op.WATERMARK)
         progress = Progress().with_records(table.filter(marks))
         table = table.filter(pc.invert(marks))
         table = table.filter(pa.array(~progress.ignored(table)))
@@ -105,16 +107,17 @@ class RowMatches:
         return shown
 
     def _folded(self, dimension: str, version: int) -> dict[str, Any]:
-        """The newest version of `current` that is not newer than the pinned version.
+        """The newest version of `current`, the dimension's table of newest rows, up to the pin.
 
-        `current_equal` is true if nothing changed between the two.
+        `current_equal` is true if nothing changed between the two. All are None if it was removed
+        or cannot be read: Delta's logs raise SinkError for that, too.
         """
         path = self._places.tables[dimension] / "current"
         try:
             folded = folded_version(DeltaLog(path, ""), version)
             if folded is None:
                 return {"current_version": None, "current_equal": None}
-            changes = self._indexes.changelog(dimension).files.files_added(folded[1] + 1, version)
+            changes = self._past.changelog(dimension).files.files_added(folded[1] + 1, version)
         except SinkError:
             return {"current_version": None, "current_equal": None}
         return {
@@ -172,18 +175,19 @@ def _key_and_matches(
     matched = matched.group_by(list(names)).aggregate([])
     if matches.num_rows == 0:
         return None, matched
-    shown = json.loads(row_texts(keys.slice(0, 1))[0].as_py())
-    return {pair.dimension_column: _shown(shown, n) for n, pair in enumerate(join.keys)}, matched
+    values = json.loads(row_texts(keys.slice(0, 1))[0].as_py())
+    return {pair.dimension_column: _key_of(values, n) for n, pair in enumerate(join.keys)}, matched
 
 
-def _shown(shown: Mapping[str, Any], n: int) -> object:
-    key = shown[f"key{n}"]
-    return shown.get(f"uncast{n}") if key is None else key
+def _key_of(values: Mapping[str, Any], n: int) -> object:
+    """The n-th key; the record's own value where a cast made it NULL."""
+    key = values[f"key{n}"]
+    return values.get(f"uncast{n}") if key is None else key
 
 
 def _of_keys(table: pa.Table, matched: pa.Table, identity: Sequence[str]) -> pa.Table:
     """Rows of `table` that may have one of the keys `matched`, and the watermark records."""
-    keep = pc.equal(table.column("_op"), "w")
+    keep = pc.equal(table.column("_op"), Op.WATERMARK)
     same = None
     for name in identity:
         keys = matched.column(name).combine_chunks().cast(table.column(name).type)

@@ -1,7 +1,10 @@
-"""Compares the rows of a dimension with its source, both at one position of the source's log.
+"""Compares the rows of a dimension with its source, read between two positions of its log.
 
-The source is read first, at P; the changelog once a proof of freshness says that it has everything
-up to P. Changes behind P take no part, so a job that joins meanwhile makes no difference.
+The source is read first, from LOW to HIGH, which are one position P where the read is a consistent
+snapshot. A row of the source is right if it equals any state that its key had from LOW to HIGH
+(`joins.kernels.changelog.comparison`); keys with several are "changing". The changelog is read once
+a proof of freshness says that it has everything up to HIGH. Later changes take no part, so a job
+that joins meanwhile makes no difference. `service.jobs.inspect.verify` calls it.
 """
 
 import random
@@ -42,29 +45,32 @@ Chunk = TypeVar("Chunk")
 
 
 class SourceRead(Protocol[Chunk]):
-    """The source at a position; `ConsistentRead` is one."""
+    """The source, read from the position `low` on; `ConsistentRead` is one."""
 
     low: Place
-    is_repeatable: bool
-    left_out: int
+    is_repeatable: bool  # rows read twice are the same
+    left_out: int  # rows so far that `without` has excluded
 
     def chunks(self, rows_each: int) -> list[Chunk]: ...
 
-    def rows(self, chunk: Chunk, without: Collection[str] = ()) -> Iterator[pa.Table]: ...
+    def rows(self, chunk: Chunk, without: Collection[str] = ()) -> Iterator[pa.Table]:
+        """Without those whose keys, as JSON, are in `without`."""
 
-    def high(self) -> tuple[Place, Mapping[str, Any]]: ...
+    def high(self) -> tuple[Place, Mapping[str, Any]]:
+        """A position after all rows that were read, also as the document that shows it."""
 
-    def keys_in(self, keys: pa.Table, chunk: Chunk) -> Mask | None: ...
+    def keys_in(self, keys: pa.Table, chunk: Chunk) -> Mask | None:
+        """Which keys are in the range of `chunk`; None if keys cannot be compared here."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyLimits:
     """What one comparison reads and shows."""
 
-    sample: float = 1.0  # share of the chunks, above 0, 1 for all
+    sample: float = 1.0  # share of the chunks, above 0, 1 for all; at least one chunk is read
     rows_per_s: int | None = None  # pace of reading the source; None for no limit
     shown: int = 100  # differences that are shown with their rows
-    repaired: int = 0  # differences whose keys are given for a repair, 0 without one
+    repaired: int = 0  # differences whose keys the result lists for a repair, 0 without one
     proof_s: float = 60.0  # how long the changelog may take to reach the position
     chunk_rows: int = 10_000
     seed: int | None = None
@@ -73,7 +79,7 @@ class VerifyLimits:
 class Verification(Generic[Chunk]):
     """One comparison of one dimension.
 
-    `proven` gives the place up to which the changelog has everything, None without a proof;
+    `proven` returns the place up to which the changelog has everything, None without a proof;
     `without` are keys, as JSON, that the copy has left out and reports. Records of the changelog
     for which `counted` is false take no part.
     """
@@ -95,6 +101,7 @@ class Verification(Generic[Chunk]):
         self._without = without
         self._key = list(states.dimension.primary_key)
         self._columns = [item.name for item in states.dimension.compared_fields]
+        self._names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
 
     def run(self, first: int) -> dict[str, Any]:
         """The result as a document; `first` is a version from before the read began.
@@ -102,31 +109,26 @@ class Verification(Generic[Chunk]):
         VerificationError if the copy is not complete or does not reach the position in time.
         """
         read, limits = self._read, self._limits
+        self._complete(first)  # before the source is read, and before the wait for a proof
         every = read.chunks(limits.chunk_rows)
         chosen = _sample(every, limits)
         parts = [self._digests(chunk) for chunk in chosen]
-        source = RowDigests.joined(parts)
+        source = RowDigests.concatenated(parts)
         high, position = read.high()
         self._wait_for(high, position)
-        state = self._states.at()
-        if not state.complete:
-            raise VerificationError(
-                f'table "{self._states.dimension.name}" is being copied, so there is nothing to '
-                "compare yet",
-                hint="Verify it when the copy is complete; sluice jobs ls shows that.",
-            )
+        state = self._complete()
         files = self._files(first, state)
         is_whole = len(chosen) == len(every)
         records, finds_extra = self._records(files, state, source, None if is_whole else chosen)
-        states = states_between(records, read.low, high, generation=state.generation)
-        wrong, extra = states.differing(source), states.extra(source)
-        suspects = np.concatenate([source.key[wrong], records.rows.key[extra]])
-        shown = np.unique(suspects)[: max(limits.shown, limits.repaired)]
+        copied = states_between(records, read.low, high, generation=state.generation)
+        wrong, extra = copied.differing(source), copied.extra(source)
+        suspects = np.unique(np.concatenate([source.key[wrong], records.rows.key[extra]]))
+        looked_up = suspects[: max(limits.shown, limits.repaired)]
         items: list[tuple[dict[str, Any], str]] = []
-        refuted = 0
-        if len(shown):
-            theirs = self._source_rows(chosen, parts, shown)
-            items, refuted = self._items(files, state, theirs, shown, high)
+        equal = 0
+        if len(looked_up):
+            theirs = self._source_rows(chosen, parts, looked_up)
+            items, equal = self._items(files, state, theirs, looked_up, high)
         return {
             "table": self._states.dimension.name,
             "position": position,
@@ -135,14 +137,24 @@ class Verification(Generic[Chunk]):
             "chunks": len(chosen),
             "chunks_total": len(every),
             "rows": len(source),
-            "changing": states.changing,
+            "changing": copied.changing,
             "left_out": read.left_out,
             "finds_extra": finds_extra,
-            "differences": len(np.unique(suspects)) - refuted,
+            "differences": len(suspects) - equal,
             "items": [item for item, _ in items[: limits.shown]],
             "keys": _keys_of(items[: limits.repaired], extra=False),
             "extra": _keys_of(items[: limits.repaired], extra=True),
         }
+
+    def _complete(self, version: int | None = None) -> State:
+        state = self._states.at(version)
+        if state.complete:
+            return state
+        raise VerificationError(
+            f'table "{self._states.dimension.name}" is being copied, so there is nothing to '
+            "compare yet",
+            hint="Verify it when the copy is complete; sluice jobs ls shows that.",
+        )
 
     def _digests(self, chunk: Chunk) -> RowDigests:
         parts = []
@@ -152,7 +164,7 @@ class Verification(Generic[Chunk]):
             if self._limits.rows_per_s is not None:
                 due_s = rows.num_rows / self._limits.rows_per_s
                 time.sleep(max(0.0, due_s - (time.monotonic() - began)))
-        return RowDigests.joined(parts)
+        return RowDigests.concatenated(parts)
 
     def _wait_for(self, high: Place, position: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + self._limits.proof_s
@@ -166,7 +178,7 @@ class Verification(Generic[Chunk]):
             time.sleep(_POLL_S)
 
     def _files(self, first: int, state: State) -> list[TablePath]:
-        """The files of version `first` and what was added since: no compaction of later records."""
+        """The files of version `first` and those added since, so without later compactions."""
         files = self._states.log.files
         return [*files.files_at(first), *files.files_added(first + 1, state.version)]
 
@@ -179,11 +191,10 @@ class Verification(Generic[Chunk]):
     ) -> tuple[RecordDigests, bool]:
         """Records of the compared keys, and whether they include keys that the source lacks.
 
-        All records without `chunks`; else those with a key of the source or of these chunks.
+        A sample's `chunks` limit them to keys of the source and of these chunks; None is no sample.
         """
-        names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
         parts, finds_extra, compared = [], True, np.sort(source.key)
-        for batch in self._states.scan.rows(files, names, self._counted):
+        for batch in self._states.scan.rows(files, self._names, self._counted):
             table = pa.Table.from_batches([batch])
             if chunks is not None:
                 keys = table.select(self._key)
@@ -196,12 +207,12 @@ class Verification(Generic[Chunk]):
                     kept |= inside
                 table = table.filter(pa.array(kept))
             parts.append(RecordDigests.of(table, self._key, self._columns, state.progress))
-        return RecordDigests.joined(parts), finds_extra
+        return RecordDigests.concatenated(parts), finds_extra
 
     def _source_rows(
         self, chunks: Sequence[Chunk], parts: Sequence[RowDigests], keys: Hashes
     ) -> pa.Table:
-        """The source's rows with these keys; from a later time if the read is not repeatable."""
+        """The source's rows with these hashes of keys, newer ones if the read is not repeatable."""
         parts_of_keys = []
         for chunk, part in zip(chunks, parts, strict=True):
             if not is_in(part.key, keys).any():
@@ -220,7 +231,7 @@ class Verification(Generic[Chunk]):
         keys: Hashes,
         high: Place,
     ) -> tuple[list[tuple[dict[str, Any], str]], int]:
-        """Differences with both rows, each with its key as in the changelog topic.
+        """Differences with the row of the copy (ours) and of the source, each with its key's JSON.
 
         Also how many were none: other keys with an equal hash.
         """
@@ -229,14 +240,14 @@ class Verification(Generic[Chunk]):
         ours = self._by_key(newest)
         sources = self._by_key(theirs)
         items: list[tuple[dict[str, Any], str]] = []
-        refuted = 0
+        equal = 0
         for key in {**sources, **ours}:
-            record, our = ours.get(key, (None, None))
+            index, our = ours.get(key, (None, None))
             their = sources[key][1] if key in sources else None
-            if record is not None and gone[record]:
+            if index is not None and gone[index]:
                 our = None
             if their == our:
-                refuted += 1
+                equal += 1
                 continue
             item = {
                 "key": {name: (their or our or {}).get(name) for name in self._key},
@@ -244,15 +255,14 @@ class Verification(Generic[Chunk]):
                 "ours": our,
                 "theirs": their,
             }
-            items.append(({**item, **self._since(record, newest, state)}, key))
-        return items, refuted
+            items.append(({**item, **self._since(index, newest, state)}, key))
+        return items, equal
 
     def _newest(
         self, files: Sequence[TablePath], state: State, keys: Hashes, high: Place
     ) -> pa.Table:
-        names = list(dict.fromkeys([*self._columns, *STATE_COLUMNS]))
-        parts = [self._states.scan.empty(names)]
-        for batch in self._states.scan.rows(files, names, self._counted):
+        parts = [self._states.scan.empty(self._names)]
+        for batch in self._states.scan.rows(files, self._names, self._counted):
             table = pa.Table.from_batches([batch])
             kept = is_in(hashes_of(table, self._key), keys) & ~state.progress.ignored(table)
             kept &= is_before([numbers(table, name) for name in POSITION_COLUMNS], high)
@@ -262,11 +272,11 @@ class Verification(Generic[Chunk]):
         gone = pc.or_(deleted, pc.less(newest.column(GENERATION), state.generation))
         return newest.append_column(_GONE, gone)
 
-    def _since(self, at: int | None, newest: pa.Table, state: State) -> dict[str, Any]:
+    def _since(self, index: int | None, newest: pa.Table, state: State) -> dict[str, Any]:
         """Version and position of our record; None if there never was one."""
-        if at is None:
+        if index is None:
             return {"since_version": None, "our_position": None}
-        record = newest.slice(at, 1).to_pylist()[0]
+        record = newest.slice(index, 1).to_pylist()[0]
         place = {name.strip("_"): record[name] for name in POSITION_COLUMNS}
         version = self._committed_in(record["_partition"], record["_offset"], state.version)
         return {"since_version": version, "our_position": place}
@@ -279,7 +289,7 @@ class Verification(Generic[Chunk]):
         return {text: (at, row) for at, (text, row) in enumerate(zip(keys, shown, strict=True))}
 
     def _committed_in(self, partition: int, offset: int, newest: int) -> int | None:
-        """The first kept version that has the record."""
+        """The first kept version that has the record, which may be older than all kept ones."""
         log, partitions = self._states.log, self._states.scan.spec.partitions
         low, high = log.versions.oldest_version(), newest
         while low < high:

@@ -114,7 +114,8 @@ class RowDifference(Document):
     ours: dict[str, Any] | None = Field(description="The row of the copy.")
     theirs: dict[str, Any] | None = Field(description="The row of the source.")
     since_version: int | None = Field(
-        description="Oldest kept version with the copy's newest record; null: no record."
+        description="The copy's newest record is there at least since this version, the oldest "
+        "kept one that has it; null: no record."
     )
     our_position: dict[str, int] | None = Field(description="Position of the copy's newest record.")
 

@@ -23,7 +23,7 @@ def is_older(journal: SnapshotJournal, mark: Mark, at_ms: int, position: int = 0
     """
     if mark is Mark.STREAMED:
         return journal.changes_from_ms is not None and at_ms < journal.changes_from_ms
-    if position and position == journal.position:
+    if position and position == journal.log_position:
         return False
     return journal.rows_after_ms is not None and at_ms <= journal.rows_after_ms
 
@@ -403,7 +403,7 @@ class Reader:
         if self.made.commits:
             commits = [source for at, source in self.made.commit_log if at <= now_ms]
             if commits and commits[-1] is not None:
-                self.machine.committed(commits[-1])
+                self.machine.take_commit(commits[-1])
 
     def _fetch(self, ends: dict[int, int]) -> None:
         for p, log in enumerate(self.logs):
@@ -435,13 +435,13 @@ class Reader:
                         return
                     assert self.machine.take(run) is None
             if record.kind is None:
-                self.machine.passed(record.sent_ms)
+                self.machine.take_unmarked(record.sent_ms)
             generation = self.machine.generation - is_behind
             self.labelled.append((generation, offset, record))
             is_row = record.kind in (FIRST, ROW, LAST)
             if is_row and generation == self.machine.generation:
                 self.keys.add(record.key)
-                self.machine.counted(len(self.keys))
+                self.machine.take_row_count(len(self.keys))
             self.ahead[p].pop(0)
 
     def _cut(self, new: NewSnapshot) -> None:
@@ -469,7 +469,7 @@ class Reader:
         applied = self.applied()
         answer = self.machine.ask(now_ms, applied)
         if not isinstance(answer, Complete) and answer.missing == "ends":
-            self.machine.ended(self.ends(now_ms))
+            self.machine.take_ends(self.ends(now_ms))
             answer = self.machine.ask(now_ms, applied)
         return answer if isinstance(answer, Complete) else None
 
@@ -496,7 +496,7 @@ class Reader:
 
     def _without_rows(self, own: list[Sent], now_ms: int) -> int:
         """The newest snapshot whose rows are not there: it found none, or all are compacted."""
-        heard = [n.at_ms for at, n in self.made.notices if at <= now_ms and n.rows == 0]
+        heard = [n.at_ms for at, n in self.made.notices if at <= now_ms and n.scanned_rows == 0]
         begun = [n for n, at in self.made.begun_ms.items() if any(at <= h for h in heard)]
         empty = {n for n in begun if not self.made.copies.get(n, {0: 0})}
         compacted = {record.snapshot for record in own} if self.made.is_compacted else set()

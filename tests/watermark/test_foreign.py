@@ -33,31 +33,48 @@ CHUNKED = [
 STREAMED = [run(Mark.STREAMED, p, 102_000, 102_000) for p in PARTITIONS]
 SCANNED = heard(NoticeKind.SCANNED, rows=2)
 SCANNED_LATER = heard(NoticeKind.SCANNED, 199_500, 2)
-ENDS = ("ended", {0: 5, 1: 7})
+ENDS = ("take_ends", {0: 5, 1: 7})
 APPLIED = ("applied", {0: 5, 1: 7})
 LATER = 11_000
 
 WAITS = {
     "rows_of_several_times_are_not_counted_without_their_position": (
         PLAIN,
-        [FIRST, run(Mark.ROW, 1, source=SOURCE + 9), LAST, ("counted", 2), SCANNED],
+        [FIRST, run(Mark.ROW, 1, source=SOURCE + 9), LAST, ("take_row_count", 2), SCANNED],
+        "10 s of the settle time are left",
+    ),
+    "rows_of_several_positions_are_not_counted_even_at_one_time": (
+        PLAIN,
+        [run(Mark.FIRST, position=7), run(Mark.LAST, position=8), ("take_row_count", 2), SCANNED],
         "10 s of the settle time are left",
     ),
     "nothing_is_there": (PLAIN, [], "no snapshot row of the table is here"),
-    "rows_without_an_end": (PLAIN, [FIRST, ("counted", 1)], "1 snapshot rows, and no sign of its"),
+    "rows_without_an_end": (
+        PLAIN,
+        [FIRST, ("take_row_count", 1)],
+        "1 snapshot rows, and no sign of its",
+    ),
     "a_row_may_be_on_its_way": (PLAIN, [FIRST, ROW, LAST], "10 s of the settle time are left"),
-    "the_count_is_not_reached": (PLAIN, [FIRST, SCANNED, ("counted", 1)], "1 of 2 snapshot rows"),
+    "the_count_is_not_reached": (
+        PLAIN,
+        [FIRST, SCANNED, ("take_row_count", 1)],
+        "1 of 2 snapshot rows",
+    ),
     "the_count_may_be_one_by_chance": (
         PLAIN,
-        [FIRST, ROW, SCANNED, ("counted", 2)],
+        [FIRST, ROW, SCANNED, ("take_row_count", 2)],
         "10 s of the settle time are left",
     ),
     "the_count_is_not_reached_behind_the_last_row": (
         PLAIN,
-        [FIRST, LAST, *STREAMED, SCANNED, ("counted", 1)],
+        [FIRST, LAST, *STREAMED, SCANNED, ("take_row_count", 1)],
         "1 of 2 snapshot rows",
     ),
-    "more_rows_than_were_scanned": (PLAIN, [FIRST, SCANNED, ("counted", 3)], "3 of 2 snapshot"),
+    "more_rows_than_were_scanned": (
+        PLAIN,
+        [FIRST, SCANNED, ("take_row_count", 3)],
+        "3 of 2 snapshot",
+    ),
     "changes_without_a_snapshot": (PLAIN, STREAMED, "has copied no rows of the table"),
     "a_skipped_snapshot": (PLAIN, [heard(NoticeKind.SKIPPED)], "has copied no rows of the table"),
     "a_snapshot_that_was_skipped_in_its_midst": (
@@ -79,7 +96,7 @@ WAITS = {
     "one_partition_is_not_streamed": (PLAIN, [FIRST, ROW, STREAMED[0]], "no sign of its end"),
     "an_offset_of_an_earlier_life": (
         PLAIN,
-        [FIRST, ROW, ("committed", SOURCE - 1_000)],
+        [FIRST, ROW, ("take_commit", SOURCE - 1_000)],
         "no sign of its end",
     ),
     "records_were_removed": (
@@ -89,12 +106,12 @@ WAITS = {
     ),
     "a_scan_of_an_earlier_snapshot": (
         PLAIN,
-        [FIRST, ROW, heard(NoticeKind.SCANNED, SOURCE - 1, 2), ("counted", 2)],
+        [FIRST, ROW, heard(NoticeKind.SCANNED, SOURCE - 1, 2), ("take_row_count", 2)],
         "2 snapshot rows, and no sign of its end",
     ),
     "the_ends_are_not_reached": (
         PLAIN,
-        [FIRST, ROW, LAST, SCANNED, ("counted", 2), ENDS, ("applied", {0: 5, 1: 4})],
+        [FIRST, ROW, LAST, SCANNED, ("take_row_count", 2), ENDS, ("applied", {0: 5, 1: 4})],
         "3 records up to the ends",
     ),
 }
@@ -112,12 +129,12 @@ OPENS = {
     ),
     "the_scan_and_its_rows": (
         PLAIN,
-        [FIRST, ROW, LAST, ("counted", 2), SCANNED, ENDS, APPLIED],
+        [FIRST, ROW, LAST, ("take_row_count", 2), SCANNED, ENDS, APPLIED],
         (Evidence.LAST_SNAPSHOT_ROW, Quiet.ROWS_COUNTED),
     ),
     "rows_that_several_threads_read_at_one_position": (
         PLAIN,
-        [*CHUNKED, ("counted", 2), SCANNED, ENDS, APPLIED],
+        [*CHUNKED, ("take_row_count", 2), SCANNED, ENDS, APPLIED],
         (Evidence.LAST_SNAPSHOT_ROW, Quiet.ROWS_COUNTED),
     ),
     "an_empty_table": (
@@ -132,17 +149,17 @@ OPENS = {
     ),
     "the_connectors_offset": (
         PLAIN,
-        [FIRST, ROW, ("committed", SOURCE), ENDS, APPLIED],
+        [FIRST, ROW, ("take_commit", SOURCE), ENDS, APPLIED],
         (Evidence.CONNECTOR_OFFSETS, Quiet.CONNECTOR_OFFSETS),
     ),
     "fewer_rows_in_a_compacted_topic": (
         COMPACTED,
-        [FIRST, ("counted", 1), SCANNED, *STREAMED, ENDS, APPLIED],
+        [FIRST, ("take_row_count", 1), SCANNED, *STREAMED, ENDS, APPLIED],
         (Evidence.TABLE_SCAN_COMPLETED, Quiet.PARTITIONS_ENDED),
     ),
     "removed_records_that_were_no_rows": (
         PLAIN,
-        [("begins", {0: 0, 1: 9}), FIRST, ROW, LAST, ("counted", 2), SCANNED, ENDS, APPLIED],
+        [("begins", {0: 0, 1: 9}), FIRST, ROW, LAST, ("take_row_count", 2), SCANNED, ENDS, APPLIED],
         (Evidence.LAST_SNAPSHOT_ROW, Quiet.ROWS_COUNTED),
     ),
     "a_skipped_snapshot_if_the_job_says_so": (
@@ -175,7 +192,7 @@ def told(rules, script):
     for name, value in script:
         if name in ("applied", "begins"):
             continue  # `applied_in` gives the one with the question
-        if name == "ended":
+        if name == "take_ends":
             snapshot.ask(0, {})  # ends count only if they were asked for
         if name == "ask":
             snapshot.ask(value, {})
@@ -255,8 +272,8 @@ NO_NEWS = {
 
 @pytest.mark.parametrize("script", NO_NEWS.values(), ids=NO_NEWS)
 def test_what_comes_again_begins_no_generation(script):
-    placed = [*CHUNKED, ("counted", 2), SCANNED, ENDS, APPLIED]
-    is_placed = script[0][1].position if script[0][0] == "take" else 0
+    placed = [*CHUNKED, ("take_row_count", 2), SCANNED, ENDS, APPLIED]
+    is_placed = script[0][1].log_position if script[0][0] == "take" else 0
     snapshot = told(PLAIN, [*(placed if is_placed else COMPLETE), ("notify", [STARTED])])
     snapshot.ask(0, APPLIED[1])
     assert [getattr(snapshot, name)(value) for name, value in script] == [None] * len(script)
@@ -300,13 +317,13 @@ def test_a_table_waits_for_a_later_snapshot_of_which_only_a_notification_tells()
     """Compaction has left one row of the snapshot before, which was given up."""
     rules = SnapshotRules(is_compacted=True)
     snapshot = told(rules, [("notify", [Notice(NoticeKind.STARTED, 199_000)]), SCANNED_LATER])
-    for name, value in [FIRST, ("committed", SOURCE + 200_000)]:
+    for name, value in [FIRST, ("take_commit", SOURCE + 200_000)]:
         getattr(snapshot, name)(value)
     assert "a later snapshot was read" in snapshot.ask(0, {}).text
 
 
 def test_rows_of_an_incremental_snapshot_are_read_again_with_the_snapshot_that_they_are_behind():
-    snapshot = told(SnapshotRules(is_compacted=True), [*STREAMED, ("passed", 200_000)])
+    snapshot = told(SnapshotRules(is_compacted=True), [*STREAMED, ("take_unmarked", 200_000)])
     snapshot.notify([Notice(NoticeKind.STARTED, 199_000)])
     new = snapshot.notify([Notice(NoticeKind.SCANNED, 199_500, 2)])
     assert (new.at_ms, new.must_read_again) == (199_000, True)
@@ -320,7 +337,7 @@ def test_a_truncated_table_is_complete_without_its_rows():
     snapshot.begin_generation(new)
     assert snapshot.take(truncate) is None
     snapshot.ask(0, {})
-    snapshot.ended({0: 0, 1: 0})
+    snapshot.take_ends({0: 0, 1: 0})
     assert snapshot.ask(0, {}).evidence is Evidence.TABLE_TRUNCATED
 
 
@@ -331,6 +348,6 @@ def test_without_replacing_a_later_snapshot_must_end_first():
     for partition in PARTITIONS:
         snapshot.take(run(Mark.STREAMED, partition, 201_000, 201_000)[1])
     snapshot.ask(0, {})
-    snapshot.ended({0: 0, 1: 0})
+    snapshot.take_ends({0: 0, 1: 0})
     assert isinstance(snapshot.ask(0, {}), Complete)
     assert snapshot.generation == 1

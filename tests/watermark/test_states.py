@@ -41,7 +41,7 @@ OF_STATE = {
     ),
 }
 GIVEN = {
-    CopyEvent.PROOF: {"at_ms": 9},
+    CopyEvent.EVIDENCE: {"at_ms": 9},
     CopyEvent.ENDS: {"ends": {0: 8}},
     CopyEvent.APPLIED: {"complete": WHOLE},
 }
@@ -90,9 +90,9 @@ NOTICES = st.builds(Notice, st.sampled_from([*NoticeKind]), TIMES, st.sampled_fr
 INPUTS = st.one_of(
     st.tuples(st.just("take"), RUNS),
     st.tuples(st.just("notify"), st.lists(NOTICES, max_size=2)),
-    st.tuples(st.just("passed"), TIMES),
-    st.tuples(st.just("counted"), st.integers(0, 2)),
-    st.tuples(st.just("committed"), TIMES),
+    st.tuples(st.just("take_unmarked"), TIMES),
+    st.tuples(st.just("take_row_count"), st.integers(0, 2)),
+    st.tuples(st.just("take_commit"), TIMES),
     st.tuples(st.just("override"), st.just("it is all there")),
     st.tuples(st.just("ask"), st.dictionaries(st.integers(0, 1), st.integers(0, 9))),
 )
@@ -115,7 +115,7 @@ def given_to(snapshot, name, value, now_ms):
         return None
     answer = snapshot.ask(now_ms, value)
     if isinstance(answer, Waiting) and answer.missing == "ends":
-        snapshot.ended({0: 3, 1: 4})
+        snapshot.take_ends({0: 3, 1: 4})
         answer = snapshot.ask(now_ms, value)
     return answer
 

@@ -1,4 +1,7 @@
-"""Asks a server for its GTIDs, and whether a table is followed there after a failover."""
+"""Decides whether a table is followed on another server after a failover, and from where.
+
+The runner calls `take_over` (`joins.source.snapshot`); the CDC process calls `applied_at`.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,9 +26,9 @@ from joins.adapters.mysql.position import BinlogMark, gtid_at, mark_at, take_hig
 from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
 from joins.plan.errors import SnapshotNeededError
 
-_FIRST_EVENT = 4
-_EVENTS_OF_A_HEAD = 4
-_HEADS = ("Gtid_list", "Previous_gtids")  # the event that tells what was applied before a file
+_FIRST_EVENT = 4  # position of the first event of a binlog file
+_HEAD_EVENTS = 4  # events of a file that are searched for one of these, which is among the first
+_HEADS = ("Gtid_list", "Previous_gtids")  # has the GTIDs that were applied before the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +43,20 @@ class FirstRead:
 def take_over(
     config: MysqlConnectionConfig, kept: AcknowledgedBoundary | None, epoch: int
 ) -> FirstRead:
-    """SnapshotNeededError if the table must be copied again; positions are of `epoch`."""
+    """Where the server's binlog is read, for a table that was followed up to `kept` elsewhere.
+
+    Positions are of `epoch`. SnapshotNeededError if the table must be copied again.
+    """
     if kept is None or kept.gtids is None:
         raise _refused("the GTIDs of what was applied are not known")
-    if kept.sent is None:
+    if kept.sent is None:  # a session that ends stores it
         raise _refused("the CDC process was killed, so what it sent last is not known")
     with connected(config) as connection:
         mariadb = is_mariadb(connection)
         applied, sent = (gtids_of(text, is_mariadb=mariadb) for text in (kept.gtids, kept.sent))
         theirs = _history(connection, mariadb=mariadb)
     decision = decide(applied, sent, theirs)
-    if decision.file is None:
+    if decision.file is None:  # refused
         raise _refused(decision.reason)
     takeover = Takeover(str(applied), str(decision.file.before), str(theirs.executed))
     low = mark_at(epoch, decision.file.name, _FIRST_EVENT, None)
@@ -60,20 +66,20 @@ def take_over(
 def _refused(why: str) -> SnapshotNeededError:
     return SnapshotNeededError(
         f"another database server answers, on which the table cannot be followed: {why}",
-        hint="No action is needed: the table is copied again by itself. A server that has every "
+        hint="No action is needed: Sluice copies the table again. A server that has every "
         "transaction of the one before, with its GTID, needs no copy.",
     )
 
 
 def _history(connection: "Connection[Any]", *, mariadb: bool) -> MysqlHistory | MariadbHistory:
-    """What was executed is asked first: all of it is before a position that is asked later."""
+    """Reads the executed GTIDs first: they are all before the position that `take_high` takes."""
     if mariadb:
         names = ("gtid_binlog_state", "gtid_binlog_pos", "gtid_slave_pos")
         state, written, replicated = _values(connection, *names)
         heads = _heads(connection)
         return MariadbHistory(
             executed=gtid_position(replicated, written),
-            purged=gtid_position(heads[0][1]),
+            purged=gtid_position(heads[0][1]),  # what was applied before the oldest file
             files=tuple(BinlogFile(name, gtid_position(head)) for name, head in heads),
             numbers=mariadb_numbers(state, replicated, written),
         )
@@ -98,37 +104,38 @@ def _heads(connection: "Connection[Any]") -> list[tuple[str, str]]:
 
 
 def _head(connection: "Connection[Any]", name: str) -> str:
-    events = rows(connection, f"SHOW BINLOG EVENTS IN %s LIMIT {_EVENTS_OF_A_HEAD}", name)
-    gtids = [str(row[5]) for row in events if str(row[2]) in _HEADS]
+    events = rows(connection, f"SHOW BINLOG EVENTS IN %s LIMIT {_HEAD_EVENTS}", name)
+    gtids = [str(info) for _, _, kind, _, _, info in events if str(kind) in _HEADS]
     if not gtids:
         raise _refused(f'its binlog file "{name}" does not tell which GTIDs are before it')
     return gtids[0]
 
 
-# The stream
+# The beginning of the CDC process
 # ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a stream begins with: GTIDs, None if not known, and which transactions are new."""
+    """GTIDs before the begin of a read, None if unknown; after a failover, which ones are new."""
 
     gtids: Gtids | None
     new: NewTransactions | None = None
 
 
 def applied_at(config: CdcConfig, kept: AcknowledgedBoundary | None) -> Applied:
-    """For the boundary `kept`, or the first one; SourceUnavailableError as `connected`."""
+    """For a reader that begins at `kept`, or without it at LOW; SourceUnavailableError."""
     server = config.connection.identity
     mariadb = server is not None and server.is_mariadb
     text = config.low.gtid if kept is None else kept.gtids
     if text is None and kept is not None and mariadb:  # written by an earlier version
-        name = replace(config.low, position=kept.position).file_name
+        begin = replace(config.low, position=kept.position)  # the server's files have one prefix
         with connected(config.connection) as connection:
-            text = gtid_at(connection, name, kept.position.pos)
+            text = gtid_at(connection, begin.file_name, kept.position.pos)
     known = None if text is None else gtids_of(text, is_mariadb=mariadb)
     if config.takeover is None:
         return Applied(known)
-    is_first = kept is None or kept.position == config.low.position
-    new = NewTransactions(config.takeover, is_mariadb=mariadb, checked=is_first)
-    return Applied(new.applied if is_first else known, new)
+    # the file at LOW has transactions that were applied on the former server; later places do not
+    is_at_low = kept is None or kept.position == config.low.position
+    new = NewTransactions(config.takeover, is_mariadb=mariadb, checked=is_at_low)
+    return Applied(new.applied if is_at_low else known, new)

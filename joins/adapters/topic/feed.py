@@ -194,10 +194,10 @@ class TopicFeedSession:
     def step(self, producer: RecordSink) -> bool:
         """Read, send and check the evidence once; False if there is nothing to do now."""
         self._hear()
-        asked_ms = self._clock.due()  # before the ends, which have everything up to then
+        time_ms = self._clock.look_up()  # before the ends, which have everything up to then
         ends = self.ends()
-        if asked_ms is not None:
-            self._clock.answered(asked_ms, ends)
+        if time_ms is not None:
+            self._clock.take_ends(time_ms, ends)
         pieces = self._fetch(ends)
         if pieces:
             self._process(producer, Window(pieces))
@@ -207,7 +207,7 @@ class TopicFeedSession:
                 self._done[partition] = self._read[partition]
         self._answer = self._ask()
         self._mark(producer)
-        proof = self._clock.reached(self._done) if self._is_marked else None
+        proof = self._clock.newest_proof(self._done) if self._is_marked else None
         if proof is not None:
             self._protocol.tell_proof(proof)
         return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
@@ -218,7 +218,7 @@ class TopicFeedSession:
     @property
     def has_lost_records(self) -> bool:
         """True if the oldest records of a partition were gone when the topic was first read."""
-        return bool(self._snapshot.journal.removed)
+        return bool(self._snapshot.journal.lost_at_start)
 
     @property
     def generation(self) -> int:
@@ -574,13 +574,13 @@ class TopicFeedSession:
                 at,
                 changes_from_ms=snapshot.journal.changes_from_ms,
                 rows_after_ms=snapshot.journal.rows_after_ms,
-                position=snapshot.journal.position,
+                position=snapshot.journal.log_position,
             )
             end, new = self._labelled(window, at, older)
             generations.append(snapshot.generation - older[: end - at].astype(np.int64))
             other_ms = window.newest_without_mark(at, end)
             if other_ms is not None:
-                snapshot.passed(other_ms)
+                snapshot.take_unmarked(other_ms)
             at = end
             if new is not None and at == len(window) and not new.must_read_again:
                 self._begin_generation(new)
@@ -658,7 +658,7 @@ class TopicFeedSession:
         for part, _ in parts:
             self._done[part.partition] = int(part.offsets[-1]) + 1
             self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
-            self._clock.changed(newest_change_ms(part))
+            self._clock.take_change(newest_change_ms(part))
 
     def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
         """Count the rows of this snapshot, and require that no key changes its partition."""
@@ -668,7 +668,7 @@ class TopicFeedSession:
         if self._rules.counts and is_row.any():
             rows = piece.key.filter(pa.array(is_row))
             self._counted.add(key_hashes(rows.columns), 0)
-            self._snapshot.counted(len(self._counted))
+            self._snapshot.take_row_count(len(self._counted))
         if self._owners is not None and acts.any():
             self._check_owners(piece, acts, self._owners)
         if self._config.partitions == 1 or self._is_placed or not acts.any():
@@ -773,7 +773,7 @@ class TopicFeedSession:
             self._connect_error = exc.message
             return
         if committed is not None:
-            self._snapshot.committed(committed)
+            self._snapshot.take_commit(committed)
 
     def _ask(self) -> Complete | Waiting:
         is_deaf = self._notices is not None and not self._notices.is_read
@@ -784,7 +784,7 @@ class TopicFeedSession:
             ends = self._cluster.end_offsets(self._topic)
             self._description = self._cluster.require(self._topic)
             self._check_id(self._topic_id)  # after the ends, which were looked up by name
-            self._snapshot.ended(ends)
+            self._snapshot.take_ends(ends)
             answer = self._snapshot.ask(now_ms(), self._done)
         return answer
 
@@ -865,7 +865,7 @@ def _deletions_of(config: TopicFeedConfig) -> DeletionTimes | None:
 
 
 def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str, Any]:
-    rows, total = snapshot.rows
+    rows, total = snapshot.row_counts
     return {
         "generation": snapshot.generation,
         "complete": isinstance(answer, Complete),

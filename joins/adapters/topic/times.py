@@ -1,8 +1,12 @@
-"""When everything in a foreign topic was current: its end offsets, or its connector's own times."""
+"""How current a foreign topic is: T, before which all changes of its table are in the topic.
+
+The session of the topic (`TopicFeedSession`) looks up T, then the topic's end offsets. Once it has
+sent everything up to these, the pair is a proof of freshness.
+"""
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from joins.adapters.connect import ConnectOffsets
@@ -18,9 +22,9 @@ from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from watermark.freshness import Freshness, PassedOnTimes, Proof, ProofKind
 
-_CONNECT_S = 2.0
-_SAME_CLOCK_MS = 1_000
-_LOOKED_BACK = 16  # offsets; the last ones may be markers of transactions
+_CONNECT_S = 2.0  # between two queries of Connect
+_SAME_CLOCK_MS = 1_000  # a clock that is less ahead is not worth a message
+_LOOKED_BACK = 16  # offsets: the last heartbeat is enough, and few markers of transactions follow
 _WITHOUT_HEARTBEATS = (
     "the connector passes on the times of changes only: while the table is quiet, its time stands "
     "still. Let the connector write heartbeats (heartbeat.interval.ms), and name their topic in "
@@ -77,7 +81,7 @@ def heartbeat_ms(value: bytes | None) -> int | None:
 
 
 class TopicTimes:
-    """Asks for T and the ends of one topic once an interval, and tells which answer is sent on.
+    """Looks up T of one topic once an interval, and proves it once everything before T is sent.
 
     A topic without a connector is its own source: T is when its end offsets were looked up. Of a
     connector's topic T is a time that the connector has passed on: an offset that it committed to
@@ -93,77 +97,78 @@ class TopicTimes:
     ) -> None:
         self._config = config
         self._schemas = schemas
-        self._evidence = config.source.evidence
+        self._options = config.source.evidence  # None without a connector
         self._connect = connect
         self._heartbeats = self._find_heartbeats()
         self._passed_on = PassedOnTimes()
         self._proofs = Freshness()
-        self._asked_at_s = float("-inf")
-        self._connect_at_s = float("-inf")
-        self._error: str | None = None
-        self._changed_ms: int | None = None
+        self._next_at_s = float("-inf")
+        self._next_connect_s = float("-inf")
+        self._connect_error: str | None = None
+        self._heartbeat_error: str | None = None
+        self._changed_ms: int | None = None  # source time of the newest change
 
     def close(self) -> None:
         if self._heartbeats is not None:
             self._heartbeats.close()
 
     def _find_heartbeats(self) -> HeartbeatTopic | None:
-        if self._evidence is None or self._evidence.heartbeat_topic is None:
+        if self._options is None or self._options.heartbeat_topic is None:
             return None
-        kafka = replace(self._config.source.kafka, topic=self._evidence.heartbeat_topic)
+        kafka = replace(self._config.source.kafka, topic=self._options.heartbeat_topic)
         return HeartbeatTopic(kafka, self._schemas)
 
-    def due(self) -> int | None:
-        """T of a question whose ends are looked up next; None if there is none now."""
+    def look_up(self) -> int | None:
+        """T, for which the caller reads the end offsets next; None between intervals or without."""
         now_s = time.monotonic()
-        if self._config.source.is_bounded or now_s - self._asked_at_s < self._config.freshness_s:
+        if self._config.source.is_bounded or now_s < self._next_at_s:
             return None
-        self._asked_at_s = now_s
-        if self._evidence is None:
+        self._next_at_s = now_s + self._config.freshness_s
+        if self._options is None:
             return now_ms()
-        try:
-            self._hear()
-            self._error = None
-        except SourceError as exc:
-            self._error = exc.message
+        settled_ms = now_ms() + self._options.settle_ms
+        if self._connect is not None and now_s >= self._next_connect_s:
+            self._next_connect_s = now_s + _CONNECT_S
+            self._connect_error = self._pass_on(self._connect.committed_ms, 0)
+        is_ordered = self._config.partitions == 1
+        self._pass_on(lambda: self._changed_ms, 0 if is_ordered else settled_ms)
+        if self._heartbeats is not None:
+            self._heartbeat_error = self._pass_on(self._heartbeats.newest_ms, settled_ms)
         return self._passed_on.at(now_ms())
 
-    def _hear(self) -> None:
-        assert self._evidence is not None
-        if self._connect is not None and time.monotonic() >= self._connect_at_s:
-            self._connect_at_s = time.monotonic() + _CONNECT_S
-            committed = self._connect.committed_ms()
-            if committed is not None:
-                self._passed_on.hear(committed, 0, now_ms())
-        settled_ms = now_ms() + self._evidence.settle_ms
-        if self._changed_ms is not None:
-            is_ordered = self._config.partitions == 1
-            self._passed_on.hear(self._changed_ms, 0 if is_ordered else settled_ms, now_ms())
-        beat = None if self._heartbeats is None else self._heartbeats.newest_ms()
-        if beat is not None:
-            self._passed_on.hear(beat, settled_ms, now_ms())
+    def _pass_on(self, read: Callable[[], int | None], settles_at_ms: int) -> str | None:
+        """Take the time that `read` returns; the message of its error."""
+        try:
+            time_ms = read()
+        except SourceError as exc:
+            return exc.message
+        if time_ms is not None:
+            self._passed_on.hear(time_ms, settles_at_ms=settles_at_ms, now_ms=now_ms())
+        return None
 
-    def changed(self, source_ms: int | None) -> None:
-        """A change of this time is read."""
+    def take_change(self, source_ms: int | None) -> None:
+        """Take the newest source time among changes that were sent."""
         if source_ms is not None and (self._changed_ms is None or source_ms > self._changed_ms):
             self._changed_ms = source_ms
 
-    def answered(self, time_ms: int, ends: Mapping[int, int]) -> None:
-        kind = ProofKind.POSITION if self._evidence is None else ProofKind.CONNECTOR
+    def take_ends(self, time_ms: int, ends: Mapping[int, int]) -> None:
+        """Take the end offsets that were read after `look_up` returned the T `time_ms`."""
+        kind = ProofKind.POSITION if self._options is None else ProofKind.CONNECTOR
         offsets = {str(partition): end for partition, end in sorted(ends.items())}
-        source_ms = None if self._evidence is None else time_ms
+        source_ms = None if self._options is None else time_ms
         self._proofs.add(Proof(time_ms, {"offsets": offsets}, ends, kind, source_ms))
 
-    def reached(self, done: Mapping[int, int]) -> Proof | None:
-        """The newest answer whose ends are sent, None if there is no newer one than before."""
+    def newest_proof(self, done: Mapping[int, int]) -> Proof | None:
+        """The newest proof whose ends are sent, None if there is no newer one than before."""
         return self._proofs.news(done)
 
     def waits_for(self) -> str | None:
-        """Why T of a quiet table may stand still."""
-        if self._evidence is None:
+        """Why T of a quiet table may stand still; None without a reason."""
+        if self._options is None:
             return None
-        if self._error is not None:
-            return self._error
+        error = self._connect_error or self._heartbeat_error
+        if error is not None:
+            return error
         ahead_ms = self._passed_on.ahead_ms
         if ahead_ms > _SAME_CLOCK_MS:
             return (

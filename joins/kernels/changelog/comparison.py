@@ -1,7 +1,9 @@
-"""Compares rows that were read from a source at a position with a changelog's states there.
+"""Compares rows that were read from a source with a changelog's states, as hashes.
 
-Both sides are hashes of keys and of whole rows. A changelog has several states between two
-positions; a row of the source is right if it equals any of them.
+The source is read between two positions LOW and HIGH of its log, which are one where the read is a
+consistent snapshot. The exact position of each row is unknown: a row of the source is right if it
+equals any state that its key had from LOW to HIGH, and a row that only the copy has is wrong if
+its key had a row in every state. `joins.lookback.verification` calls it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,6 +30,7 @@ from joins.kernels.json.encode import encode_values
 Place = tuple[int, int, int]
 """Epoch, file and position between two transactions; changes before it have smaller ones."""
 
+_ORDER = (GENERATION, *POSITION_COLUMNS, "_offset")
 STATE_COLUMNS = ("_op", "_partition", "_offset", *POSITION_COLUMNS, GENERATION)
 
 
@@ -58,7 +61,7 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowDigests:
-    """Hashes of rows, by row; `row` covers all columns, the key's included."""
+    """One hash a row of its key, and one of all its columns, the key's included."""
 
     key: Hashes
     row: Hashes
@@ -71,7 +74,7 @@ class RowDigests:
         return RowDigests(hashes_of(rows, key), hashes_of(rows, columns))
 
     @staticmethod
-    def joined(parts: Iterable["RowDigests"]) -> "RowDigests":
+    def concatenated(parts: Iterable["RowDigests"]) -> "RowDigests":
         kept = list(parts)
         nothing = np.zeros(0, np.uint64)
         return RowDigests(
@@ -81,7 +84,7 @@ class RowDigests:
 
 
 def hashes_of(rows: pa.Table, names: Sequence[str]) -> Hashes:
-    """A hash of these columns by row."""
+    """One hash a row, of these columns."""
     return hash_rows([hashable(rows.column(name)) for name in names])
 
 
@@ -93,15 +96,15 @@ def hashable(column: pa.ChunkedArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class RecordDigests:
-    """Hashes and order of changelog records.
+    """Hashes and order of changelog records, one entry a record.
 
-    The rows of `order` are generation, epoch, file, pos, row, offset: a chunk that was copied twice
+    Records of a key are ordered by generation, position and offset: a chunk that was copied twice
     has two rows at one position, and the later one counts.
     """
 
     rows: RowDigests
     deleted: Mask
-    order: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]  # rows are `_ORDER`, columns are records
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -114,21 +117,24 @@ class RecordDigests:
         ignored = progress.ignored(records)
         if ignored.any():
             records = records.filter(pa.array(~ignored))
-        names = (GENERATION, *POSITION_COLUMNS, "_offset")
         return RecordDigests(
             RowDigests.of(records, key, columns),
             mask_of(pc.equal(records.column("_op"), "d")),
-            np.stack([numbers(records, name) for name in names]),
+            np.stack([numbers(records, name) for name in _ORDER]),
         )
 
     @staticmethod
-    def joined(parts: Iterable["RecordDigests"]) -> "RecordDigests":
+    def concatenated(parts: Iterable["RecordDigests"]) -> "RecordDigests":
         kept = list(parts)
+        nothing = np.zeros((len(_ORDER), 0), np.int64)
         return RecordDigests(
-            RowDigests.joined(part.rows for part in kept),
+            RowDigests.concatenated(part.rows for part in kept),
             np.concatenate([np.zeros(0, np.bool_), *(part.deleted for part in kept)]),
-            np.concatenate([np.zeros((6, 0), np.int64), *(part.order for part in kept)], axis=1),
+            np.concatenate([nothing, *(part.order for part in kept)], axis=1),
         )
+
+    def before(self, place: Place) -> Mask:
+        return is_before([self.order[_ORDER.index(name)] for name in POSITION_COLUMNS], place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,8 @@ class CopyStates:
     """What the keys of a copy were between two positions."""
 
     present: Hashes  # row hashes of all states in which a row is there, sorted
-    lasting: npt.NDArray[np.int64]  # indices of records whose keys have a row in every state
+    # newest records of the keys that have a row in every state, as indices
+    lasting: npt.NDArray[np.int64]
     lasting_keys: Hashes
     changing: int  # number of keys with several states
 
@@ -165,31 +172,29 @@ def states_between(
 ) -> CopyStates:
     """The states from `low` to `high`; rows of copies before `generation` are gone.
 
-    With `high` equal to `low` there is one state: each key's newest record before it.
+    A record is a state of its key unless the key's next record is before `low`, too. A key without
+    a record before `low` has no row in its first state. With `high` equal to `low` there is one
+    state: each key's newest record before it.
     """
-    at, first = _by_key(records, np.flatnonzero(_before(records.order, high)))
-    count = len(at)
-    is_base = _before(records.order, low)[at]
-    is_superseded = np.zeros(count, np.bool_)  # the next record of the key is a base, too
-    is_superseded[:-1] = is_base[1:] & ~first[1:]
-    starts_absent = first & ~is_base
-    kept = ~is_superseded
-    gone = (records.deleted | (records.order[0] < generation))[at]
-    newest = np.zeros(count, np.bool_)
-    newest[:-1], newest[-1:] = first[1:], True
-    is_there = kept & ~gone
-    begins = np.flatnonzero(first)
-    is_absent, is_several = (
-        np.logical_or.reduceat(flags | starts_absent, begins) if count else first
-        for flags in (kept & gone, kept & ~newest)
-    )
-    ends = np.flatnonzero(newest)
-    lasting = at[ends[is_there[ends] & ~is_absent]]
+    # masks over the records before `high`, sorted: those of one key are neighbours
+    at, is_first = _by_key(records, np.flatnonzero(records.before(high)))
+    if not len(at):
+        return CopyStates(np.zeros(0, np.uint64), at, np.zeros(0, np.uint64), 0)
+    is_newest = np.append(is_first[1:], True)
+    is_early = records.before(low)[at]
+    is_state = is_newest | ~np.append(is_early[1:], False)
+    has_row = ~(records.deleted | (records.order[_ORDER.index(GENERATION)] < generation))[at]
+    starts_absent = is_first & ~is_early
+    # by key, in the order of its newest record
+    firsts, newest = np.flatnonzero(is_first), np.flatnonzero(is_newest)
+    is_ever_absent = np.logical_or.reduceat((is_state & ~has_row) | starts_absent, firsts)
+    has_several = np.logical_or.reduceat((is_state & ~is_newest) | starts_absent, firsts)
+    lasting = at[newest[~is_ever_absent]]
     return CopyStates(
-        present=np.sort(records.rows.row[at[is_there]]),
+        present=np.sort(records.rows.row[at[is_state & has_row]]),
         lasting=lasting,
         lasting_keys=records.rows.key[lasting],
-        changing=int(np.count_nonzero(is_several)),
+        changing=int(np.count_nonzero(has_several)),
     )
 
 
@@ -214,12 +219,8 @@ def _by_key(
 
 
 def is_before(positions: Sequence[npt.NDArray[np.int64]], place: Place) -> Mask:
-    """Which records are before `place`: copied rows at it (row -1) are, its transaction is not."""
+    """Which records are before `place`: rows copied at it (row -1) are, its transaction is not."""
     before = np.zeros(len(positions[0]), np.bool_)
     for values, limit in zip(reversed(positions), (0, *reversed(place)), strict=True):
         before = (values < limit) | ((values == limit) & before)
     return before
-
-
-def _before(order: npt.NDArray[np.int64], place: Place) -> Mask:
-    return is_before(list(order[1:5]), place)

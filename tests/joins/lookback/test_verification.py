@@ -254,6 +254,15 @@ def test_a_copy_that_does_not_reach_the_position_is_not_compared(copy):
         copy.verify(proven=lambda: (0, 0, 0))
 
 
+def test_a_copy_that_is_not_complete_is_refused_before_its_source_is_read(mariadb, tmp_path):
+    with new_schema(mariadb) as schema:
+        copy = Copy(mariadb, schema, tmp_path / "changelog")
+        copy.sql("INSERT INTO t VALUES (1, 'a', NULL, NULL)")
+        copy.send(place_of(take_low(copy.config, 0)), "r", [{"a": 1, "v": "a"}])
+        with pytest.raises(VerificationError, match="is being copied"):
+            copy.verify(proven=lambda: None)
+
+
 def test_a_sample_reads_some_chunks_and_finds_what_is_in_them(copy):
     copy.sql("DELETE FROM t WHERE a IN (5, 15, 25, 35)", "UPDATE t SET v = 'x' WHERE a % 10 = 6")
 

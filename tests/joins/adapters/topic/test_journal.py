@@ -171,7 +171,7 @@ def test_a_table_is_not_whole_before_what_is_read_again_is_applied(kafka, tmp_pa
         session._done = {0: 1, 1: 1}  # as right behind the step back
         session._snapshot.override("all rows are there")
         session._snapshot.ask(0, session._done)
-        session._snapshot.ended({0: 2, 1: 2})
+        session._snapshot.take_ends({0: 2, 1: 2})
         assert session._snapshot.ask(0, session._done).missing == "applied"
         assert before.generation == 2
     connector.close()

@@ -1,6 +1,7 @@
 """When a foreign topic was current: by its end offsets, or by what its connector passes on."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -39,7 +40,7 @@ def proofs(feed):
 
 
 def asked_again(session):
-    session._clock._asked_at_s = session._clock._connect_at_s = float("-inf")
+    session._clock._next_at_s = session._clock._next_connect_s = float("-inf")
 
 
 def settled(milliseconds=0, heartbeat_topic=None):
@@ -167,6 +168,22 @@ def test_heartbeats_in_avro_carry_the_time_of_a_quiet_table(kafka, processes, tm
     connector.close()
     times = [event["time_ms"] for event in proofs(feed)]
     assert (times[0], times[-1]) == (1_000_000, 2_000_000)
+
+
+def test_an_error_of_connect_is_shown_until_connect_is_asked_again(connector, tmp_path):
+    connector.snapshot(USERS)
+    connector.change(1, "c")
+    changed_ms = connector.at_ms - 10
+    evidence = replace(settled(), connect_url="http://127.0.0.1:1", connector="shop")
+    feed = topic_feed(connector, tmp_path, evidence)
+    with feed.session() as session:
+        asked_again(session)
+        feed.run(session)
+        session._clock._next_at_s = float("-inf")  # the interval is over, Connect's is not
+        feed.run(session)
+        assert "Kafka Connect" in session._clock.waits_for()
+
+    assert [event["time_ms"] for event in proofs(feed)] == [changed_ms]
 
 
 def test_a_topic_of_heartbeats_that_is_missing_is_told(connector, tmp_path):

@@ -102,7 +102,7 @@ def test_rows_of_one_position_are_one_run_and_of_two_are_two():
         ]
     )
     runs = [run for _, run in window.runs(0, np.zeros(4, np.bool_))]
-    assert [(run.position, run.first_ms, run.last_ms) for run in runs] == [(7, 1, 3), (9, 4, 6)]
+    assert [(run.log_position, run.first_ms, run.last_ms) for run in runs] == [(7, 1, 3), (9, 4, 6)]
     older = window.older(0, changes_from_ms=None, rows_after_ms=4, position=9)
     assert older.tolist() == [True, True, False, False]
 
