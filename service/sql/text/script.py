@@ -197,6 +197,8 @@ class SqlError(ServiceError, fault="sql"):
 
 
 def printable(text: str) -> str:
+    """`text` for one line of a terminal, with as many characters: a caret below it stays right."""
+    text = text.replace("\t", " ")
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
