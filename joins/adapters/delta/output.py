@@ -7,6 +7,7 @@ nothing. The log is checked for both afterwards.
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -59,20 +60,40 @@ def keep_rows_out_of_logs(spark: SparkSession) -> dict[str, Any]:
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     levels = {name: log4j.LogManager.getLogger(name).getLevel() for name in _TELL_ROWS}
-    for name in _TELL_ROWS:
-        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    _set_levels(spark, dict.fromkeys(levels, log4j.Level.OFF))
     return levels
 
 
-@contextmanager
-def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
-    levels = keep_rows_out_of_logs(spark)
-    try:
-        yield
-    finally:
-        jvm: Any = spark._jvm
-        for name, level in levels.items():
-            jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(name, level)
+def _set_levels(spark: SparkSession, levels: Mapping[str, Any]) -> None:
+    jvm: Any = spark._jvm
+    for name, level in levels.items():
+        jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(name, level)
+
+
+class _LogsOfWrites:
+    """Spark's loggers while it writes: the JVM has one level a logger for overlapping writes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._writes = 0
+        self._levels: dict[str, Any] = {}  # from before the first of the running writes
+
+    @contextmanager
+    def without_rows(self, spark: SparkSession) -> Iterator[None]:
+        with self._lock:
+            if self._writes == 0:
+                self._levels = keep_rows_out_of_logs(spark)
+            self._writes += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._writes -= 1
+                if self._writes == 0:
+                    _set_levels(spark, self._levels)
+
+
+_logs = _LogsOfWrites()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +140,7 @@ class SparkCommits:
     def refusals(self, transaction: int) -> Iterator[None]:
         """Translate Spark's errors into Sluice's, without values of rows."""
         try:
-            with _without_rows_in_logs(self.session):
+            with _logs.without_rows(self.session):
                 yield
         except (PySparkException, Py4JError) as exc:
             self._log.batches.check_epoch(epoch_of_spark(transaction))

@@ -227,6 +227,22 @@ def test_a_text_that_is_too_long_for_its_column_is_not_shown(user, output):
     assert output.pairs(user) == [(3, None)]
 
 
+def test_overlapping_writes_hide_rows_from_logs_until_the_last_has_ended(output):
+    log4j = output.spark._jvm.org.apache.logging.log4j
+
+    def level():
+        return str(log4j.LogManager.getLogger("org.apache.spark.executor.Executor").getLevel())
+
+    commits, before = output.log().spark, level()
+    first, second = commits.refusals(1), commits.refusals(2)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert level() == "OFF"
+    second.__exit__(None, None, None)
+    assert level() == before != "OFF"
+
+
 def test_rows_that_somebody_deletes_are_gone_from_what_is_read(user, output):
     make(user, output, "deletion_vectors")
     output.run(DeltaOutputWriter(output.log()), at(0))
