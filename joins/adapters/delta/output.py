@@ -19,6 +19,7 @@ import pyarrow as pa
 import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -47,7 +48,9 @@ _TELL_ROWS = (
     "org.apache.spark.sql.delta.files.DeltaFileFormatWriter",
     "org.apache.spark.util.Utils",
 )
+_TELL_ROWS_HERE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_JAVA_EXCEPTION = re.compile(r"\b((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error))\b")
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -56,7 +59,12 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def keep_rows_out_of_logs(spark: SparkSession) -> dict[str, Any]:
-    """Disable Spark's loggers that print rows that violate a constraint; returns old levels."""
+    """Disable Spark's loggers that print rows that violate a constraint; returns old levels.
+
+    Loggers of PySpark stay off: they only repeat the text of the exception that is raised.
+    """
+    for name in _TELL_ROWS_HERE:
+        PySparkLogger.getLogger(name).disabled = True
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     levels = {name: log4j.LogManager.getLogger(name).getLevel() for name in _TELL_ROWS}
@@ -144,10 +152,8 @@ class SparkCommits:
                 yield
         except (PySparkException, Py4JError) as exc:
             self._log.batches.check_epoch(epoch_of_spark(transaction))
-            violation = self._violation(str(exc))
-            if violation is not None:
-                raise violation from None  # Spark logs the cause, which shows values of the row
-            raise self._refused(str(exc)) from exc
+            # `from None`: a traceback would show Spark's text, which may show values of the row.
+            raise (self._violation(str(exc)) or self._refused(exc)) from None
 
     def committed_as(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
         """Version and entry of the commit, which must be one of `versions`."""
@@ -182,12 +188,15 @@ class SparkCommits:
                 )
         return None
 
-    def _refused(self, text: str) -> SinkError:
-        condition = _CONDITION.search(text)
-        name = text.strip().split("\n")[0][:300] if condition is None else condition[1]
+    def _refused(self, error: Exception) -> SinkError:
+        """Names Spark's error condition, or the exception's class."""
+        text = str(error)
+        match = _CONDITION.search(text) or _JAVA_EXCEPTION.search(text)
+        name = type(error).__name__ if match is None else match[1]
         return SinkError(
             f'spark cannot write to delta table "{self._log.path}": {name}',
-            hint="The batch is tried again; if this stays, look the name up in the runner's log.",
+            hint="Look this error up in the documentation of Spark and Delta; the runner retries "
+            "the batch.",
         )
 
 

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from traceback import format_exception
 
 import pyarrow as pa
 import pytest
@@ -241,6 +242,15 @@ def test_overlapping_writes_hide_rows_from_logs_until_the_last_has_ended(output)
     assert level() == "OFF"
     second.__exit__(None, None, None)
     assert level() == before != "OFF"
+
+
+def test_an_error_of_spark_shows_no_value_of_a_row_in_traceback_or_log(user, output, capfd):
+    ddl = f"{COLUMNS}, n INT GENERATED ALWAYS AS (CAST(name AS INT))"
+    user.sql(f"CREATE TABLE delta.`{output.path}` ({ddl}) USING delta")
+    with pytest.raises(SinkError, match="TASK_WRITE_FAILED") as raised:
+        output.run(DeltaOutputWriter(output.log()), at(0))
+    assert "'r5'" not in "".join(format_exception(raised.value))
+    assert "'r5'" not in "".join(capfd.readouterr())
 
 
 def test_rows_that_somebody_deletes_are_gone_from_what_is_read(user, output):
