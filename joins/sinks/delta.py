@@ -148,6 +148,13 @@ class DeltaOutputWriter(DeltaSinkWriter):
         self.choice = choice
         return self._spark.run(work, task, pin) if choice.is_spark else super().run(work, task, pin)
 
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """Raises SinkError if the batch's commit by Spark has another number of rows."""
+        counts = super().committed_counts(pin)
+        if counts:
+            self._log.check_batch(pin.batch, counts.get("joined", 0))
+        return counts
+
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         commit = self._spark.commit if self.choice.is_spark else super().commit
         commit(report, pin, epoch)

@@ -8,7 +8,7 @@ nothing. The log is checked for both afterwards.
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from joins.adapters.delta.commit import EPOCH_KEY, epoch_of_spark, spark_version
-from joins.adapters.delta.entries import added_files
+from joins.adapters.delta.entries import added_files, transactions
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.versions import Seen
@@ -135,14 +135,22 @@ class SparkCommits:
         with self.refusals(transaction):
             writer.save(str(self._log.path))
         version, entry = self.committed_as(transaction, range(before + 1, self._log.version() + 1))
-        rows = sum(self._rows_in(action) for action in added_files(entry))
-        if rows != append.count:
-            raise SinkError(
-                f'version {version} of delta table "{self._log.path}" adds {rows} rows, '
-                f"expected {append.count}",
-                hint="The log was changed from outside; compare it with the runner's log.",
-            )
+        self.check_rows(version, entry, append.count)
         return version
+
+    def check_rows(self, version: int, entry: Sequence[Mapping[str, Any]], expected: int) -> None:
+        """Require that a commit added `expected` rows.
+
+        Spark has committed by then, so a batch that a retry finds in the log is checked again.
+        """
+        added = sum(self._rows_in(action) for action in added_files(entry))
+        if added != expected:
+            raise SinkError(
+                f'version {version} of delta table "{self._log.path}" adds {added} rows, '
+                f"expected {expected}",
+                hint="Submit the job again with another 'path': this table does not have what "
+                "Spark was given.",
+            )
 
     @contextmanager
     def refusals(self, transaction: int) -> Iterator[None]:
@@ -245,6 +253,15 @@ class OutputLog(DeltaLog):
 
     def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
         return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
+
+    def check_batch(self, batch: int, expected: int) -> None:
+        """Raise SinkError if Spark committed `batch` with another number of rows."""
+        version = self.batches.version_of(batch)
+        if version is None:
+            return  # clean-up has removed the entry
+        entry = self.versions.commit_entry(version)
+        if self.batches.spark_id in transactions(entry):
+            self.spark.check_rows(version, entry, expected)
 
     def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
         """Have `save` commit `batch` through Spark once and verify the log; the table's version.

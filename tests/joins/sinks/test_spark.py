@@ -253,6 +253,17 @@ def test_an_error_of_spark_shows_no_value_of_a_row_in_traceback_or_log(user, out
     assert "'r5'" not in "".join(capfd.readouterr())
 
 
+def test_a_commit_with_another_number_of_rows_is_refused_at_each_try(user, output):
+    make(user, output, "check")
+    writer = DeltaOutputWriter(output.log())
+    report = writer.run(Work(output.frame(*CLICKS)), output.task, at(0))
+    report.counts["joined"] += 1
+    with pytest.raises(SinkError, match="adds 3 rows, expected 4"):
+        writer.commit(report, at(0), 2)
+    with pytest.raises(SinkError, match="adds 3 rows, expected 4"):
+        DeltaOutputWriter(output.log()).committed_counts(at(0))
+
+
 def test_rows_that_somebody_deletes_are_gone_from_what_is_read(user, output):
     make(user, output, "deletion_vectors")
     output.run(DeltaOutputWriter(output.log()), at(0))
