@@ -322,7 +322,7 @@ class JobPlanner:
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,
-            sql=self._session.secrets.redacted(self._script).removesuffix(self._script.behind),
+            sql=self._session.secrets.redacted(self._script).removesuffix(self._script.catalog),
             probe=probe,
             dimensions=tuple(unreported(query.dimensions.values(), extent)),
             joins=tuple(query.joins),
