@@ -106,6 +106,10 @@ def test_a_list_can_be_of_some_states_and_of_ids_only(sluice, client, arguments,
     assert (code, out.split()) == (0, wanted)
 
 
+def test_a_list_without_jobs_says_so(sluice):
+    assert sluice("jobs", "ls", "--state", "failed")[2] == "no job is in this state\n"
+
+
 def test_a_list_of_json_is_what_the_api_says(sluice, client):
     found = json.loads(sluice("jobs", "ls", "-o", "json")[1])
     assert [job["id"] for job in found] == [job["id"] for job in client.jobs()]
