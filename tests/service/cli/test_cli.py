@@ -299,7 +299,9 @@ def test_a_group_of_commands_by_itself_shows_its_help(sluice):
     done = sluice("jobs")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: sluice jobs ")
-    assert re.search(r"^  pause +Pause a job after its batch, until it is resumed\.$", done.stderr, re.MULTILINE)
+    assert re.search(
+        r"^  pause +Pause a job after its batch, until it is resumed\.$", done.stderr, re.MULTILINE
+    )
 
 
 def test_a_refused_submission_shows_the_control_planes_hint(sluice):
