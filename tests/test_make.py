@@ -1,6 +1,7 @@
 """The set-up on machines where something is missing, and the check for registry addresses."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,12 @@ TARGETS = (
     "lock",
     "clean",
 )
+PIP = [
+    ("Collecting aiohttp==3.1 (from -r requirements.lock (line 1))", "aiohttp==3.1"),
+    ("Requirement already satisfied: arrow==2.0 in /lib (from -r a)", "arrow==2.0"),
+    ("Installing collected packages: aiohttp, arrow", "unpacking 2 packages"),
+]
+FUNCTION = re.MULTILINE | re.DOTALL
 TOO_OLD = "#!/bin/sh\nexit 1\n"
 NO_VENV = '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\n'
 MACHINES = {
@@ -66,6 +73,22 @@ def test_what_is_missing_is_told_on_standard_error_with_its_fix(
     assert said in ended.stderr
     assert fix in ended.stderr
     assert not (checkout / ".venv").exists()
+
+
+def test_each_package_is_named_as_soon_as_pip_names_it() -> None:
+    (function,) = re.findall(r"^fetching\(\) .*?^}$", (ROOT / ".ci/setup").read_text(), FUNCTION)
+    shell = ["sh", "-c", f"{function}\nfetching requirements.lock"]
+    with subprocess.Popen(
+        shell, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=0
+    ) as fetching:
+        for number, (line, shown) in enumerate(PIP, start=1):
+            fetching.stdin.write(f"{line}\n")
+            fetching.stdin.flush()
+            told = ""
+            while shown not in told:
+                told += fetching.stdout.read(1)
+            assert f"fetching {number} of" in told or number == len(PIP)
+        fetching.stdin.close()
 
 
 def test_no_file_of_the_project_names_a_registry() -> None:

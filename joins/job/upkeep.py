@@ -55,10 +55,10 @@ class UpkeepFault:
     def text(self) -> str:
         minutes = max(0, time.time_ns() // 1_000_000 - self.since_ms) // 60_000
         if self.error is None:
-            return f"{self.part} has not ended for {minutes or 'about 1'} min"
+            return f"background work ({self.part}) has not ended for {minutes or 'about 1'} min"
         times = "once" if self.failures == 1 else f"{self.failures} times"
         lasts = f" in {minutes} min" if minutes else ""
-        return f"{self.part} has failed {times}{lasts}: {self.error}"
+        return f"background work ({self.part}) has failed {times}{lasts}: {self.error}"
 
 
 class UpkeepAttempts:
@@ -167,11 +167,11 @@ class UpkeepStep(NamedTuple):
 
 
 def fold_part(table: str) -> str:
-    return f"fold {table}"
+    return f'merging the changes of table "{table}"'
 
 
 def current_part(table: str) -> str:
-    return f"upkeep {table} current"
+    return f'cleaning up the merged rows of table "{table}"'
 
 
 class Maintenance:
@@ -218,17 +218,20 @@ class Maintenance:
         for dimension in self._dimensions:
             name = dimension.dimension.name
             yield UpkeepStep(
-                f"upkeep {name}", partial(self._changelog, dimension, leased.get(name))
+                f'cleaning up the changes of table "{name}"',
+                partial(self._changelog, dimension, leased.get(name)),
             )
             current = self._currents[name].run
             yield UpkeepStep(current_part(name), current, (fold_part(name),))
         for at, state in enumerate(self._states):
             step = partial(state.run, states[at] if states else None)
-            yield UpkeepStep(f"upkeep state {at}", step)
+            yield UpkeepStep(f"cleaning up state table {at + 1}", step)
         for at, output in enumerate(self._outputs):
-            yield UpkeepStep(f"upkeep output {at}", output.run)
+            yield UpkeepStep(f"cleaning up output {at + 1}", output.run)
         for letters in self._letters:
-            yield UpkeepStep("upkeep dead letters", partial(letters.run_behind, oldest_batch))
+            yield UpkeepStep(
+                "cleaning up the dead letters", partial(letters.run_behind, oldest_batch)
+            )
 
     def _changelog(self, dimension: DimensionRuntime, leased: int | None) -> None:
         folded = folded_version(dimension.current)
@@ -298,8 +301,8 @@ class JobUpkeep:
                 fold = partial(dimension.fold, self._parts.spark, settings.fold)
                 attempt(fold_part(name), fold, not_beside=[current_part(name)])
             if time.monotonic() - trimmed_at >= min(_TRIM_EVERY_S, settings.maintenance_interval_s):
-                attempt("trim", self._trim)
-                attempt("prune", self._prune)
+                attempt("deleting committed changes from Kafka", self._trim)
+                attempt("deleting old lookup indexes and pins", self._prune)
                 trimmed_at = time.monotonic()
             if time.monotonic() - maintained_at >= settings.maintenance_interval_s:
                 self._keep_up()
@@ -307,7 +310,9 @@ class JobUpkeep:
 
     def _keep_up(self) -> None:
         plans: list[list[UpkeepStep]] = []
-        self._attempts.run("plan of the upkeep", lambda: plans.append([*self._steps()]))
+        self._attempts.run(
+            "planning the clean-up of tables", lambda: plans.append([*self._steps()])
+        )
         for step in (step for steps in plans for step in steps):
             self._attempts.run(step.part, step.work, not_beside=step.not_beside)
 
@@ -316,7 +321,10 @@ class JobUpkeep:
         leased = self._leased(pins, kept)
         for dimension in self._parts.dimensions:
             name = dimension.dimension.name
-            yield UpkeepStep(f"lease {name}", partial(dimension.keep, leased.get(name)))
+            yield UpkeepStep(
+                f'keeping old versions of table "{name}"',
+                partial(dimension.keep, leased.get(name)),
+            )
         oldest = oldest_kept(pins, kept)
         batch = None if oldest is None else oldest.batch
         yield from self._maintenance.steps(leased, self._state_leases(), batch)

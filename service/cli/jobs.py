@@ -75,6 +75,8 @@ def list_jobs(
         for job in jobs:
             typer.echo(job.id)
     else:
+        if not jobs:
+            say("no job" + (" is in this state" if state else ": sluice submit SCRIPT starts one"))
         screen = console()
         show(jobs_table(jobs, width=screen.width if screen.is_terminal else None))
 
@@ -291,7 +293,7 @@ def _show_rows(rows: "RowsPreview") -> None:
 
 @app.command("pause")
 def pause_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Server = None) -> None:
-    """Pause a job after its batch. Its runner stops, its position is kept."""
+    """Pause a job after its batch, until it is resumed. It has not ended."""
     with open_client(server) as client:
         remote = client.job(job)
         remote.pause(operator())
@@ -315,7 +317,7 @@ def resume_job(
 
 @app.command("stop")
 def stop_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Server = None) -> None:
-    """Stop a job after its batch. It keeps its position."""
+    """Stop a job after its batch. It has ended; a resume continues at its position."""
     with open_client(server) as client:
         remote = client.job(job)
         remote.stop(operator())

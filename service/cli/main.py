@@ -243,6 +243,8 @@ def _usage_hint(exc: TyperException, message: str) -> str:
         return f"Give {name or about.name.upper()}: {about.help}"
     context: typer.Context | None = getattr(exc, "ctx", None)
     named = _NO_SUCH_COMMAND.match(message)
+    if context is not None and context.parent is None and named and named[1] == "down":
+        return "Press Ctrl-C where sluice up or sluice serve runs."
     typed = getattr(exc, "option_name", None)
     if context is not None and named is not None:
         if command := _meant_command(context, named[1]):

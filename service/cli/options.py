@@ -1,6 +1,5 @@
 """Arguments and options that commands share, their completion, and the client."""
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -12,7 +11,6 @@ from typer.core import TyperCommand
 
 from service.cli.output import OutputFormat
 from service.security.tokens import Credentials
-from service.version import DEFAULT_HOST, DEFAULT_PORT
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
 
 Offered = TypeVar("Offered")
 _COMPLETION_PATIENCE_S = 1.0
-_PLACE_VARIABLES = ("SLUICE_HOST", "SLUICE_PORT", "SLUICE_TLS_CERT")
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_SENTENCE = 400
 
 
 class DataCommand(TyperCommand):
@@ -36,13 +33,19 @@ class DataCommand(TyperCommand):
             args = [*chain.from_iterable(words), *args[end:]]
         return super().parse_args(ctx, args)
 
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The whole first sentence: lists of commands wrap it."""
+        return super().get_short_help_str(max(limit, _SENTENCE))
+
 
 def open_client(server: str | None, *, attempts: int = 1) -> "Sluice":
     """A client of `server`, by default of the control plane in the settings."""
-    from service.client import Sluice  # slow to load, not needed for help
+    from service.client.sluice import Sluice, usual_address  # slow to load, not needed for help
 
     shown = Credentials.of_environment()
-    return Sluice(_address(server), token=shown.token, ca_file=shown.ca_file, attempts=attempts)
+    return Sluice(
+        server or usual_address(), token=shown.token, ca_file=shown.ca_file, attempts=attempts
+    )
 
 
 def load_settings(**options: object) -> "Settings":
@@ -50,18 +53,6 @@ def load_settings(**options: object) -> "Settings":
     from service.config import Settings  # slow to load, rarely needed
 
     return Settings.load(**options)
-
-
-def _address(server: str | None) -> str:
-    if server is not None:
-        return server
-    if not any(os.environ.get(name) for name in _PLACE_VARIABLES):
-        return f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
-    settings = load_settings()
-    host = _ANY_ADDRESS.get(settings.host, settings.host)
-    host = f"[{host}]" if ":" in host else host
-    scheme = "http" if settings.tls_cert is None else "https"
-    return f"{scheme}://{host}:{settings.port}"
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:

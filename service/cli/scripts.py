@@ -231,5 +231,6 @@ def read_script(script: Path) -> str:
     except OSError as exc:
         raise SubmissionError(
             f'script "{script}" cannot be read: {exc.strerror}',
-            hint="Give the path of a file, or - for standard input.",
+            hint="Give the path of a file, or - for standard input."
+            + (" Statements themselves go to sluice sql -e." if " " in str(script) else ""),
         ) from exc

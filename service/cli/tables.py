@@ -239,25 +239,29 @@ def preview(
 
 def _show_preview(answer: "Preview") -> None:
     names = [column.name for column in answer.columns]
-    is_short = console().is_terminal and set(_COORDINATES) <= set(names)
-    own = [n for n in names if n not in _SHORT_FOR] if is_short else names
-    rows = table(*(one_line(name) for name in own), *(("RECORD", "BATCH") if is_short else ()))
+    has_batches = console().is_terminal and "_batch" in names
+    has_records = has_batches and set(_COORDINATES) <= set(names)
+    own = [n for n in names if n not in _SHORT_FOR] if has_batches else names
+    heads = [*(("RECORD",) if has_records else ()), *(("BATCH",) if has_batches else ())]
+    rows = table(*(one_line(name) for name in own), *heads)
     topics = {str(item.values.get(_COORDINATES[0])) for item in answer.items}
     for item in answer.items:
-        origin = _origin(item, has_topic=len(topics) > 1) if is_short else ()
-        rows.add_row(*_cells(item.values, own), *origin)
+        record = [_record(item, has_topic=len(topics) > 1)] if has_records else []
+        batch = [number(item.batch)] if has_batches else []
+        rows.add_row(*_cells(item.values, own), *record, *batch)
     show(rows)
     if answer.batches:
-        topic = [("topic", one_line(next(iter(topics))))] if is_short and len(topics) == 1 else []
+        topic = (
+            [("topic", one_line(next(iter(topics))))] if has_records and len(topics) == 1 else []
+        )
         show(Text(""), facts_table([*topic, *_batch_facts(answer.batches)]))
     if not answer.items:
         say("the job has written no rows yet")
 
 
-def _origin(row: "PreviewRow", *, has_topic: bool) -> tuple[str, str]:
+def _record(row: "PreviewRow", *, has_topic: bool) -> str:
     places = [row.values.get(name) for name in _COORDINATES[0 if has_topic else 1 :]]
-    record = "-" if None in places else one_line("/".join(map(str, places)))
-    return record, number(row.batch)
+    return "-" if None in places else one_line("/".join(map(str, places)))
 
 
 def _batch_facts(batches: Iterable["PreviewBatch"]) -> Iterable[tuple[str, str]]:

@@ -233,7 +233,8 @@ def _verified(name: str, verified: "VerifiedView") -> str:
 def _fresh(name: str, freshness: "FreshnessView") -> str:
     shown = f"{name} as of {as_of(freshness.as_of_ms)}"
     if freshness.offset_ms is not None and freshness.kind == "position":
-        shown += f" (its clock {freshness.offset_ms:+} ms, within {freshness.within_ms} ms)"
+        side = "ahead" if freshness.offset_ms > 0 else "behind"
+        shown += f" (its clock is {abs(freshness.offset_ms)} ms {side}, ±{freshness.within_ms} ms)"
     why = "" if freshness.waits_for is None else f"; {freshness.waits_for}"
     return one_line(shown + why, 500)
 

@@ -106,7 +106,23 @@ class RemoteSecrets:
         return parsed(SecretList, self._transport.send("DELETE", path).json())
 
 
-_USUAL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
+_PLACE_VARIABLES = ("SLUICE_HOST", "SLUICE_PORT", "SLUICE_TLS_CERT")
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def usual_address() -> str:
+    """The control plane that the settings of this process describe."""
+    if not any(os.environ.get(name) for name in _PLACE_VARIABLES):
+        return f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
+    from service.config import Settings  # slow to load, rarely needed
+
+    settings = Settings.load()
+    host = _ANY_ADDRESS.get(settings.host, settings.host)
+    host = f"[{host}]" if ":" in host else host
+    scheme = "http" if settings.tls_cert is None else "https"
+    return f"{scheme}://{host}:{settings.port}"
+
+
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -118,7 +134,7 @@ class Sluice(AbstractContextManager["Sluice"]):
 
     Args:
         control_plane: its address; default: as the commands, `SLUICE_SERVER` with `SLUICE_TOKEN`,
-            or this machine.
+            or the one of this machine's settings.
         token: sent with each request; not required on loopback by default.
         ca_file: PEM file of trusted authorities; default: the machine's.
         attempts: maximum attempts within a minute; 1 disables retries.
@@ -141,7 +157,7 @@ class Sluice(AbstractContextManager["Sluice"]):
     ) -> None:
         shown = Credentials(token, ca_file)
         if control_plane is None:
-            control_plane = os.environ.get("SLUICE_SERVER") or _USUAL
+            control_plane = os.environ.get("SLUICE_SERVER") or usual_address()
             kept = Credentials.of_environment()
             shown = Credentials(token or kept.token, ca_file or kept.ca_file)
         self._transport = Transport(control_plane, shown, attempts)

@@ -161,7 +161,7 @@ class Transport:
         except (httpx.TransportError, httpx.InvalidURL) as exc:
             raise UnreachableError(
                 f'control plane at "{self.url}" cannot be reached: {_cause(exc)}',
-                hint="Start it with sluice serve, or name another one with --server.",
+                hint="Start it with sluice up or sluice serve, or name another one with --server.",
             ) from exc
         if answer.is_error:
             raise self._refusal(answer)

@@ -212,7 +212,8 @@ def _clock(dimension: Dimension, config: MysqlConnectionConfig) -> Check:
         theirs = float(rows(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
         after = time.time()
     ahead_s = theirs - (before + after) / 2
-    detail = f"the database's clock is {ahead_s:+.3f} s from ours"
+    side = "ahead of" if ahead_s > 0 else "behind"
+    detail = f"the database's clock is {abs(ahead_s):.3f} s {side} ours"
     if abs(ahead_s) <= _CLOCK_S:
         return good(title, detail)
     return bad(title, detail, "Let both machines take their time from the same NTP servers.")

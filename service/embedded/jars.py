@@ -135,7 +135,8 @@ _PARTS = {
 def download_progress(jars: Sequence[Jar], arriving: Path) -> Iterator[None]:
     """Print the size of `jars`; on a terminal, show how much has arrived below `arriving`."""
     total = sum(jar.size_bytes for jar in jars)
-    what = f"{_PARTS[jars[0].jar_set]}: {len(jars)} files, {total / 1e6:,.0f} MB"
+    number = "1 file" if len(jars) == 1 else f"{len(jars)} files"
+    what = f"{_PARTS[jars[0].jar_set]}: {number}, {total / 1e6:,.0f} MB"
     typer.echo(f"fetching {what}, once, into {arriving.parent}", err=True)
     if not sys.stderr.isatty():
         yield

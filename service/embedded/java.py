@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+import typer
 
 from service.embedded.process import JavaNotFoundError, file_lock
 
@@ -216,6 +217,7 @@ def provide_class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> 
     with file_lock(path.with_suffix(".lock")):
         if path.is_file():
             return path
+        typer.echo("preparing Spark for a faster start, once: a minute or more", err=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
             made = Path(scratch) / path.name
             command = [*_MAKE, made, java.home, Path(scratch) / "work", *jars]

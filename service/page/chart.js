@@ -134,6 +134,12 @@ export function stacked(lists) {
   });
 }
 
+/** The word of a state whose transition is not known. */
+function wordOf(state) {
+  const { [state]: word = state.toLowerCase().replace("_", " ") } = { SNAPSHOT: "copying", JOINING: "running" };
+  return word[0].toUpperCase() + word.slice(1);
+}
+
 /** The states of a job within `span`, the oldest first, as `{fromMs, toMs, tone, word}`. */
 export function bands(transitions, { fromMs, toMs }) {
   const [first] = transitions;
@@ -144,7 +150,7 @@ export function bands(transitions, { fromMs, toMs }) {
       fromMs: Math.max(at, fromMs),
       toMs: Math.min(known[place + 1]?.at_ms ?? toMs, toMs),
       tone: TONES[to] ?? "rest",
-      word: word || to,
+      word: word || wordOf(to),
     }))
     .filter((band) => band.toMs > band.fromMs);
 }
@@ -190,15 +196,12 @@ function numbers(title, lines, atMs, write) {
   return table(title, ["Time", ...lines.map((line) => line.label)], rows);
 }
 
-/** What the marks mean, in words. */
-export function marksInWords(marks) {
-  if (!marks.length) return null;
-  const newest = marks.slice(-3).reverse();
-  return h(
-    "p",
-    { class: "quiet", "data-key": "marks" },
-    "Coloured bands are states: ",
-    newest.map((mark, at) => [at > 0 && ", ", `${plain(mark.word || mark.to)} at ${clock(mark.at_ms)}`]),
-    marks.length > newest.length ? ` and ${marks.length - newest.length} before.` : ".",
-  );
+/** The states of each colour of the bands; a healthy job has none. */
+export function legendOf(states) {
+  const tones = new Map();
+  for (const { tone, word } of states) tones.set(tone, (tones.get(tone) ?? new Set()).add(plain(word)));
+  tones.delete("good");
+  if (!tones.size) return null;
+  const one = ([tone, words]) => h("span", { class: `state ${tone}`, "data-key": tone }, [...words].join(", "));
+  return h("p", { class: "buttons quiet", "data-key": "bands" }, "Bands:", [...tones].map(one));
 }

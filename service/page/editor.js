@@ -42,7 +42,7 @@ function form(editor) {
       { class: "buttons" },
       button("check", "Check"),
       button("migrate", "Migrate"),
-      id ? button("preview-update", "Preview the change") : isPreview ? button("preview", "Show rows") : button("submit-script", "Submit"),
+      id ? button("preview-update", "Preview the change") : isPreview ? button("preview", "Show rows") : button("submit-script", "Submit", { class: "button" }),
       busy && isPreview && h("button", { type: "button", "data-action": "cancel-preview" }, "Enough"),
       busy && h("span", { class: "quiet" }, shape("…"), said(busy)),
     ),

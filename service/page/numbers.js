@@ -1,6 +1,6 @@
 // The charts of one job: an hour or a day of what the control plane has seen of it.
 
-import { bands, chart, marksInWords } from "./chart.js";
+import { bands, chart, legendOf } from "./chart.js";
 import { h } from "./dom.js";
 import { clock, count, duration } from "./format.js";
 import { panel, refusal } from "./parts.js";
@@ -75,7 +75,6 @@ export function numbers(watch) {
   const states = known ? bands(past, known.span) : [];
   const isAlone = joinsNothing(watch.job);
   const drawn = known ? CHARTS.map((one) => drawing(one, known, { states, cursorMs, isAlone })).filter(Boolean) : [];
-  const marks = drawn.length > 0 && marksInWords(known.transitions);
   const first = PHONE.matches ? FIRST : drawn.length;
   return panel(
     "numbers",
@@ -87,16 +86,15 @@ export function numbers(watch) {
       drawn.length > 0 && h("span", { class: "quiet", "data-key": "at" }, `Values of ${clock(cursorMs ?? known.at_ms.at(-1))}`),
     ),
     numbersError && refusal("The numbers cannot be shown", numbersError),
+    drawn.length > 0 && legendOf(states),
     drawn.length > 0 && h("div", { class: "charts" }, drawn.slice(0, first)),
     drawn.length > first && h(
       "details",
       { "data-key": "more" },
       h("summary", {}, "More charts"),
       h("div", { class: "charts" }, drawn.slice(first)),
-      marks,
     ),
     known && !drawn.length && h("p", { class: "quiet" }, "Nothing has been seen in this time; a point comes every ten seconds."),
-    drawn.length <= first && marks,
   );
 }
 

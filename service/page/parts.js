@@ -15,7 +15,8 @@ export const TONES = Object.keys(SHAPES); // the order of lists: trouble first
 /** The state of a job as its word with a shape. */
 export function state({ status, state: name }) {
   const { word, tone } = status ?? { word: name, tone: "busy" };
-  return h("span", { class: `state ${tone}` }, shape(SHAPES_OF_WORDS[word] ?? SHAPES[tone] ?? "?"), plain(word));
+  const kind = word === "Paused" ? `${tone} open` : tone; // it has not ended
+  return h("span", { class: `state ${kind}` }, shape(SHAPES_OF_WORDS[word] ?? SHAPES[tone] ?? "?"), plain(word));
 }
 
 /** The word without what changes by itself, such as percent. */

@@ -171,8 +171,7 @@ def missing_table(connection: "Connection[Any]", config: MysqlConnectionConfig) 
     )
     otherwise = "Check the table-name option and the user's grants."
     return SourceError(
-        f"{table_name(config)} is not there, or is hidden from us, expected a table that user "
-        f'"{config.username}" may read',
+        f'{table_name(config)} does not exist, or user "{config.username}" may not read it',
         hint=suggestion(config.table, (str(name) for (name,) in seen), otherwise),
     )
 

@@ -146,15 +146,19 @@ def _ended(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | Non
             "Finished", Tone.REST, f"Everything up to the end of its stream is {done}{count}."
         )
     if state == "FAILED":
-        error = job["error"] or {"message": job["reason"], "hint": f"Read its log. {resume}"}
-        return StatusWords(
-            "Failed", Tone.BAD, sentence(error["message"]), error["hint"], RemedyAction.START
-        )
+        error = job["error"] or {"message": job["reason"], "hint": "Read its log."}
+        remedy = error["hint"]
+        if "sluice jobs resume" not in remedy:
+            remedy = f"{remedy} Then continue it: sluice jobs resume {job['id']}"
+        text = sentence(error["message"])
+        return StatusWords("Failed", Tone.BAD, text, remedy, RemedyAction.START)
     if state == "STOPPED" and job["desired_state"] == "STOPPED":
-        text = f"It was stopped {_request(job)} and keeps its position{_waiting_text(job)}."
+        text = f"It was stopped {_request(job)} and has ended; it keeps its position"
+        text = f"{text}{_waiting_text(job)}."
         return StatusWords("Stopped", Tone.REST, text, resume, RemedyAction.START)
     if state == "PAUSED" and job["desired_state"] == "PAUSED":
-        text = f"It was paused {_request(job)} and keeps its position{_waiting_text(job)}."
+        text = f"It was paused {_request(job)} and keeps its position until it is resumed"
+        text = f"{text}{_waiting_text(job)}."
         return StatusWords("Paused", Tone.REST, text, resume, RemedyAction.RESUME)
     return None
 

@@ -182,8 +182,9 @@ def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> No
         fault = "has finished: all up to the end of its stream is joined"
         raise _wrong_state(job, fault, "Submit the script again to join what has come since.")
     if job.desired_state is DesiredState.STOPPED and (resume or desired is DesiredState.PAUSED):
-        fault = f"is {job.state} and wanted STOPPED, expected a job that is wanted to run"
-        raise _wrong_state(job, fault, "Start it; only a job that runs can be paused and resumed.")
+        stops = "" if job.state in ENDED else " and stops"
+        fault = f"is {job.state}{stops}, expected a job that runs"
+        raise _wrong_state(job, fault, f"Run sluice jobs resume {job.id} first.")
 
 
 def _wrong_state(job: Job, fault: str, hint: str) -> JobStateError:

@@ -388,7 +388,8 @@ def _name_taken(job: "StoredJob", outputs: Sequence[Output]) -> JobConflictError
     other = "give this one another name with --name" + (" and add --append" if outputs else "")
     return JobConflictError(
         f'job {job.id} has the name "{job.name}" and is {job.state}{also}',
-        hint=f"Remove that job with sluice jobs rm {job.id}, or {other}.",
+        hint=f"Change that job with sluice jobs update {job.id} SCRIPT, remove it with sluice jobs "
+        f"rm {job.id}, or {other}.",
     )
 
 

@@ -67,7 +67,7 @@ def test_every_kind_that_does_not_succeed_is_told_and_keeps_no_other(rounds):
             assert (kind in found) is is_told, (kind, each.outcome)
             if is_told and each.outcome != "hangs":
                 assert found[kind].failures == failures[kind]
-                assert found[kind].text.startswith(kind)
+                assert f"({kind}) has" in found[kind].text
                 assert found[kind].hint
     for each in work.values():
         each.outcome = "succeeds"
@@ -86,10 +86,13 @@ def _settled(attempts: UpkeepAttempts, work: dict[str, Work]) -> bool:
 
 def test_a_fault_tells_how_long_it_lasts_once_that_is_a_minute():
     now_ms = time.time_ns() // 1_000_000
-    young = UpkeepFault("trim", now_ms, failures=1, error="kafka is away")
-    assert young.text == "trim has failed once: kafka is away"
+    young = UpkeepFault("deleting old pins", now_ms, failures=1, error="kafka is away")
+    begin = "background work (deleting old pins) has"
+    assert young.text == f"{begin} failed once: kafka is away"
     old = replace(young, since_ms=now_ms - 180_000, failures=4)
-    assert old.text == "trim has failed 4 times in 3 min: kafka is away"
+    assert old.text == f"{begin} failed 4 times in 3 min: kafka is away"
+    slow = replace(old, error=None)
+    assert slow.text == f"{begin} not ended for 3 min"
 
 
 def test_work_that_may_not_run_beside_another_waits_for_its_next_turn():

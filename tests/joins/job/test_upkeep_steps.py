@@ -28,4 +28,9 @@ def test_only_the_upkeep_of_the_folded_table_waits_for_its_fold(tmp_path, name):
     )
     maintenance = Maintenance([runtime], JobLogs(), 1, UpkeepSettings())
     steps = {step.part: step.not_beside for step in maintenance.steps({})}
-    assert steps == {f"upkeep {name}": (), f"upkeep {name} current": (f"fold {name}",)}
+    assert steps == {
+        f'cleaning up the changes of table "{name}"': (),
+        f'cleaning up the merged rows of table "{name}"': (
+            f'merging the changes of table "{name}"',
+        ),
+    }

@@ -242,6 +242,12 @@ MEANT = {
     "verb_nearly": (["jobs", "logz", "driven"], "Run sluice jobs logs."),
     "option_nearly": (["jobs", "ls", "--outpt", "json"], "Use --output."),
     "option_with_alike_dashes": (["jobs", "ls", "--sort", "x"], "Run sluice jobs ls --help."),
+    "what_ends_up": (["down"], "Press Ctrl-C where sluice up or sluice serve runs."),
+    "statements_for_a_script": (
+        ["sql", "SELECT * FROM t"],
+        "Give the path of a file, or - for standard input. "
+        "Statements themselves go to sluice sql -e.",
+    ),
     "nothing_near": (["frobnicate"], "Run sluice --help."),
     "no_option_near": (["jobs", "ls", "--frobnicate"], "Run sluice jobs ls --help."),
 }
@@ -252,6 +258,14 @@ def test_a_wrong_command_names_the_one_that_is_meant_once(sluice, arguments, hin
     error, said = sluice(*arguments).stderr.splitlines()
     assert said == f"hint: {hint}"
     assert "Did you mean" not in error
+
+
+def test_a_list_of_commands_has_whole_sentences(sluice):
+    listed = " ".join(sluice("--help", COLUMNS="80").stdout.split())
+    assert "Execute statements: answer questions, submit INSERTs, show the rows" in listed
+    listed = " ".join(sluice("jobs", "--help", COLUMNS="80").stdout.split())
+    assert "Change a job back to an older plan of it, which gets a new number" in listed
+    assert "..." not in listed.partition("Commands:")[2]
 
 
 NO_ADDRESSES = {
@@ -285,7 +299,9 @@ def test_a_group_of_commands_by_itself_shows_its_help(sluice):
     done = sluice("jobs")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: sluice jobs ")
-    assert re.search(r"^  pause +Pause a job after its batch\.$", done.stderr, re.MULTILINE)
+    assert re.search(
+        r"^  pause +Pause a job after its batch, until it is resumed\.$", done.stderr, re.MULTILINE
+    )
 
 
 def test_a_refused_submission_shows_the_control_planes_hint(sluice):

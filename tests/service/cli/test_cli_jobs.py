@@ -21,6 +21,7 @@ from service.cli.options import complete_job, complete_sink, complete_table
 from service.cli.output import ExitCode, exit_code, show
 from service.cli.views import (
     Bar,
+    _fresh,
     bars,
     by_trouble,
     job_parts,
@@ -33,6 +34,7 @@ from service.client import RefusedError, Sluice
 from service.client.transport import refusal
 from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError, WaitTimeoutError
 from service.schemas.jobs import DimensionView, ListedJob, ProbeView
+from service.schemas.verification import FreshnessView
 from tests.support.control_plane import ROOT, control_plane, script
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
@@ -106,9 +108,22 @@ def test_a_list_can_be_of_some_states_and_of_ids_only(sluice, client, arguments,
     assert (code, out.split()) == (0, wanted)
 
 
+def test_a_list_without_jobs_says_so(sluice):
+    assert sluice("jobs", "ls", "--state", "failed")[2] == "no job is in this state\n"
+
+
 def test_a_list_of_json_is_what_the_api_says(sluice, client):
     found = json.loads(sluice("jobs", "ls", "-o", "json")[1])
     assert [job["id"] for job in found] == [job["id"] for job in client.jobs()]
+
+
+CLOCKS = {18: "18 ms ahead, ±19 ms", 0: "0 ms behind, ±19 ms", -3: "3 ms behind, ±19 ms"}
+
+
+@pytest.mark.parametrize(("offset_ms", "shown"), CLOCKS.items())
+def test_the_age_of_a_table_says_which_way_its_clock_differs(offset_ms, shown):
+    view = FreshnessView(as_of_ms=1, kind="position", offset_ms=offset_ms, within_ms=19)
+    assert _fresh("users", view).endswith(f"(its clock is {shown})")
 
 
 def test_a_terminal_gets_ids_that_are_just_long_enough():

@@ -111,3 +111,8 @@ def test_a_terminal_gets_two_columns_for_where_a_row_is_from(tables_plane, monke
     assert heads.split() == ["user_id", "name", "price", "RECORD", "BATCH"]
     assert row.split()[-2:] == ["0/0", "0"]
     assert topic.split() == ["topic", "clicks"]
+    columns = [each for each in answer.columns if each.name not in cli_tables._COORDINATES]
+    cli_tables._show_preview(answer.model_copy(update={"columns": columns}))
+    heads, row, *_ = capsys.readouterr().out.splitlines()
+    assert heads.split() == ["user_id", "name", "price", "BATCH"], "rows of windows"
+    assert row.split()[-1] == "0"

@@ -94,6 +94,9 @@ def test_without_an_address_it_is_the_control_plane_of_the_commands(client, job,
     monkeypatch.delenv("SLUICE_SERVER")
     with Sluice() as usual:
         assert usual.url == "http://127.0.0.1:8326"
+    monkeypatch.setenv("SLUICE_PORT", "18326")
+    with Sluice() as moved:
+        assert moved.url == "http://127.0.0.1:18326"
 
 
 def test_a_name_that_is_nearly_one_of_a_job_is_corrected(client, job):

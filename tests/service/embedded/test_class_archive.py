@@ -45,7 +45,7 @@ def test_an_archive_that_is_made_replaces_the_one_of_what_was_there_before(
     assert [f.stem for f in class_archive.parent.glob(f"{place}-*.jsa")] == [class_archive.stem]
 
 
-def test_there_is_none_before_it_is_made(tmp_path, home):
+def test_there_is_none_before_it_is_made(tmp_path, home, capsys):
     java = Java(home, 17)
     assert class_archive(tmp_path, java, JARS) is None
     path = archive_path(tmp_path, java, JARS)
@@ -53,11 +53,13 @@ def test_there_is_none_before_it_is_made(tmp_path, home):
     path.write_bytes(b"classes")
     assert class_archive(tmp_path, java, JARS) == path
     assert provide_class_archive(tmp_path, java, JARS) == path, "it is not made again"
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("processes")
-def test_where_it_cannot_be_made_nothing_is_left_and_nobody_is_stopped(tmp_path, home):
+def test_where_it_cannot_be_made_nothing_is_left_and_nobody_is_stopped(tmp_path, home, capsys):
     java = Java(home, 17)
     assert provide_class_archive(tmp_path, java, JARS) is None
+    assert "preparing Spark for a faster start, once" in capsys.readouterr().err
     assert class_archive(tmp_path, java, JARS) is None
     assert [f.suffix for f in (tmp_path / "classes").iterdir()] == [".lock"]

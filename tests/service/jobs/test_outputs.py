@@ -188,7 +188,8 @@ def test_the_same_script_twice_names_the_job_and_both_ways_out(service):
         assert job.id in refused.value.message
         assert 'delta table "out"' in refused.value.message
         assert refused.value.hint == (
-            f"Remove that job with sluice jobs rm {job.id}, or give this one another name with "
+            f"Change that job with sluice jobs update {job.id} SCRIPT, remove it with sluice jobs "
+            f"rm {job.id}, or give this one another name with "
             "--name and add --append."
         )
     with pytest.raises(JobConflictError, match="has the name"):

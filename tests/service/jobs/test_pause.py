@@ -41,7 +41,7 @@ WANTED = {
     "pause_a_stalled_job": (S.STALLED, D.RUNNING, "pause", None),
     "pause_twice": (S.PAUSED, D.PAUSED, "pause", None),
     "pause_a_stopped_job": (S.STOPPED, D.STOPPED, "pause", "is STOPPED"),
-    "pause_a_job_that_stops": (S.JOINING, D.STOPPED, "pause", "wanted STOPPED"),
+    "pause_a_job_that_stops": (S.JOINING, D.STOPPED, "pause", "is JOINING and stops"),
     "pause_a_failed_job": (S.FAILED, D.STOPPED, "pause", "is FAILED"),
     "pause_a_finished_job": (S.FINISHED, D.STOPPED, "pause", "has finished"),
     "pause_a_job_that_is_removed": (S.JOINING, D.REMOVED, "pause", "is being removed"),
@@ -142,7 +142,9 @@ def test_a_job_at_rest_says_who_asked_for_it(tmp_path):
         assert _ask(client, job_id, "stop", json={"by": "ada", "why": "so"}).status_code == 422
         assert _ask(client, job_id, "stop", json={"by": "ada"}).status_code == 202
         stopped = _until(client, job_id, state="STOPPED")
-    assert stopped["status"]["sentence"].startswith("It was stopped by request of ada and keeps")
+    assert stopped["status"]["sentence"].startswith(
+        "It was stopped by request of ada and has ended"
+    )
 
 
 def test_a_resume_before_the_runner_has_ended_is_no_crash(tmp_path):

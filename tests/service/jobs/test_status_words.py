@@ -288,6 +288,14 @@ def test_words_are_of_the_vocabulary_and_sentences_without_terms_of_flip(case):
     assert found.remedy is None or found.remedy not in found.sentence
 
 
+def test_a_failed_job_is_continued_after_its_remedy_and_is_told_so_once():
+    job = WAITS["failed"][0]
+    first = job["error"]["hint"]
+    assert status_words(job).remedy == f"{first} Then continue it: sluice jobs resume {job['id']}"
+    named = f"Restore it, then run sluice jobs resume {job['id']}."
+    assert status_words({**job, "error": {**job["error"], "hint": named}}).remedy == named
+
+
 def test_a_state_that_is_not_a_transition_has_its_own_beginning():
     assert status_words(opened(holding=HOLDING)).since_ms == 5_000
     assert status_words(opened()).since_ms is None

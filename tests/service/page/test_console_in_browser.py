@@ -135,7 +135,30 @@ def test_states_are_bands_from_one_transition_to_the_next(plane, browser):
         [180, 200, "warn", "Stalled"],
     ]
     found = browser.call("chart.js", body, past[1:], {"fromMs": 100, "toMs": 200})
-    assert found[0] == [100, 150, "busy", "SNAPSHOT"]
+    assert found[0] == [100, 150, "busy", "Copying"]
+
+
+def test_the_legend_names_the_states_of_each_colour_of_the_bands(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const past = a[0].map(([at_ms, from, to, word]) => ({ at_ms, from, to, word }));
+      const legend = m.legendOf(m.bands(past, { fromMs: 0, toMs: 200 }));
+      const names = (each) => [each.className, each.innerText];
+      return legend && [...legend.querySelectorAll(".state")].map(names);
+    """
+    running = [[50, "JOINING", "JOINING", "Running"]]
+    assert browser.call("chart.js", body, running) is None, "a healthy job has no bands"
+    past = [
+        [10, "CREATED", "STARTING", "Starting"],
+        [50, "STARTING", "SNAPSHOT", "Copying"],
+        [100, "SNAPSHOT", "JOINING", "Running"],
+        [150, "JOINING", "PAUSED", "Paused"],
+        [180, "PAUSED", "STARTING", "Starting"],
+    ]
+    assert browser.call("chart.js", body, past) == [
+        ["state busy", "Created, Starting, Copying"],
+        ["state rest", "Paused"],
+    ]
 
 
 # What moves

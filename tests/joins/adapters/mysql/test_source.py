@@ -181,6 +181,7 @@ def test_a_misspelt_database_or_table_is_told_the_one_that_is_there(mariadb):
             with pytest.raises(SourceError) as caught:
                 check_source(replace(right, **{what: misspelt}), (ID,), ("id",))
             assert caught.value.hint == f'Did you mean "{getattr(right, what)}"?'
+            assert f'user "{right.username}" may not ' in caught.value.message
         check_source(right, (ID,), ("id",))
 
 
