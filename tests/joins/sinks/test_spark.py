@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from joins.adapters.delta.features import Appends
-from joins.adapters.delta.log import DeltaLog, create_table, spark_version
+from joins.adapters.delta.log import DeltaLog, create_table, txn_number
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
 from joins.dimension.maintenance import OutputMaintenance, Upkeep, UpkeepSettings
 from joins.kernels.probe.probe import BatchContext, join_batch
@@ -330,7 +330,7 @@ def test_a_stale_runner_commits_nothing(user, output):
     with pytest.raises(FencedError):
         old.commit_epoch(1)
     assert new.version() == version
-    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == spark_version(2, 0)
+    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == txn_number(2, 0)
     output.run(DeltaOutputWriter(new), at(1))
     assert len(output.pairs(user)) == 6
 
@@ -438,7 +438,7 @@ def test_a_new_runner_knows_a_batch_that_came_between_its_look_and_its_commit(
     new.commit_epoch(2)
     assert next(looks, "all are done") == "all are done"
     assert (new.batches.last_batch(), new.batches.version_of(1)) == (1, old.batches.version_of(1))
-    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == spark_version(2, 1)
+    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == txn_number(2, 1)
     with pytest.raises(FencedError):
         output.run(writer, at(2, 1), epoch=1)
     output.run(DeltaOutputWriter(new), at(1))
