@@ -21,7 +21,7 @@ from service.sql.text.script import Script
 _WITHOUT = f"Remove '{LATE_ROWS_WAIT}'"
 
 
-def has_late_rows(dimensions: Collection[Dimension]) -> bool:
+def waits_for_late_rows(dimensions: Collection[Dimension]) -> bool:
     return any(each.late_wait_ms is not None for each in dimensions)
 
 
