@@ -57,7 +57,8 @@ def test_an_hour_or_a_day_is_drawn_with_gaps_marks_and_a_table_that_says_the_sam
     assert areas == 2  # join and commit
     assert min(path.count("M") for path in drawn) == 1
     assert max(path.count("M") for path in drawn) >= 2  # the gap stays one
-    assert "Running at" in text
+    assert "Bands:" in text
+    assert "Starting" in browser.text("[data-key=bands]")
     assert browser.run("return document.querySelectorAll('#numbers .band.good').length") == 4
     browser.find("#numbers details summary").click()
     rows = browser.until("records read", "#numbers details[open] table")
