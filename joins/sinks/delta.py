@@ -120,7 +120,7 @@ class SparkDeltaSinkWriter(DeltaSinkWriter):
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Append the rows; raises ConstraintViolatedError for a table constraint."""
-        names = self._log.rows.names
+        names = self._log.schema.names
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         with self._staged.taken() as staged:
             rows = staged.drop(REPORT.name).toDF(*names)
@@ -148,6 +148,13 @@ class DeltaOutputWriter(DeltaSinkWriter):
         self.choice = choice
         return self._spark.run(work, task, pin) if choice.is_spark else super().run(work, task, pin)
 
+    def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
+        """Raises SinkError if the batch's commit by Spark has another number of rows."""
+        counts = super().committed_counts(pin)
+        if counts:
+            self._log.check_batch(pin.batch, counts.get("joined", 0))
+        return counts
+
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         commit = self._spark.commit if self.choice.is_spark else super().commit
         commit(report, pin, epoch)
@@ -159,7 +166,7 @@ class DeltaOutputLetterWriter(DeltaLetterWriter):
     _log: OutputLog
 
     def __init__(self, log: OutputLog, spark: SparkSession) -> None:
-        super().__init__(log, log.rows)
+        super().__init__(log, log.schema)
         self._spark = spark
 
     def write(
@@ -204,7 +211,7 @@ class MergeSinkWriter(DeltaSinkWriter):
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join and stage changes; raises SinkError if the table no longer accepts the rows."""
         self.choice = self._output.log.choice()
-        encoding = RowEncoding(change_schema(self._output.log.rows), _changes_of)
+        encoding = RowEncoding(change_schema(self._output.log.schema), _changes_of)
         return self._staged.run(work, task, pin, encoding)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""Delta tables and files of other writers, and shared tables of other jobs."""
+"""Connectors of tables that other programs write (Delta, files), and of other jobs' tables."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,8 +65,8 @@ class DeltaTables(SourceConnector[DeltaTableSource, DeltaFeedState]):
         if kept.table_id != table.table_id:
             yield bad(
                 title,
-                "the table is another one than the one that was copied",
-                "No action is needed: it is copied again by itself.",
+                "the table was replaced since it was copied",
+                "No action is needed: Sluice copies it again.",
             )
         else:
             behind = table.version - kept.version
@@ -136,7 +136,7 @@ class FileTables(SourceConnector[FileSource, FileFeedState]):
         state = read_document(state_file, FileFeedState)
         if state is None or not state.is_copied:
             return None
-        return state, (state.generation - 1, state.generation)
+        return state, (state.generation - 1, state.generation)  # epoch and generation
 
     @contextmanager
     def read_again(
@@ -152,7 +152,7 @@ class FileTables(SourceConnector[FileSource, FileFeedState]):
 def file_feed(
     job: "JobContext", dimension: Dimension, source: FileSource, path: Path | None = None
 ) -> FileFeedConfig:
-    """The reader of files at `path`, None for that of the source."""
+    """How to read the source's files; `path` instead of theirs, to compare a copy of them."""
     kafka = internal_kafka(job.plan, job.settings)
     return FileFeedConfig(
         path=path or files_path(source, job.settings),
@@ -187,7 +187,7 @@ class SharedTables(SourceConnector[SharedSource, None]):
     def captured(
         self, job: "JobContext", dimension: Dimension, source: SharedSource
     ) -> tuple[CapturedColumn, ...]:
-        shared_meta(job.layout, source)  # its own job's first start creates the table
+        shared_meta(job.layout, source)  # raises until its own job has created the table
         return super().captured(job, dimension, source)
 
     def coordinator(self, parts: SourceParts, source: SharedSource) -> SourceCoordinator:

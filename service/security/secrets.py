@@ -7,8 +7,9 @@
 | a directory | the file `<SLUICE_SECRETS_DIR>/<name>`, as Docker and Kubernetes mount secrets |
 | the data directory | the file `<data directory>/secrets/<name>`, from `sluice secrets set` |
 
-Values never enter a plan, a log, an answer or the environment of another process.
-`service.security.secrets` gives a runner those of the environment that its plan refers to.
+Values never enter a plan, a log or an answer. `service.jobs.supervise.runner_process` starts a
+runner without the `SLUICE_SECRET_*` of the environment: `handed_over` gives it those that its plans
+refer to, and `take_over` reads them there.
 """
 
 import json
@@ -33,8 +34,8 @@ VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
 _PUBLIC_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MOST_BYTES = 64 * 1024
-_MOST_PEM_BYTES = 1 << 20  # all trusted authorities of a machine are a fifth of it
-_received: dict[str, str] = {}
+_MOST_PEM_BYTES = 1 << 20  # five times the trusted authorities of a usual machine
+_received: dict[str, str] = {}  # from the control plane that started this process
 
 
 class SecretResolver:
@@ -99,25 +100,26 @@ class SecretResolver:
 
     def _value(self, name: str, servers: str) -> str:
         inline = self.of_job(name)
-        if inline is not None:
+        if inline is not None:  # the script's own password: the operator has nothing to protect
             return inline
         check_name(name)
         check_secret(name, servers, self._allowed)
         value = _received.get(name)
         if value is None:
             value = of_environment(name)
-        for directory in self._directories if value is None else ():
-            value = read_secret(directory / name, name) if value is None else value
+        for directory in self._directories:
+            if value is None:
+                value = read_secret(directory / name, name)
         if value is None:
             variable = variable_of(name)
             raise SecretError(
                 f'secret "{name}" does not exist, expected {variable} or a file of that name',
                 hint=f"Run sluice secrets set {name}, or set {variable} for the control plane, "
-                f"or put the file into SLUICE_SECRETS_DIR{self._then()}.",
+                f"or put the file into SLUICE_SECRETS_DIR{self._resume_command()}.",
             )
         return value
 
-    def _then(self) -> str:
+    def _resume_command(self) -> str:
         if self._job_dir is None or not JobLayout(self._job_dir).plan.exists():
             return ""
         return f"; then run sluice jobs resume {self._job_dir.name}"
@@ -222,8 +224,8 @@ def take_over() -> dict[str, Any] | None:
             return None
         with open(_STANDARD_INPUT, "rb", closefd=False) as file:
             document = json.load(file)
-        receive(document["secrets"])
         question: dict[str, Any] | None = document["question"]
+        receive(document["secrets"])
     except (OSError, ValueError, LookupError, TypeError):  # not a hand-over: redirected by a user
         return None
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -306,8 +308,8 @@ class SecretStore:
         except FileNotFoundError as exc:
             raise SecretError(
                 f'secret "{name}" does not exist in "{self.directory}"',
-                hint="Check sluice secrets ls; remove secrets of the environment or of "
-                "SLUICE_SECRETS_DIR there.",
+                hint="Check sluice secrets ls; remove a secret of the environment from the "
+                "environment, and one of SLUICE_SECRETS_DIR from that directory.",
             ) from exc
         except OSError as exc:
             raise self._failed("removed", name, exc) from exc

@@ -85,9 +85,9 @@ def with_catalog(text: str, entries: Sequence[CatalogEntry], own: Collection[str
     nodes: list[StoredNode] = []
     if used:
         more = _BEHIND + "".join(f"{entry.sql};\n" for entry in used)
-        script = Script(text + more, behind=more)
+        script = Script(text + more, catalog=more)
         behind = parse(
-            Script("".join(char if char == "\n" else " " for char in text) + more, behind=more)
+            Script("".join(char if char == "\n" else " " for char in text) + more, catalog=more)
         )
         for entry, node in zip(used, behind, strict=True):
             assert isinstance(node, CreateTable | CreateView), "nothing else is kept"

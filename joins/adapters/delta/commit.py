@@ -22,17 +22,21 @@ from joins.plan.errors import FencedError
 _BATCH_BITS = 40
 
 
-def spark_version(epoch: int, batch: int | None) -> int:
-    """The transaction number of a commit by Spark: orders epochs and batches; None is no batch."""
+def txn_number(epoch: int, batch: int | None) -> int:
+    """The number of a commit by Spark: the epoch in the high bits, batch + 1 (0: none) in the low.
+
+    An epoch is the number of a runner of the job; each start takes the next one. So numbers grow
+    with epochs, and with batches within an epoch, as Delta requires of the transactions of an app.
+    """
     return epoch << _BATCH_BITS | (0 if batch is None else batch + 1)
 
 
-def epoch_of_spark(version: int) -> int:
-    return version >> _BATCH_BITS
+def epoch_of_txn(txn: int) -> int:
+    return txn >> _BATCH_BITS
 
 
-def batch_of_spark(version: int) -> int | None:
-    batch = version & ((1 << _BATCH_BITS) - 1)
+def batch_of_txn(txn: int) -> int | None:
+    batch = txn & ((1 << _BATCH_BITS) - 1)
     return batch - 1 if batch else None
 
 
@@ -162,12 +166,12 @@ class TableBatches:
 
     def last_batch(self, table: Seen | None = None) -> int | None:
         numbers = (table or self._versions.fresh()).numbers
-        batches = (numbers[self.app_id], batch_of_spark(numbers[self.spark_id] or 0))
+        batches = (numbers[self.app_id], batch_of_txn(numbers[self.spark_id] or 0))
         return max((batch for batch in batches if batch is not None), default=None)
 
     def epoch(self, table: Seen) -> int | None:
         fence, spark = (table.numbers[each] for each in (self.fence_id, self.spark_id))
-        epochs = (fence, None if spark is None else epoch_of_spark(spark))
+        epochs = (fence, None if spark is None else epoch_of_txn(spark))
         return max((epoch for epoch in epochs if epoch is not None), default=None)
 
     def check_epoch(self, epoch: int, table: Seen | None = None) -> None:
@@ -212,7 +216,7 @@ class TableBatches:
             return transactions_in[self.app_id]
         if self.spark_id not in transactions_in or EPOCH_KEY in (metadata_of(entry) or {}):
             return None
-        return batch_of_spark(transactions_in[self.spark_id])
+        return batch_of_txn(transactions_in[self.spark_id])
 
     def metadata_at(self, version: int) -> dict[str, Any] | None:
         return metadata_of(self._versions.commit_entry(version))

@@ -20,7 +20,7 @@ from joins.adapters.delta.commit import (
     Rewrite,
     TableBatches,
     followed_ids,
-    spark_version,
+    txn_number,
 )
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
@@ -48,7 +48,7 @@ __all__ = [  # what the callers of a log need, wherever it is
     "Rewrite",
     "added_files",
     "create_table",
-    "spark_version",
+    "txn_number",
 ]
 
 
@@ -97,7 +97,7 @@ class DeltaLog:
     def _write_epoch(self, table: Seen, epoch: int, *, for_spark: bool) -> None:
         transactions = [Transaction(self.batches.fence_id, epoch)]
         if for_spark:
-            number = spark_version(epoch, self.batches.last_in_log(table))
+            number = txn_number(epoch, self.batches.last_in_log(table))
             transactions.insert(0, Transaction(self.batches.spark_id, number))
         commit = Commit(
             tuple(transactions), metadata={EPOCH_KEY: epoch}, may_checkpoint=not for_spark

@@ -32,7 +32,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from joins.adapters.delta.commit import Commit, batch_of_spark, epoch_of_spark
+from joins.adapters.delta.commit import Commit, batch_of_txn, epoch_of_txn
 from joins.adapters.delta.features import Appends, is_exact
 from joins.adapters.delta.files import paths_of
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
@@ -284,14 +284,14 @@ class MergedOutput:
     def merge(self, batch: int, epoch: int, changes: MergeSource) -> int:
         return self.log.commit_once(batch, epoch, partial(self._save, changes))
 
-    def _save(self, changes: MergeSource, table: Seen, transaction: int) -> int:
+    def _save(self, changes: MergeSource, table: Seen, txn: int) -> int:
         if self._replaces_nothing(changes, table):
-            return self._append(changes, table, transaction)
+            return self._append(changes, table, txn)
         if isinstance(self.log.path, Path):
-            return self._merge(changes, table, transaction)
+            return self._merge(changes, table, txn)
         staged = self._staged(changes)
         kept = self._kept(staged, self._bounds_of(changes), table)
-        return self._write(transaction, table, changes.metadata, staged, kept)
+        return self._write(txn, table, changes.metadata, staged, kept)
 
     def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
         is_plain = self._appends.are_columnar(table.rules) and self.log.writer.takes_entries(table)
@@ -306,26 +306,26 @@ class MergedOutput:
     def _bounds_of(self, changes: MergeSource) -> list[Bounds | None]:
         return [bounds_of(changes.files, each, column.type) for each, _, column in self._key]
 
-    def _append(self, changes: MergeSource, table: Seen, transaction: int) -> int:
-        return self._write(transaction, table, changes.metadata, self._staged(changes), Kept())
+    def _append(self, changes: MergeSource, table: Seen, txn: int) -> int:
+        return self._write(txn, table, changes.metadata, self._staged(changes), Kept())
 
     def _write(
         self,
-        transaction: int,
+        txn: int,
         table: Seen,
         metadata: Mapping[str, Any],
         staged: pa.Table,
         kept: Kept,
     ) -> int:
-        epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
-        assert batch is not None, "the transaction is a batch's"
-        with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
+        epoch, batch = epoch_of_txn(txn), batch_of_txn(txn)
+        assert batch is not None, "the number is a batch's"
+        with self.log.shared.stage(self.log.schema, FileOrigin(epoch, batch, 0, 0)) as stage:
             for rows in (*kept.rows, *self._rows_left(staged)):
                 stage.write(rows)
             file = stage.finish()
         batches = self.log.batches
         ours = (
-            Transaction(batches.spark_id, transaction),
+            Transaction(batches.spark_id, txn),
             Transaction(batches.fence_id, epoch),
         )
         added = () if file is None else (file,)
@@ -340,7 +340,7 @@ class MergedOutput:
         files, rows = [], []
         for path in sorted(paths):
             (there,) = self.log.files.read_files([self.log.path / unquote(path)])
-            held = there.select(self.log.rows.names).cast(self.log.rows)
+            held = there.select(self.log.schema.names).cast(self.log.schema)
             left = _without(held, [held.column(name) for _, name, _ in self._key], keys)
             if left.num_rows < held.num_rows:
                 files.append(path)
@@ -350,30 +350,30 @@ class MergedOutput:
     def _staged(self, changes: MergeSource) -> pa.Table:
         files = sorted(changes.files, key=lambda file: Path(file).name)
         tables = [pq.read_table(file, partitioning=None) for file in files]
-        return pa.concat_tables(tables or [change_schema(self.log.rows).empty_table()])
+        return pa.concat_tables(tables or [change_schema(self.log.schema).empty_table()])
 
     def _rows_left(self, staged: pa.Table) -> Iterator[pa.RecordBatch]:
         left = rows_left(staged, [each for each, _, _ in self._key], _KIND).drop_columns([_KIND])
         for rows in left.combine_chunks().to_batches():
-            yield pa.RecordBatch.from_arrays(rows.columns, schema=self.log.rows)
+            yield pa.RecordBatch.from_arrays(rows.columns, schema=self.log.schema)
 
-    def _merge(self, changes: MergeSource, table: Seen, transaction: int) -> int:
+    def _merge(self, changes: MergeSource, table: Seen, txn: int) -> int:
         spark = self.log.spark
         if not changes.files:
-            nothing = SparkAppend(spark.no_rows(self.log.rows), 0, changes.metadata)
-            return spark.save(table, transaction, nothing)
+            nothing = SparkAppend(spark.no_rows(self.log.schema), 0, changes.metadata)
+            return spark.save(table, txn, nothing)
         before, app_id = int(table.version()), self.log.batches.spark_id
         with (
-            spark.refusals(transaction),
-            commit_settings(spark.session, app_id, transaction, changes.metadata),
+            spark.refusals(txn),
+            commit_settings(spark.session, app_id, txn, changes.metadata),
         ):
             self._execute(changes)
-        version, _ = spark.committed_as(transaction, range(before + 1, self.log.version() + 1))
+        version, _ = spark.committed_as(txn, range(before + 1, self.log.version() + 1))
         return version
 
     def _execute(self, changes: MergeSource) -> None:
         values: dict[str, str | Column] = {
-            quoted(name): f"s.c{at}" for at, name in enumerate(self.log.rows.names)
+            quoted(name): f"s.c{at}" for at, name in enumerate(self.log.schema.names)
         }
         table = SparkTable.forPath(self.log.spark.session, str(self.log.path)).alias("t")
         gone = f"s.{_KIND} = {DELETE}"
@@ -387,12 +387,12 @@ class MergedOutput:
 
     @property
     def _key(self) -> list[tuple[str, str, pa.Field]]:
-        places = {name: at for at, name in enumerate(self.log.rows.names)}
+        places = {name: at for at, name in enumerate(self.log.schema.names)}
         key = self._appends.merge_key
-        return [(f"c{places[n]}", n, self.log.rows.field(n)) for n in key]
+        return [(f"c{places[n]}", n, self.log.schema.field(n)) for n in key]
 
     def _newest(self, changes: MergeSource) -> DataFrame:
-        schema = spark_schema(change_schema(self.log.rows))
+        schema = spark_schema(change_schema(self.log.schema))
         rows = self.log.spark.session.read.schema(schema).parquet(*changes.files)
         file, row = (f.col(f"_metadata.{name}") for name in ("file_name", "row_index"))
         placed = rows.select("*", file.alias(_PLACE[0]), row.alias(_PLACE[1]))

@@ -1,13 +1,15 @@
-"""A job's output as a Delta table, appended by the columnar writer or by Spark's.
+"""A job's output as a Delta table: appends by Spark's writer, for the sinks of `joins.sinks.delta`.
 
-Spark's writer gets the single transaction that Delta allows, and reads it on the snapshot that it
-commits against: a newer runner's commit in between conflicts, an earlier one makes it write
-nothing. The log is checked for both afterwards.
+`DeltaLog` has the columnar commits. A commit by Spark carries one transaction: an app id and a
+number, `txn_number`, which packs the runner's epoch and the batch. If another runner commits under
+the app id meanwhile, Delta raises a conflict. If the table has this number or a higher one, Delta
+skips the write without an error: `committed_as` looks for the commit in the log afterwards.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,12 +20,13 @@ import pyarrow as pa
 import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from joins.adapters.delta.commit import EPOCH_KEY, epoch_of_spark, spark_version
-from joins.adapters.delta.entries import added_files
+from joins.adapters.delta.commit import EPOCH_KEY, epoch_of_txn, txn_number
+from joins.adapters.delta.entries import added_files, transactions
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.versions import Seen
@@ -46,7 +49,9 @@ _TELL_ROWS = (
     "org.apache.spark.sql.delta.files.DeltaFileFormatWriter",
     "org.apache.spark.util.Utils",
 )
+_TELL_ROWS_HERE = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_JAVA_EXCEPTION = re.compile(r"\b((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error))\b")
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -55,24 +60,49 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def keep_rows_out_of_logs(spark: SparkSession) -> dict[str, Any]:
-    """Disable Spark's loggers that print rows that violate a constraint; returns old levels."""
+    """Disable Spark's loggers that print rows that violate a constraint; returns old levels.
+
+    Loggers of PySpark stay off: they only repeat the text of the exception that is raised.
+    """
+    for name in _TELL_ROWS_HERE:
+        PySparkLogger.getLogger(name).disabled = True
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     levels = {name: log4j.LogManager.getLogger(name).getLevel() for name in _TELL_ROWS}
-    for name in _TELL_ROWS:
-        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    _set_levels(spark, dict.fromkeys(levels, log4j.Level.OFF))
     return levels
 
 
-@contextmanager
-def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
-    levels = keep_rows_out_of_logs(spark)
-    try:
-        yield
-    finally:
-        jvm: Any = spark._jvm
-        for name, level in levels.items():
-            jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(name, level)
+def _set_levels(spark: SparkSession, levels: Mapping[str, Any]) -> None:
+    jvm: Any = spark._jvm
+    for name, level in levels.items():
+        jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(name, level)
+
+
+class _LogsOfWrites:
+    """Spark's loggers while it writes: the JVM has one level a logger for overlapping writes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._writes = 0
+        self._levels: dict[str, Any] = {}  # from before the first of the running writes
+
+    @contextmanager
+    def without_rows(self, spark: SparkSession) -> Iterator[None]:
+        with self._lock:
+            if self._writes == 0:
+                self._levels = keep_rows_out_of_logs(spark)
+            self._writes += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._writes -= 1
+                if self._writes == 0:
+                    _set_levels(spark, self._levels)
+
+
+_logs = _LogsOfWrites()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,57 +115,67 @@ class SparkAppend:
 
 
 class SparkCommits:
-    """Commits through Spark's writer to the table of one log, each under one transaction."""
+    """Commits through Spark's writer to the table of one log."""
 
     def __init__(self, log: DeltaLog, session: SparkSession) -> None:
         self._log = log
         self.session = session
 
-    def no_rows(self, rows: pa.Schema) -> DataFrame:
-        return self.session.createDataFrame([], spark_schema(rows))
+    def no_rows(self, schema: pa.Schema) -> DataFrame:
+        return self.session.createDataFrame([], spark_schema(schema))
 
-    def save(self, table: Seen, transaction: int, append: SparkAppend) -> int:
+    def save(self, table: Seen, txn: int, append: SparkAppend) -> int:
+        """Commit behind `table`, the newest version, and verify the log; returns the version."""
         before = int(table.version())
         text = json.dumps(dict(append.metadata), separators=(",", ":"))
         options = {
             "txnAppId": self._log.batches.spark_id,
-            "txnVersion": str(transaction),
+            "txnVersion": str(txn),
             "userMetadata": text,
         }
         writer = append.rows.write.format("delta").mode("append").options(**options)
-        with self.refusals(transaction):
+        with self.refusals(txn):
             writer.save(str(self._log.path))
-        version, entry = self.committed_as(transaction, range(before + 1, self._log.version() + 1))
-        rows = sum(self._rows_in(action) for action in added_files(entry))
-        if rows != append.count:
-            raise SinkError(
-                f'version {version} of delta table "{self._log.path}" adds {rows} rows, '
-                f"expected {append.count}",
-                hint="The log was changed from outside; compare it with the runner's log.",
-            )
+        version, entry = self.committed_as(txn, range(before + 1, self._log.version() + 1))
+        self.check_rows(version, entry, append.count)
         return version
 
+    def check_rows(self, version: int, entry: Sequence[Mapping[str, Any]], expected: int) -> None:
+        """Require that a commit added `expected` rows.
+
+        Spark has committed by then, so a batch that a retry finds in the log is checked again.
+        """
+        added = sum(self._rows_in(action) for action in added_files(entry))
+        if added != expected:
+            raise SinkError(
+                f'version {version} of delta table "{self._log.path}" adds {added} rows, '
+                f"expected {expected}",
+                hint="Submit the job again with another 'path': this table does not have what "
+                "Spark was given.",
+            )
+
     @contextmanager
-    def refusals(self, transaction: int) -> Iterator[None]:
-        """Translate Spark's errors into Sluice's, without values of rows."""
+    def refusals(self, txn: int) -> Iterator[None]:
+        """Translate the block's Spark errors: FencedError, ConstraintViolatedError or SinkError.
+
+        They and the logs show no values of rows.
+        """
         try:
-            with _without_rows_in_logs(self.session):
+            with _logs.without_rows(self.session):
                 yield
         except (PySparkException, Py4JError) as exc:
-            self._log.batches.check_epoch(epoch_of_spark(transaction))
-            violation = self._violation(str(exc))
-            if violation is not None:
-                raise violation from None  # Spark logs the cause, which shows values of the row
-            raise self._refused(str(exc)) from exc
+            self._log.batches.check_epoch(epoch_of_txn(txn))
+            # `from None`: a traceback would show Spark's text, which may show values of the row.
+            raise (self._violation(str(exc)) or self._refused(exc)) from None
 
-    def committed_as(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
+    def committed_as(self, txn: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
         """Version and entry of the commit, which must be one of `versions`."""
-        mine = {"appId": self._log.batches.spark_id, "version": transaction}
+        mine = {"appId": self._log.batches.spark_id, "version": txn}
         for version in reversed(versions):
             entry = self._log.versions.commit_entry(version)
             if any(mine.items() <= a["txn"].items() for a in entry if "txn" in a):
                 return version, entry
-        self._log.batches.check_epoch(epoch_of_spark(transaction))
+        self._log.batches.check_epoch(epoch_of_txn(txn))
         raise SinkError(
             f'delta table "{self._log.path}" does not show a commit that succeeded',
             hint="Another program writes under this job's app id, or removes entries of the "
@@ -156,70 +196,88 @@ class SparkCommits:
                 return ConstraintViolatedError(
                     f"a row violates {' of '.join(match.groups())} of delta table "
                     f'"{self._log.path}"',
-                    hint="Nothing of the batch is written, and it is tried again: drop or change "
-                    "the constraint; or submit a job that leaves such rows out with WHERE.",
+                    hint="Drop or change the constraint, or submit a job that leaves such rows "
+                    "out with WHERE; the runner retries the batch, of which nothing is written.",
                 )
         return None
 
-    def _refused(self, text: str) -> SinkError:
-        condition = _CONDITION.search(text)
-        name = text.strip().split("\n")[0][:300] if condition is None else condition[1]
+    def _refused(self, error: Exception) -> SinkError:
+        """Names Spark's error condition, or the exception's class."""
+        text = str(error)
+        match = _CONDITION.search(text) or _JAVA_EXCEPTION.search(text)
+        name = type(error).__name__ if match is None else match[1]
         return SinkError(
             f'spark cannot write to delta table "{self._log.path}": {name}',
-            hint="The batch is tried again; if this stays, look the name up in the runner's log.",
+            hint="Look this error up in the documentation of Spark and Delta; the runner retries "
+            "the batch.",
         )
 
 
 class OutputLog(DeltaLog):
-    """The output of one job under one app id; `spark` commits through Spark."""
+    """The output of one job under one app id: a `DeltaLog` that can also commit through Spark."""
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends)
         self._appends = appends
-        self.rows = appends.rows
+        self.schema = appends.rows
         self.spark = SparkCommits(self, spark)
 
     def choice(self) -> WriterChoice:
+        """The writer that the newest version needs; SinkError if it cannot have the job's rows."""
         with self.versions.lock:
             return self._appends.choose(self.path, self.versions.fresh().rules)
 
     def commit_epoch(self, epoch: int) -> None:
-        """Through Spark where delta-rs cannot commit even an empty entry."""
+        """Fence older runners, as `DeltaLog` does.
+
+        A table that needs Spark's writer may have features for which delta-rs cannot commit even an
+        entry without files; then Spark commits one.
+        """
         if not self.choice().is_spark:
             super().commit_epoch(epoch)
             return
         with self.versions.lock:
             table = self.versions.fresh()
             self.batches.check_epoch(epoch, table)
-            if self._is_fenced(table, epoch):
+            if self._has_epoch(table, epoch):
                 return
             try:
                 self._write_epoch(table, epoch, for_spark=True)
             except SinkError as exc:
-                _log.info("the epoch is committed by spark", path=str(self.path), why=exc.message)
+                _log.info("spark commits the epoch", path=str(self.path), why=exc.message)
                 self._commit_epoch_by_spark(epoch)
 
     def _commit_epoch_by_spark(self, epoch: int) -> None:
-        """Repeat until the epoch's number names the newest batch of the log."""
-        nothing = self.spark.no_rows(self.rows)
+        """Commit again while an older runner's batch lands between the look and the commit."""
+        nothing = self.spark.no_rows(self.schema)
         table = self.versions.fresh()
-        while not self._is_fenced(table, epoch):
+        while not self._has_epoch(table, epoch):
             self.batches.check_epoch(epoch, table)
-            number = spark_version(epoch, self.batches.last_in_log(table))
-            self.spark.save(table, number, SparkAppend(nothing, 0, {EPOCH_KEY: epoch}))
+            txn = txn_number(epoch, self.batches.last_in_log(table))
+            self.spark.save(table, txn, SparkAppend(nothing, 0, {EPOCH_KEY: epoch}))
             table = self.versions.fresh()
 
-    def _is_fenced(self, table: Seen, epoch: int) -> bool:
-        expected = spark_version(epoch, self.batches.last_in_log(table))
+    def _has_epoch(self, table: Seen, epoch: int) -> bool:
+        """True if the newest number is this epoch's, with the newest batch of the log."""
+        expected = txn_number(epoch, self.batches.last_in_log(table))
         return table.numbers[self.batches.spark_id] == expected
 
     def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
         return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
 
+    def check_batch(self, batch: int, expected: int) -> None:
+        """Raise SinkError if Spark committed `batch` with another number of rows."""
+        version = self.batches.version_of(batch)
+        if version is None:
+            return  # clean-up has removed the entry
+        entry = self.versions.commit_entry(version)
+        if self.batches.spark_id in transactions(entry):
+            self.spark.check_rows(version, entry, expected)
+
     def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
         """Have `save` commit `batch` through Spark once and verify the log; the table's version.
 
-        `save` gets the newest version and the transaction, and returns the commit's version.
+        `save` gets the newest version and the transaction number, and returns the commit's version.
         FencedError, ConstraintViolatedError (nothing is written), SinkError if it failed or is not
         in the log.
         """
@@ -227,7 +285,8 @@ class OutputLog(DeltaLog):
             table = self.versions.fresh()
             if self.batches.has(batch, epoch, table):
                 return int(table.version())
-            return save(table, spark_version(epoch, batch))
+            return save(table, txn_number(epoch, batch))
 
     def _may_checkpoint(self) -> bool:
+        """False for tables whose checkpoints delta-rs may not write: Spark writes them."""
         return self._appends.are_columnar(self.versions.fresh().rules)

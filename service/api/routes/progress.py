@@ -27,11 +27,11 @@ from service.schemas.progress import (
 )
 
 _HOUR_MS = 3_600_000
-_LATEST_MS = 2**53
+_LATEST_MS = 2**53  # JavaScript's exact integers
 router = APIRouter(prefix="/v1/jobs", tags=["progress"], dependencies=[VIEWER])
 
 
-@router.get("/{job_id}/history", summary="Show the last day in numbers")
+@router.get("/{job_id}/history", summary="Show up to a day in numbers")
 def show_history(
     job_id: JobId,
     services: Injected,
@@ -45,8 +45,9 @@ def show_history(
             ge=10,
             le=3600,
             multiple_of=10,
-            description="Seconds between points. Multiples of 60 cover a day, others an hour; "
-            "default: 10, or 60 if `since` is more than an hour ago.",
+            description="Seconds between points. Sluice keeps points of a day for multiples of 60, "
+            "of the last hour for others: an earlier `since` begins there. Default: 10, or 60 if "
+            "`since` is more than an hour ago.",
         ),
     ] = None,
 ) -> JobHistory:
@@ -110,7 +111,10 @@ def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
 
 
 def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
-    """The parts of the job; ids come from its plan and survive restarts."""
+    """The parts of the job; ids come from its plan and survive restarts.
+
+    Join and windows have one part each: their tasks differ from batch to batch.
+    """
     channels = {dimension.name: len(dimension.channels) for dimension in detail.dimensions}
     plan = load(job.plan)
     names = [dimension.name for dimension in plan.dimensions]
@@ -134,10 +138,10 @@ def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
 
 @router.get("/{job_id}/explain-wait", summary="Why is nothing coming out?")
 def show_wait(job_id: JobId, services: Injected) -> WaitReport:
-    """The conditions for output, and a sentence about the one that is not met."""
+    """The conditions for output, and a sentence about the first that is not met."""
     detail = services.detail(services.store.get(job_id))
     explanation = explain_wait(detail.model_dump(mode="json", by_alias=True))
-    assert detail.status is not None
+    assert detail.status is not None, "a detail has its words"
     return WaitReport(
         job_id=detail.id,
         state=detail.state,

@@ -82,10 +82,11 @@ class Transitions(Generic[_State]):
 
 
 _END = frozenset({JobState.FAILED, JobState.STOPPED})
+# The states without progress, which every state of a running job may become.
 _HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
 _COPYING = frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP})
 _ALL = frozenset(JobState) - {JobState.CREATED}
-ENDED = _END | {JobState.FINISHED}
+ENDED = _END | {JobState.FINISHED}  # the job has stopped, by itself or by a request
 RESTING = ENDED | {JobState.PAUSED}  # no runner belongs to it
 JOB_STATES = Transitions(
     "job",
@@ -241,7 +242,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """A transition to make, or a note that leaves the state."""
+    """A transition to make, or a note (`is_note`), which keeps the state."""
 
     target: JobState
     cause: str

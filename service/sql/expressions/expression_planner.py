@@ -206,7 +206,7 @@ class ExpressionPlanner(TypedValues):
             message = f'unknown function "{node.name[:100]}"'
             otherwise = "Functions are " + ", ".join(NAMES) + "."
             hint = suggestion(node.name, NAMES, otherwise)
-            if node.name in self._script.foreign:
+            if node.name in self._script.coded_functions:
                 hint = f"{OUTSIDE} {_NO_CODE}"
             elif hint == otherwise:
                 hint = f"{OUTSIDE} {_NO_CODE} {otherwise}"

@@ -15,7 +15,7 @@ from service.sql.grammar.expression_parser import rank_refused
 from service.sql.grammar.syntax import Select
 from service.sql.grammar.type_parser import STRING, is_lossless
 from service.sql.planner.join_planner import split
-from service.sql.planner.late_rows import has_late_rows
+from service.sql.planner.late_rows import waits_for_late_rows
 from service.sql.planner.newest_rows import RANK, is_first_row, without_rank
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import Base
@@ -142,7 +142,7 @@ def check_changes(script: Script, query: QueryPlanner, select: Select) -> None:
             f"{what}, and a record that waits for its rowtime could replace the row of a newer one",
             hint="Write FOR SYSTEM_TIME AS OF PROCTIME(): each record is joined when it is read.",
         )
-    if has_late_rows(query.dimensions.values()):
+    if waits_for_late_rows(query.dimensions.values()):
         raise script.error(
             base.at,
             f"{what}, and one that has waited for a match could replace the row of a newer one",

@@ -48,7 +48,7 @@ from service.sql.planner.change_streams import (
     taking_changes,
 )
 from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
-from service.sql.planner.late_rows import check_late_rows, corrected_sink, has_late_rows
+from service.sql.planner.late_rows import check_late_rows, corrected_sink, waits_for_late_rows
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import QUERY, Base, Unions, preview_output
 from service.sql.planner.session import ScriptSession
@@ -314,7 +314,7 @@ class JobPlanner:
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
         check_late_rows(self._script, query, window, target.sink, target.output)
-        waits_for_rows = has_late_rows(query.dimensions.values())
+        waits_for_rows = waits_for_late_rows(query.dimensions.values())
         if window is not None or _waits(query, window) or waits_for_rows:
             query.unions.refuse_beside_state(self._script, select)
         self._check_times(query, window)
@@ -322,7 +322,7 @@ class JobPlanner:
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,
-            sql=self._session.secrets.redacted(self._script).removesuffix(self._script.behind),
+            sql=self._session.secrets.redacted(self._script).removesuffix(self._script.catalog),
             probe=probe,
             dimensions=tuple(unreported(query.dimensions.values(), extent)),
             joins=tuple(query.joins),

@@ -21,7 +21,7 @@ from service.sql.text.script import Script
 _WITHOUT = f"Remove '{LATE_ROWS_WAIT}'"
 
 
-def has_late_rows(dimensions: Collection[Dimension]) -> bool:
+def waits_for_late_rows(dimensions: Collection[Dimension]) -> bool:
     return any(each.late_wait_ms is not None for each in dimensions)
 
 
@@ -51,13 +51,14 @@ def check_late_rows(
             f"{what}, but the query has a window, which may fire before the record is joined",
             hint=f"{_WITHOUT}, or let another job have the window over the output of this one.",
         )
-    if isinstance(sink, KafkaSink) and sink.upsert and not _wait_together(query, sink, output):
+    changes = _to_wait_together(query, sink, output) if isinstance(sink, KafkaSink) else []
+    if changes:
         raise script.error(
             query.base.at,
             f"{what}, but the output is upsert-kafka, where a record that has waited could replace "
             "the row of a newer one",
-            hint=f"{_WITHOUT}, write to a table with 'connector' = 'kafka' or 'delta', or join "
-            "only by columns of the stream that are in the PRIMARY KEY of the output.",
+            hint=f"{_WITHOUT}, write to a table with 'connector' = 'kafka' or 'delta', or "
+            f"{' and '.join(changes)}.",
         )
     for other in waited[1:]:
         if other.late_wait_ms != first.late_wait_ms:
@@ -84,7 +85,7 @@ def corrected_sink(
     if not corrected:
         return sink
     assert query.base is not None, "a query with a dimension has a stream"
-    first = corrected[0]
+    first = next((each for each in corrected if each.late_wait_ms is None), corrected[0])
     reason = _uncorrected(query, first) or _unreplaced(query, table, sink, output)
     if reason is not None:
         what = f"table \"{first.name}\" has '{LATE_ROWS_CORRECT}'"
@@ -104,7 +105,8 @@ def _uncorrected(query: QueryPlanner, first: Dimension) -> _Reason | None:
         if other.late_wait_ms is not None and other.late_correct_ms != first.late_correct_ms:
             bound = f"'{LATE_ROWS_CORRECT}' = '{first.late_correct_ms} ms'"
             hint = f"Write {bound} in both tables."
-            return f'table "{other.name}" has another one, and a record has one bound', hint
+            other_has = "none" if other.late_correct_ms is None else "another value"
+            return f'table "{other.name}" has {other_has}, and a record has one bound', hint
     if any(join.join_type is JoinType.INNER for join in query.joins):
         hint = f"Write LEFT JOIN, or a longer '{LATE_ROWS_WAIT}' without '{LATE_ROWS_CORRECT}'."
         return "the query has an INNER JOIN, which gives such a record no row to correct", hint
@@ -151,15 +153,28 @@ def _unreplaced(
     return None
 
 
-def _wait_together(query: QueryPlanner, sink: KafkaSink, output: Sequence[OutputColumn]) -> bool:
-    """True if records of one key of the output have the same keys of all tables.
+def _to_wait_together(
+    query: QueryPlanner, sink: KafkaSink, output: Sequence[OutputColumn]
+) -> list[str]:
+    """The changes of the query after which records of one key of `upsert-kafka` wait together.
 
-    Such records wait until the same batch has their rows, and leave in the order of the stream.
+    They do if they have the same keys of all tables: then the same batch has the rows that they
+    wait for, and they leave in the order of the stream.
     """
+    if not sink.upsert:
+        return []
     fields = () if sink.key is None else sink.key.fields
     columns = [each.expression for each in output if each.name in fields]
     assert query.base is not None, "a query with a dimension has a stream"
     own = [key for key in columns if isinstance(key, Column) and key.relation == query.base.alias]
     keys = [pair.probe for join in query.joins for pair in join.keys]
-    has_conditions = any(join.condition is not None for join in query.joins)
-    return all(key in own for key in keys) and not has_conditions and not query.unnests
+    changes = {
+        "join only by columns of the stream that are in the PRIMARY KEY of the output": any(
+            key not in own for key in keys
+        ),
+        "remove the further conditions of ON": any(
+            join.condition is not None for join in query.joins
+        ),
+        "let another job unnest the output": bool(query.unnests),
+    }
+    return [change for change, is_needed in changes.items() if is_needed]

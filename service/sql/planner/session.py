@@ -212,7 +212,8 @@ class ScriptSession:
                     f"CREATE FUNCTION {name}: a function that is built in has this name",
                     hint=f"{OUTSIDE} Code cannot be added to a job; call the built-in function.",
                 )
-            self.script = replace(self.script, foreign=self.script.foreign | {name})
+            functions = self.script.coded_functions | {name}
+            self.script = replace(self.script, coded_functions=functions)
         self.warnings.append(f"{node.name} has no effect: {node.why}.")
 
     def find(self, name: Name, what: str = "table") -> Table | CreateView:

@@ -4,13 +4,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from traceback import format_exception
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from joins.adapters.delta.features import Appends
-from joins.adapters.delta.log import DeltaLog, create_table, spark_version
+from joins.adapters.delta.log import DeltaLog, create_table, txn_number
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
 from joins.dimension.maintenance import OutputMaintenance, Upkeep, UpkeepSettings
 from joins.kernels.probe.probe import BatchContext, join_batch
@@ -227,6 +228,42 @@ def test_a_text_that_is_too_long_for_its_column_is_not_shown(user, output):
     assert output.pairs(user) == [(3, None)]
 
 
+def test_overlapping_writes_hide_rows_from_logs_until_the_last_has_ended(output):
+    log4j = output.spark._jvm.org.apache.logging.log4j
+
+    def level():
+        return str(log4j.LogManager.getLogger("org.apache.spark.executor.Executor").getLevel())
+
+    commits, before = output.log().spark, level()
+    first, second = commits.refusals(1), commits.refusals(2)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert level() == "OFF"
+    second.__exit__(None, None, None)
+    assert level() == before != "OFF"
+
+
+def test_an_error_of_spark_shows_no_value_of_a_row_in_traceback_or_log(user, output, capfd):
+    ddl = f"{COLUMNS}, n INT GENERATED ALWAYS AS (CAST(name AS INT))"
+    user.sql(f"CREATE TABLE delta.`{output.path}` ({ddl}) USING delta")
+    with pytest.raises(SinkError, match="TASK_WRITE_FAILED") as raised:
+        output.run(DeltaOutputWriter(output.log()), at(0))
+    assert "'r5'" not in "".join(format_exception(raised.value))
+    assert "'r5'" not in "".join(capfd.readouterr())
+
+
+def test_a_commit_with_another_number_of_rows_is_refused_at_each_try(user, output):
+    make(user, output, "check")
+    writer = DeltaOutputWriter(output.log())
+    report = writer.run(Work(output.frame(*CLICKS)), output.task, at(0))
+    report.counts["joined"] += 1
+    with pytest.raises(SinkError, match="adds 3 rows, expected 4"):
+        writer.commit(report, at(0), 2)
+    with pytest.raises(SinkError, match="adds 3 rows, expected 4"):
+        DeltaOutputWriter(output.log()).committed_counts(at(0))
+
+
 def test_rows_that_somebody_deletes_are_gone_from_what_is_read(user, output):
     make(user, output, "deletion_vectors")
     output.run(DeltaOutputWriter(output.log()), at(0))
@@ -293,7 +330,7 @@ def test_a_stale_runner_commits_nothing(user, output):
     with pytest.raises(FencedError):
         old.commit_epoch(1)
     assert new.version() == version
-    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == spark_version(2, 0)
+    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == txn_number(2, 0)
     output.run(DeltaOutputWriter(new), at(1))
     assert len(output.pairs(user)) == 6
 
@@ -401,7 +438,7 @@ def test_a_new_runner_knows_a_batch_that_came_between_its_look_and_its_commit(
     new.commit_epoch(2)
     assert next(looks, "all are done") == "all are done"
     assert (new.batches.last_batch(), new.batches.version_of(1)) == (1, old.batches.version_of(1))
-    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == spark_version(2, 1)
+    assert DeltaTable(str(output.path)).transaction_version(f"{APP}:spark") == txn_number(2, 1)
     with pytest.raises(FencedError):
         output.run(writer, at(2, 1), epoch=1)
     output.run(DeltaOutputWriter(new), at(1))

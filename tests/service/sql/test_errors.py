@@ -18,6 +18,11 @@ def test_error_points_at_line_and_column():
     assert error.message.startswith("line 2, column 7: ")
 
 
+def test_a_tab_is_shown_as_a_blank_and_the_caret_stays_under_its_place():
+    error = refused("SET\t'pipeline.nam' = 'y';\n")
+    assert error.excerpt == "SET 'pipeline.nam' = 'y';\n    ^"
+
+
 def test_caret_stays_under_the_place_in_a_very_long_line():
     error = refused(selecting(" + ".join(["n"] * 60) + " + nn", "INT"))
     line, caret = error.excerpt.splitlines()

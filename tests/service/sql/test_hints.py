@@ -268,6 +268,14 @@ def test_the_script_that_a_hint_asks_for_is_planned(name):
     assert error is None or error.outside, f"{CASES[name]}\n{error}\n{error.hint}"
 
 
+def test_a_key_of_the_stream_is_no_advice_where_only_a_condition_is_refused():
+    case = CASES["error_late_rows_into_upsert_kafka_with_a_condition"]
+    hint = refusal(case).hint
+    assert "further conditions" in hint
+    assert "PRIMARY KEY" not in hint
+    assert refusal(case.replace(" AND d.name <> s.t", "")) is None
+
+
 @pytest.mark.parametrize("name", FOLLOWED_OF_CATALOG)
 def test_the_script_that_a_hint_about_the_catalog_asks_for_is_taken(name):
     error = refusal_over_the_catalog(name, followed(STORED_CASES[name]))

@@ -14,7 +14,7 @@ from deltalake import Schema as DeltaSchema
 from deltalake.schema import PrimitiveType
 
 from joins.adapters.delta.features import Appends, WriterChoice
-from joins.adapters.delta.log import DeltaLog, Rewrite, create_table, spark_version
+from joins.adapters.delta.log import DeltaLog, Rewrite, create_table, txn_number
 from joins.plan.errors import FencedError, SinkError
 from joins.plan.plan import SinkWriter
 from tests.support.changelog import stage
@@ -499,7 +499,7 @@ def commit_as_spark(table, epoch, batch, metadata):
         loaded.schema(),
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": json.dumps(metadata)},
-            app_transactions=[Transaction("app:spark", spark_version(epoch, batch))],
+            app_transactions=[Transaction("app:spark", txn_number(epoch, batch))],
         ),
     )
 
@@ -511,7 +511,7 @@ def test_batches_and_epochs_of_both_writers_are_one_sequence(table):
     commit_as_spark(table, 1, 0, {"batch": 0})
     assert (log.batches.last_batch(), log.batches.version_of(0)) == (0, 2)
     log.commit_epoch(2)
-    assert DeltaTable(str(table)).transaction_version("app:spark") == spark_version(2, 0)
+    assert DeltaTable(str(table)).transaction_version("app:spark") == txn_number(2, 0)
     assert log.commit(0, 2, [stage(table, rows_of(1))], {}) == 3
     log.commit(1, 2, [stage(table, rows_of(1))], {"batch": 1})
     commit_as_spark(table, 3, 1, {"sluice.epoch": 3})

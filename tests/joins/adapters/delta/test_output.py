@@ -10,7 +10,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from joins.adapters.delta.features import Appends
-from joins.adapters.delta.log import DeltaLog, create_table, spark_version
+from joins.adapters.delta.log import DeltaLog, create_table, txn_number
 from joins.adapters.delta.output import OutputLog, SparkAppend
 from joins.plan.errors import FencedError, SinkError
 
@@ -76,7 +76,7 @@ def newest(path):
 
 
 def batch_of(path, epoch, batch):
-    return lambda: commit_as_spark(path, spark_version(epoch, batch), {"batch": batch})
+    return lambda: commit_as_spark(path, txn_number(epoch, batch), {"batch": batch})
 
 
 def test_an_epoch_is_committed_without_spark_where_that_is_possible(path):
@@ -84,7 +84,7 @@ def test_an_epoch_is_committed_without_spark_where_that_is_possible(path):
     output.commit_epoch(1)
     output.commit_epoch(1)
     assert (newest(path), output.batches.last_batch(), output.by_spark) == (
-        spark_version(1, None),
+        txn_number(1, None),
         None,
         [],
     )
@@ -93,7 +93,7 @@ def test_an_epoch_is_committed_without_spark_where_that_is_possible(path):
     assert (output.batches.last_batch(), output.batches.version_of(0)) == (0, version)
     assert output.append(0, 1, SparkAppend(None, 0, {"batch": 0})) == version
     Output(path).commit_epoch(2)
-    assert newest(path) == spark_version(2, 0)
+    assert newest(path) == txn_number(2, 0)
     with pytest.raises(FencedError, match="epoch 2"):
         output.append(1, 1, SparkAppend(None, 0, {"batch": 1}))
     with pytest.raises(FencedError):
@@ -113,10 +113,10 @@ def test_a_batch_of_an_older_runner_in_between_is_known(path, after):
     output.commit_epoch(2)
     assert output.meanwhile is None
     assert output.by_spark
-    assert (newest(path), output.batches.last_batch()) == (spark_version(2, 1), 1)
+    assert (newest(path), output.batches.last_batch()) == (txn_number(2, 1), 1)
     assert output.batches.version_of(1) is not None
     output.append(1, 2, SparkAppend(None, 0, {"batch": 1}))
-    assert newest(path) == spark_version(2, 1)
+    assert newest(path) == txn_number(2, 1)
 
 
 def refuse(table, epoch, *, for_spark):
@@ -128,4 +128,4 @@ def test_what_spark_skips_is_no_commit(path):
     output.commit_epoch(1)
     Output(path).commit_epoch(2)
     with pytest.raises(FencedError, match="epoch 2"):
-        output.save(output.versions.fresh(), spark_version(1, 0), SparkAppend(None, 0))
+        output.save(output.versions.fresh(), txn_number(1, 0), SparkAppend(None, 0))
