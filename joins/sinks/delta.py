@@ -152,7 +152,7 @@ class DeltaOutputWriter(DeltaSinkWriter):
         """Raises SinkError if the batch's commit by Spark has another number of rows."""
         counts = super().committed_counts(pin)
         if counts:
-            self._log.check_batch(pin.batch, counts.get("joined", 0))
+            self._log.spark.check_batch(pin.batch, counts.get("joined", 0))
         return counts
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:

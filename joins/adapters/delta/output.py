@@ -137,10 +137,19 @@ class SparkCommits:
         with self.refusals(txn):
             writer.save(str(self._log.path))
         version, entry = self.committed_as(txn, range(before + 1, self._log.version() + 1))
-        self.check_rows(version, entry, append.count)
+        self._check_rows(version, entry, append.count)
         return version
 
-    def check_rows(self, version: int, entry: Sequence[Mapping[str, Any]], expected: int) -> None:
+    def check_batch(self, batch: int, expected: int) -> None:
+        """Raise SinkError if Spark committed `batch` with another number of rows."""
+        version = self._log.batches.version_of(batch)
+        if version is None:
+            return  # clean-up has removed the entry
+        entry = self._log.versions.commit_entry(version)
+        if self._log.batches.spark_id in transactions(entry):
+            self._check_rows(version, entry, expected)
+
+    def _check_rows(self, version: int, entry: Sequence[Mapping[str, Any]], expected: int) -> None:
         """Require that a commit added `expected` rows.
 
         Spark has committed by then, so a batch that a retry finds in the log is checked again.
@@ -264,15 +273,6 @@ class OutputLog(DeltaLog):
 
     def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
         return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
-
-    def check_batch(self, batch: int, expected: int) -> None:
-        """Raise SinkError if Spark committed `batch` with another number of rows."""
-        version = self.batches.version_of(batch)
-        if version is None:
-            return  # clean-up has removed the entry
-        entry = self.versions.commit_entry(version)
-        if self.batches.spark_id in transactions(entry):
-            self.spark.check_rows(version, entry, expected)
 
     def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
         """Have `save` commit `batch` through Spark once and verify the log; the table's version.
