@@ -273,7 +273,7 @@ def _relation(connection: _Connection, config: MysqlConnectionConfig) -> list[An
     folded = [row for row in known if row[2] == table.lower()]
     if not (exact or folded):
         raise SourceError(
-            f"{table_name(config)} is not there, or user "
+            f"{table_name(config)} does not exist, or user "
             f'"{config.username}" has it in no schema of its search path',
             hint="Correct 'table-name'; write schema.table for a table of another schema.",
         )

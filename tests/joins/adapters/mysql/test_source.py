@@ -70,7 +70,7 @@ WRONG_TABLES = {
         'FLOAT column "id"',
         "exact type",
     ),
-    "no_table": ([], (ID,), ("id",), "is not there", "table-name"),
+    "no_table": ([], (ID,), ("id",), "does not exist", "table-name"),
     "a_view": (["CREATE VIEW t AS SELECT 1 AS id"], (ID,), ("id",), "is a view", "table-name"),
     "missing_column": (
         ["CREATE TABLE t (id BIGINT PRIMARY KEY, title INT)"],

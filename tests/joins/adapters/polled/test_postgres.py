@@ -91,7 +91,7 @@ def test_values_of_each_type_are_those_of_the_database(postgres, tmp_path):
 
 
 WRONG = {
-    "there is no such table": ("SELECT 1", (ID,), "is not there", "schema.table"),
+    "there is no such table": ("SELECT 1", (ID,), "does not exist", "schema.table"),
     "no such column": (
         "CREATE TABLE t (id bigint PRIMARY KEY, nmae text)",
         (ID, Field("name", SqlType(TypeName.STRING))),
