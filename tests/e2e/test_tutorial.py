@@ -16,7 +16,8 @@ from service.embedded.process import free_port
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs/tutorial").glob("*.md"))
 BLOCK = re.compile(
-    r'^```\w+ title="([^"]+)"\n(.*?)^```$|((?:^ {4}[^\n]*\n)+)', re.MULTILINE | re.DOTALL
+    r'^```\w+ title="([^"]+)"\n(.*?)^```$|^```.*?^```$|((?:^ {4}[^\n]*\n)+)',
+    re.MULTILINE | re.DOTALL,
 )
 DEBEZIUM = ROOT / "docs/how-to/debezium.md"
 UP = "sluice up --data-dir ."
