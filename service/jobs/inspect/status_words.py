@@ -3,6 +3,7 @@
 List, page, commands and REST take them from here. The runner's own terms stay in typed fields.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -132,6 +133,8 @@ def status_words(job: Document) -> StatusWords:
 
 
 _Leading = Condition | None
+_GOES_ON = re.compile("sluice jobs resume|submit", re.IGNORECASE)
+"""A hint that says already how the job, or another one instead, goes on."""
 
 
 def _ended(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | None:
@@ -148,7 +151,7 @@ def _ended(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | Non
     if state == "FAILED":
         error = job["error"] or {"message": job["reason"], "hint": "Read its log."}
         remedy = error["hint"]
-        if "sluice jobs resume" not in remedy:
+        if not _GOES_ON.search(remedy):
             remedy = f"{remedy} Then continue it: sluice jobs resume {job['id']}"
         text = sentence(error["message"])
         return StatusWords("Failed", Tone.BAD, text, remedy, RemedyAction.START)

@@ -293,7 +293,8 @@ def test_a_failed_job_is_continued_after_its_remedy_and_is_told_so_once():
     first = job["error"]["hint"]
     assert status_words(job).remedy == f"{first} Then continue it: sluice jobs resume {job['id']}"
     named = f"Restore it, then run sluice jobs resume {job['id']}."
-    assert status_words({**job, "error": {**job["error"], "hint": named}}).remedy == named
+    for said in (named, "Submit the job again, into another output."):
+        assert status_words({**job, "error": {**job["error"], "hint": said}}).remedy == said
 
 
 def test_a_state_that_is_not_a_transition_has_its_own_beginning():

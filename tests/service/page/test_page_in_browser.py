@@ -72,7 +72,8 @@ def test_the_list_names_jobs_with_state_reason_and_hint(plane, browser, copying_
     for word in ("Copying (41 %)", "Failed", "163,000"):
         assert word in text
     full = browser.run("return [...document.querySelectorAll('.reason')].map((e) => e.title)")
-    assert "Access denied for user cdc. Correct the password." in full
+    again = f"Then continue it: sluice jobs resume {failed_job}"
+    assert f"Access denied for user cdc. Correct the password. {again}" in full
     names = browser.run(_CELLS, "main tbody tr")
     assert [row[0] for row in names][:2] == ["broken", "copying"]  # trouble first
     browser.find("#search").send_keys("brok")
