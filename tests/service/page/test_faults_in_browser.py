@@ -124,7 +124,7 @@ def test_a_password_that_was_changed(shop, browser):
     assert f'database server "{shop.database.host}:{shop.database.port}"' in told
     assert f'user "{shop.database.cdc_user}"' in told
     browser.find("#tab-script").click()
-    (name,) = re.findall(r"\$\{secret:([^}]+)\}", browser.text("#script pre"))
+    (name,) = re.findall(r"\$\{secret:([^}]+)\}", browser.until("${secret:", "#script pre"))
     assert f"sluice secrets set {name};" in told
     assert f"sluice jobs resume {shop.job.id}" in told
     shop.provide(name, "another one")
