@@ -45,7 +45,7 @@ from joins.adapters.mysql.table import (
     CapturedTable,
     definitions_that_differ,
     fits,
-    parts_missing,
+    parts_that_differ,
 )
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
@@ -187,10 +187,10 @@ class SnapshotCoordinator(SourceCoordinator):
         now = self._checked_table(kept)
         if kept is None:
             return self._new_state(0, 1)
-        if kept.phase is SourcePhase.COPYING and (gone := parts_missing(kept.table, now)):
+        if kept.phase is SourcePhase.COPYING and (others := parts_that_differ(kept.table, now)):
             self.copied_because = (
-                f'tables that match "{now.database}.{now.table}" are gone since the copy began: '
-                f"{', '.join(gone)}"
+                f'other tables match "{now.database}.{now.table}" than when the copy began: '
+                f"{', '.join(others)}"
             )
         elif kept.needed is None:
             server = server_identity(self._settings.connection)
@@ -285,7 +285,8 @@ class SnapshotCoordinator(SourceCoordinator):
         """Take LOW; changes of the table or the server around it show up here or in the binlog."""
         server = server_identity(self._settings.connection)
         connection = self._settings.connection.of_server(server)
-        low, table = self._take_low(connection, epoch, server)
+        low = take_low(connection, epoch)
+        table = self._checked_table(self.state, server)
         state = SourceState(
             epoch=epoch,
             generation=generation,
@@ -300,17 +301,6 @@ class SnapshotCoordinator(SourceCoordinator):
             self._write(state)
         _log.info("snapshot starts", part=self.part, generation=generation, low=as_json(low))
         return state
-
-    def _take_low(
-        self, connection: MysqlConnectionConfig, epoch: int, server: ServerIdentity
-    ) -> tuple[BinlogMark, CapturedTable]:
-        """LOW, and the parts of the table there; one that is made behind LOW is none of them."""
-        table = self._checked_table(self.state, server)
-        while True:
-            before, low = table, take_low(connection, epoch)
-            table = self._checked_table(self.state, server)
-            if not parts_missing(table, before):
-                return low, table
 
     def _take_high(self) -> None:
         """HIGH must come from the server and the history of LOW."""

@@ -32,20 +32,23 @@ from joins.adapters.mysql.sender import (
     CdcConfig,
     ChangelogSender,
 )
-from joins.adapters.mysql.source import is_readable_table, still_alike
-from joins.adapters.mysql.statements import effect_of, only_removes
-from joins.adapters.mysql.stream import BinlogStream, StreamStart, others
-from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.mysql.tokens import Effect, Matching, Statement, Target
+from joins.adapters.mysql.source import check_source, is_readable_table
+from joins.adapters.mysql.statements import effect_of
+from joins.adapters.mysql.stream import BinlogStream, StreamStart
+from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
+from joins.adapters.mysql.tokens import Effect, Matching, Statement, Target, folded
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.durable.checkpoint import read_document, write_document
 from joins.durable.codec import from_json
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import (
     RepairError,
+    ServerChangedError,
     SnapshotNeededError,
+    SourceError,
     SourceUnavailableError,
 )
+from joins.plan.plan import Field
 from watermark.errors import SluiceError
 
 _QUEUED_EVENTS = 200
@@ -146,7 +149,6 @@ class BinlogSession:
         applied = applied_at(config, kept)
         self._new = applied.new
         self._gtids = self._acknowledged_gtids = applied.gtids
-        self._made = self._acknowledged_made = kept.made if kept else ()
         self._begun: Gtid | None = None
         self._is_sending = False
         self._kept = kept
@@ -161,7 +163,6 @@ class BinlogSession:
             start.pos,
             applied.gtids,
             applied.new,
-            self._made,
         )
 
     def run(self, high: _High | None) -> None:
@@ -218,7 +219,7 @@ class BinlogSession:
             sender.begin(event.file, event.pos)
         elif isinstance(event, Boundary):
             self._boundary = max(self._boundary, (event.file, event.pos))
-            self._gtids, self._made, self._is_sending = event.gtids, event.made, False
+            self._gtids, self._is_sending = event.gtids, False
         elif isinstance(event, FileOpened):
             check_logged(self._config.connection)  # each connection and each restart opens a file
             self._require_same_file(event)
@@ -228,17 +229,12 @@ class BinlogSession:
                 name = f'"{event.database}.{event.table}" has rows'
                 raise _appeared(self._config.table, name)
         else:
-            require_followed(event, self._config.connection, self._table)
-
-    @property
-    def _table(self) -> CapturedTable:
-        return self._config.table.with_made(self._made)
+            require_followed(event, self._config.connection, self._config.table)
 
     def _flush(self, sender: ChangelogSender) -> None:
         sender.flush()
         if self._new is None or not self._new.checked:
             self._acknowledged, self._acknowledged_gtids = self._boundary, self._gtids
-            self._acknowledged_made = self._made
         if time.monotonic() - self._kept_at_s > _PERSIST_S:
             self._persist()
 
@@ -263,7 +259,7 @@ class BinlogSession:
         created_at_s = self._created.get(position.file, 0)
         gtids = None if self._acknowledged_gtids is None else str(self._acknowledged_gtids)
         boundary = AcknowledgedBoundary(
-            position, created_at_s, self._config.generation, gtids, sent, self._acknowledged_made
+            position, created_at_s, self._config.generation, gtids, sent
         )
         if boundary != self._kept:
             write_document(self._config.offset_file, boundary, lazily=True)
@@ -300,7 +296,7 @@ class BinlogSession:
             return None
         config = self._config
         try:
-            at = read_rows_at(config.connection, self._table, self._epoch, repair)
+            at = read_rows_at(config.connection, config.table, self._epoch, repair)
             if at.position == config.low.position:
                 raise RepairError(
                     "nothing was written to the binlog since the table was copied, so no record "
@@ -383,9 +379,8 @@ def require_followed(
         return
     for part in table.parts:
         _require_one_followed(statement, connection.at(part.database, part.table), part)
-    if only_removes(statement):
-        return  # tables of which the copy has no row
-    if _concerns(statement, others(table)):
+    known = frozenset((folded(part.database), folded(part.table)) for part in table.parts)
+    if _concerns(statement, Matching(table.database, table.table, (), known=known)):
         raise _appeared(table, f'it is named by "{statement.text[:120]}"')
 
 
@@ -411,13 +406,24 @@ def _require_one_followed(
     effect = effect_of(statement.schema, statement.text, target, statement.modes)
     if effect is Effect.NONE:
         return
-    if effect is Effect.ALTERED and still_alike(connection, table) is not None:
+    if effect is Effect.ALTERED and _still_fits(connection, table):
         return
     raise SnapshotNeededError(
         f'table "{table.database}.{table.table}" cannot be followed: {effect.value} '
         f'by "{statement.text[:120]}"',
         hint=_HINTS[effect],
     )
+
+
+def _still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool:
+    fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
+    try:
+        now = check_source(connection, fields, table.primary_key)
+    except (SourceUnavailableError, ServerChangedError):
+        raise
+    except SourceError:
+        return False
+    return fits(table, now) and reads_alike(table, now)
 
 
 _UNDO = (

@@ -14,7 +14,7 @@ from joins.adapters.mysql.gtids import Takeover
 from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
-from joins.adapters.mysql.table import CapturedTable, MadeShard
+from joins.adapters.mysql.table import CapturedTable
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
@@ -53,8 +53,7 @@ class AcknowledgedBoundary:
     """Boundary of what Kafka has acknowledged; `file_created_at_s` is 0 if not seen.
 
     `gtids` are those of what was applied there. `sent` are those of which changes may be in the
-    topic, None while a session sends, so also behind one that was killed. `made` are the tables
-    beside those of the copy that are followed there.
+    topic, None while a session sends, so also behind one that was killed.
     """
 
     position: BinlogPosition
@@ -62,7 +61,6 @@ class AcknowledgedBoundary:
     generation: int
     gtids: str | None = None
     sent: str | None = None
-    made: tuple[MadeShard, ...] = ()
 
 
 MAX_BATCH_ROWS = 5_000

@@ -31,19 +31,12 @@ from joins.adapters.mysql.table import (
     MysqlColumn,
     ServerColumn,
     capture,
-    fits,
     metadata_column,
     one_table,
-    reads_alike,
 )
 from joins.adapters.mysql.tokens import Modes, folded, readings
 from joins.kernels.calendar.zones import UTC
-from joins.plan.errors import (
-    DefinitionError,
-    ServerChangedError,
-    SourceError,
-    SourceUnavailableError,
-)
+from joins.plan.errors import DefinitionError, SourceError
 from joins.plan.plan import Field
 from joins.plan.types import quoted
 
@@ -96,21 +89,6 @@ def check_source(
             _check_server_id(connection, config, server_id)
         require_replication(connection, config, server_id=_some_server_id())
     return parts[0] if config.pattern is None else one_table(config.pattern, parts)
-
-
-def still_alike(config: MysqlConnectionConfig, table: CapturedTable) -> CapturedTable | None:
-    """The present definition of a table; None if its rows are not, or may not be, as in `table`.
-
-    SourceUnavailableError, ServerChangedError if that is not known.
-    """
-    fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
-    try:
-        now = check_source(config, fields, table.primary_key)
-    except (SourceUnavailableError, ServerChangedError):
-        raise
-    except SourceError:
-        return None
-    return now if fits(table, now) and reads_alike(table, now) else None
 
 
 def _checked(
@@ -292,12 +270,6 @@ def is_readable_table(config: MysqlConnectionConfig) -> bool:
                 raise
             return False
     return True
-
-
-def is_empty(config: MysqlConnectionConfig) -> bool:
-    with connected(config) as connection:
-        table = f"{quoted(config.database)}.{quoted(config.table)}"
-        return not rows(connection, f"SELECT 1 FROM {table} LIMIT 1")
 
 
 def _check_lockable(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:

@@ -1,7 +1,6 @@
 """The effect of a statement; it is harmless only if it is known to change no captured value."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from joins.adapters.mysql.tokens import (
@@ -11,7 +10,6 @@ from joins.adapters.mysql.tokens import (
     Modes,
     Parser,
     Reading,
-    Statement,
     TableName,
     Target,
     folded,
@@ -123,7 +121,7 @@ def _words(part: Reading) -> tuple[str, ...]:
     return tuple(token.word for token in part)
 
 
-def _are_options(part: Reading, engines: tuple[str, ...] = ("innodb",)) -> bool:
+def _are_options(part: Reading) -> bool:
     """True if these are table options that no value depends on."""
     parser = Parser(part)
     while not parser.has_ended:
@@ -135,7 +133,7 @@ def _are_options(part: Reading, engines: tuple[str, ...] = ("innodb",)) -> bool:
         if parser.ahead.kind is Kind.SYMBOL:
             return False
         value = parser.next()
-        if is_engine and folded(value.text.strip("'\"")) not in engines:
+        if is_engine and folded(value.text.strip("'\"")) != "innodb":
             return False
     return True
 
@@ -200,12 +198,6 @@ def effect_of(schema: str, text: str, target: Target, modes: Modes | None = None
     order = list(Effect)
     effects = (_effect_of(reading, schema, target, modes) for reading in readings(text, modes))
     return max(effects, key=order.index, default=Effect.UNKNOWN)
-
-
-def only_removes(statement: Statement) -> bool:
-    """True if it removes tables or rows, and nothing else."""
-    every = readings(statement.text, statement.modes)
-    return bool(every) and all(reading[0].word in ("DROP", "TRUNCATE") for reading in every)
 
 
 def _effect_of(reading: Reading, schema: str, target: Target, modes: Modes) -> Effect:
@@ -361,67 +353,6 @@ def _alter(parser: Parser, target: Target, modes: Modes) -> Effect:
     moved = (token for part in parts if moves_other_tables(part) for token in part)
     is_ours = any(token.is_name and target.is_named(TableName("", token.text)) for token in moved)
     return Effect.REPLACED if is_ours else Effect.NONE
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A table that a statement makes, and that is empty then if it was not there before."""
-
-    name: TableName
-    if_not_exists: bool
-
-
-# Their tables are empty when they are made, and each change of them is logged.
-_ENGINES = ("innodb", "myisam", "aria")
-# They bring rows, keep old ones, or let foreign keys change rows without a log.
-_NOT_PLAIN = frozenset({"TABLE", "WITH", "REFERENCES"})
-
-
-def made_by(statement: Statement) -> Made | None:
-    """The table that a statement makes empty, and does nothing else; None if that is not sure."""
-    every = readings(statement.text, statement.modes)
-    made = {_made_by(reading, statement.schema) for reading in every}
-    return made.pop() if len(made) == 1 else None
-
-
-def _made_by(reading: Reading, schema: str) -> Made | None:
-    parser = Parser(reading, schema)
-    try:
-        require(parser.accept("CREATE"))
-        parser.accept("OR", "REPLACE")
-        require(parser.accept("TABLE"))
-        parser.require_single()
-        keeps = parser.accept("IF", "NOT", "EXISTS")
-        made = Made(parser.table(), keeps)
-        require(made.name.database != "" and _is_plain(parser))
-    except ValueError:
-        return None
-    return made
-
-
-def _is_plain(parser: Parser) -> bool:
-    """True if LIKE, or definitions of columns with known options and partitions, is the rest."""
-    rest = parser.rest
-    is_inside = parser.symbol("(")
-    if parser.accept("LIKE"):
-        parser.table()
-        return (not is_inside or parser.symbol(")")) and parser.has_ended
-    if not (is_inside and parser.ahead.is_name) or _selects(rest):
-        return False
-    if not _NOT_PLAIN.isdisjoint(token.word for token in rest):
-        return False
-    depth = 1
-    while depth:
-        token = parser.next()
-        depth += token.is_symbol("(") - token.is_symbol(")")
-    behind = parser.rest
-    cut = next((at for at, one in enumerate(behind) if one.word == "PARTITION"), len(behind))
-    partitions = Parser(behind[cut:])
-    while not partitions.has_ended:
-        if partitions.next().word == "ENGINE":
-            partitions.symbol("=")
-            require(folded(partitions.name()) in _ENGINES)
-    return all(_are_options(part, _ENGINES) for part in Parser(behind[:cut]).parts())
 
 
 def _maintain(parser: Parser, _target: Target, _modes: Modes) -> Effect:

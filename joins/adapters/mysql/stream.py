@@ -15,18 +15,13 @@ from pymysqlreplication.exceptions import MalformedBinLogEvent, StatusVariableMi
 from joins.adapters.mysql.charsets import server_charsets
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
-    connected,
     open_connection,
-    variables,
 )
 from joins.adapters.mysql.events.packets import EVENTS, Reader
 from joins.adapters.mysql.events.transactions import Event, Transactions
 from joins.adapters.mysql.gtids import Gtids, NewTransactions
 from joins.adapters.mysql.replication import lost, stream_error
-from joins.adapters.mysql.source import is_empty, still_alike
-from joins.adapters.mysql.statements import made_by
-from joins.adapters.mysql.table import CapturedTable, MadeShard
-from joins.adapters.mysql.tokens import Matching, Statement, folded
+from joins.adapters.mysql.table import CapturedTable
 from joins.plan.errors import SnapshotNeededError
 from joins.plan.positions import file_number
 
@@ -41,7 +36,6 @@ class StreamStart:
     """Start of a stream: a transaction boundary in the binlog file `<prefix>.<digits>`.
 
     `gtids` were applied there, None if they are not known; what `new` does not call new is skipped.
-    `made` are the tables beside those of the copy that are followed there.
     """
 
     server_id: int
@@ -49,13 +43,6 @@ class StreamStart:
     pos: int
     gtids: Gtids | None = None
     new: NewTransactions | None = None
-    made: tuple[MadeShard, ...] = ()
-
-
-def others(table: CapturedTable) -> Matching:
-    """The tables that match the names of the followed ones, and are none of them."""
-    known = frozenset((folded(part.database), folded(part.table)) for part in table.parts)
-    return Matching(table.database, table.table, (), known=known)
 
 
 class BinlogStream:
@@ -71,8 +58,6 @@ class BinlogStream:
             file_number(start.file_name),
             start.gtids,
             start.new,
-            start.made,
-            self._made_by,
         )
         self._connections: list[_Foreign] = []
         self._reader = Reader(
@@ -116,29 +101,6 @@ class BinlogStream:
             with contextlib.suppress(pymysql.err.MySQLError, OSError, AttributeError):
                 connection.cut()
                 connection._force_close()
-
-    def _made_by(self, statement: Statement, table: CapturedTable) -> MadeShard | None:
-        """None also for a table that is gone or has another definition by now.
-
-        Whether a table that is made IF NOT EXISTS was there before is not in every binlog. If it is
-        empty behind the statement, then its rows, if there were any, were deleted behind it.
-        """
-        made = None if table.pattern is None else made_by(statement)
-        if made is None or table.pattern is None or not others(table).is_named(made.name):
-            return None
-        with connected(self._config) as connection:
-            case = variables(connection, "lower_case_table_names")["lower_case_table_names"]
-        database, name = (
-            text if case == "0" else text.lower() for text in (made.name.database, made.name.table)
-        )
-        if not table.pattern.has(database, name):
-            return None
-        config = self._config.at(database, name)
-        now = still_alike(config, table.parts[0])
-        alike = [part.columns for part in table.parts]
-        if now is None or now.columns not in alike or (made.if_not_exists and not is_empty(config)):
-            return None
-        return MadeShard(database, name, alike.index(now.columns))
 
     def _connect(self, **settings: object) -> _Foreign:
         if len(self._connections) == 2:  # the stream and the library's control connection

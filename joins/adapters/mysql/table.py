@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -132,18 +132,6 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeShard:
-    """A table that was made empty behind LOW: all its rows are in the binlog.
-
-    Its columns are those of the copy's table number `like`.
-    """
-
-    database: str
-    table: str
-    like: int
-
-
-@dataclass(frozen=True, slots=True)
 class CapturedTable:
     """A checked table; `primary_key` has declared names in the server's order. Picklable.
 
@@ -169,11 +157,6 @@ class CapturedTable:
     @property
     def pattern(self) -> TablePattern | None:
         return TablePattern(self.database, self.table) if self.shards else None
-
-    def with_made(self, made: Sequence[MadeShard]) -> "CapturedTable":
-        """Also of the tables that were made since; none of the others changes its number."""
-        more = (Shard(one.database, one.table, self.shards[one.like].columns) for one in made)
-        return replace(self, shards=(*self.shards, *more))
 
     def constants(self, at_s: int = 0) -> list[str | None]:
         """Wire values of the columns that the server does not have, None for all others.
@@ -226,10 +209,10 @@ def one_table(pattern: TablePattern, parts: Sequence[CapturedTable]) -> Captured
     return CapturedTable(pattern.database, pattern.table, first.columns, first.primary_key, shards)
 
 
-def parts_missing(before: CapturedTable, now: CapturedTable) -> list[str]:
-    """The names of tables that are parts of the first one only."""
+def parts_that_differ(before: CapturedTable, now: CapturedTable) -> list[str]:
+    """The names of tables that are parts of one of the two only."""
     names = ({f"{shard.database}.{shard.table}" for shard in one.shards} for one in (before, now))
-    return sorted(next(names) - next(names))
+    return sorted(next(names) ^ next(names))
 
 
 def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:

@@ -62,7 +62,7 @@ _LISTED = frozenset({FIELD_TYPE.ENUM, FIELD_TYPE.SET})
 
 # Kinds of optional metadata
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
-_SET_MEMBERS, _ENUM_MEMBERS, _KEY, _LISTED_DEFAULT_CHARSET, _LISTED_CHARSET = 5, 6, 8, 10, 11
+_SET_MEMBERS, _ENUM_MEMBERS, _LISTED_DEFAULT_CHARSET, _LISTED_CHARSET = 5, 6, 10, 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ class TableMap:
     database: str
     table: str
     columns: tuple[BinlogColumn, ...]
-    key: tuple[str, ...] = ()  # names of a primary key of whole columns, in its order
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,7 @@ def table_map(body: bytes, header_bytes: int, *, is_mariadb: bool) -> TableMap:
         )
         for at, (kind, meta) in enumerate(kind_metas)
     )
-    return TableMap(table_id, database, table, columns, tuple(optional.key))
+    return TableMap(table_id, database, table, columns)
 
 
 def _kind_metas(kinds: bytes, metas: bytes) -> Iterator[tuple[int, bytes]]:
@@ -230,7 +229,6 @@ class _OptionalMetadata:
     unsigned: dict[int, bool] = field(default_factory=dict)
     collations: dict[int, int] = field(default_factory=dict)
     members: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
-    key: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         characters = _CHARACTER | ({FIELD_TYPE.GEOMETRY} if self.is_mariadb else set())
@@ -247,9 +245,6 @@ class _OptionalMetadata:
         if self.names and len(self.names) != len(self.kinds):
             raise ValueError(f"{len(self.kinds)} columns have {len(self.names)} names")
         self.names = self.names or [""] * len(self.kinds)
-        places = Bytes(self.extra.get(_KEY, b""))
-        while places.left:
-            self.key.append(self.names[places.packed()])
 
     def _places(self, kinds: frozenset[int] | set[int]) -> list[int]:
         return [at for at, kind in enumerate(self.kinds) if kind in kinds]

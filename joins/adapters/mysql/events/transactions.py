@@ -6,7 +6,7 @@ Header positions of row events are not used.
 import contextlib
 import struct
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,6 @@ from joins.adapters.mysql.events.row_events import (
     WITH_EXTRA,
     Fragments,
     RowsEvent,
-    TableMap,
     rows_event,
     table_id_of,
     table_map,
@@ -39,7 +38,7 @@ from joins.adapters.mysql.events.row_events import (
 )
 from joins.adapters.mysql.gtids import Gtid, Gtids, NewTransactions, followed_by
 from joins.adapters.mysql.row_images import Change, RowDecoder
-from joins.adapters.mysql.table import CapturedTable, MadeShard
+from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.mysql.tokens import (
     STATEMENT_BYTES,
     UNDECODED,
@@ -62,14 +61,12 @@ _FIXED_BYTES = 8  # before table maps and row events; newer row events have two 
 class Boundary:
     """Between two transactions: everything before (file, pos) has been delivered.
 
-    `gtids` are those of what was applied here, None if they are not known. `made` are the tables
-    beside those of the copy that are followed here.
+    `gtids` are those of what was applied here, None if they are not known.
     """
 
     file: int
     pos: int
     gtids: Gtids | None = field(default=None, compare=False)
-    made: tuple[MadeShard, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +130,13 @@ class Appeared:
 
 
 Event = Boundary | FileOpened | Begin | RowImages | Appeared | Statement
-MadeBy = Callable[[Statement, CapturedTable], MadeShard | None]
-"""The table that a statement surely makes empty, if it is one more of those that match."""
 
 
 class Transactions:
     """What the events of a binlog, in order from a boundary in `file`, do to one table.
 
-    `gtids` are those of what was applied at the boundary, and `made` the tables that are followed
-    there beside those of the copy, `table`. Of transactions that `new` does not call new only the
-    boundaries are yielded. A statement that makes a table, by `made_by`, is none that is yielded.
+    `gtids` are those of what was applied at the boundary. Of transactions that `new` does not call
+    new only the boundaries are yielded.
     """
 
     def __init__(
@@ -152,16 +146,13 @@ class Transactions:
         file: int,
         gtids: Gtids | None = None,
         new: NewTransactions | None = None,
-        made: tuple[MadeShard, ...] = (),
-        made_by: MadeBy = lambda _statement, _table: None,
     ) -> None:
         self._gtids = gtids
         self._new = new
         self._gtid: Gtid | None = None
         self._is_new = True
-        self._copied = table
-        self._made_by = made_by
-        self._follow(made)
+        self._table = table
+        self._parts = {(part.database, part.table): part for part in table.parts}
         self._file = file
         self._charsets = charsets
         self._maps: dict[int, bytes] = {}
@@ -171,11 +162,6 @@ class Transactions:
         self._standalone = False
         self._is_ours = self._xa = self._xa_is_ours = False
         self._prepared: dict[str, bool] = {}
-
-    def _follow(self, made: tuple[MadeShard, ...]) -> None:
-        self._made, self._table = made, self._copied.with_made(made) if made else self._copied
-        self._parts = {(part.database, part.table): part for part in self._table.parts}
-        self._names_made = {(one.database, one.table) for one in made}
 
     def events_of(self, event: _Foreign) -> Iterator[Event]:
         """SnapshotNeededError if the event cannot be followed row by row."""
@@ -216,7 +202,7 @@ class Transactions:
         self._file = file_number(name)
         self._in_transaction = False
         self._gtid, self._is_new = None, True
-        return Boundary(self._file, position, self._gtids, self._made)
+        return Boundary(self._file, position, self._gtids)
 
     def _control(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
         if packet.event_type in GTIDS:
@@ -238,7 +224,7 @@ class Transactions:
                 raise self._changed_by_xa("one phase")
             yield from self._ended(packet)
         elif not self._in_transaction and packet.log_pos:
-            yield Boundary(self._file, packet.log_pos, self._gtids, self._made)
+            yield Boundary(self._file, packet.log_pos, self._gtids)
 
     def _is_new_by(self, new: NewTransactions, gtid: Gtid | None) -> bool:
         if gtid is None:
@@ -269,10 +255,7 @@ class Transactions:
         elif word == "COMMIT":
             yield from self._ended(packet)
         elif not word.startswith("SAVEPOINT"):
-            made = self._made_by(statement, self._table) if self._is_new else None
-            if made is not None:
-                self._follow((*self._made, made))
-            elif self._is_new:
+            if self._is_new:
                 yield statement
             if self._standalone:
                 yield from self._ended(packet)
@@ -314,7 +297,7 @@ class Transactions:
             self._gtids = followed_by(self._gtids, self._gtid)
         self._gtid, self._is_new = None, True
         if packet.log_pos:
-            yield Boundary(self._file, packet.log_pos, self._gtids, self._made)
+            yield Boundary(self._file, packet.log_pos, self._gtids)
 
     def _body(self, event: BodyEvent) -> Iterator[RowImages | Appeared]:
         number, body = event.packet.event_type, event.body
@@ -363,8 +346,6 @@ class Transactions:
         if part is not None:
             is_mariadb = event.dbms == "mariadb"
             columns = table_map(event.body, fixed, is_mariadb=is_mariadb)
-            if (database, table) in self._names_made:
-                _require_key(columns, part)
             decoder = RowDecoder(columns, part, self._charsets, is_mariadb=is_mariadb)
         self._decoders[table_id] = decoder
         pattern = self._table.pattern
@@ -383,17 +364,6 @@ class Transactions:
             return
         self._is_ours = True
         yield RowImages(decoder, rows, at_s)
-
-
-def _require_key(now: TableMap, part: CapturedTable) -> None:
-    """A table that was made behind LOW may have had another key than the one that we have seen."""
-    key = tuple(column.server.name for column in part.key_columns)
-    if now.key != key:
-        raise SnapshotNeededError(
-            f'table "{part.database}.{part.table}" had PRIMARY KEY ({", ".join(now.key)}) when it '
-            f"was new, and has PRIMARY KEY ({', '.join(key)}) now",
-            hint="No action is needed: all tables that match are copied again by themselves.",
-        )
 
 
 def _gtid_of(event: _Foreign) -> Gtid | None:
