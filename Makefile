@@ -39,7 +39,7 @@ test: setup ## Every promise once, on real servers, or the tests that ARGS selec
 	@$(PYTEST) $(ARGS)
 
 # Many of them wait for a part that was killed: more run beside each other.
-test-more: WORKERS = 6
+test-more: WORKERS = 5
 test-more: setup ## What make test leaves out: matrices, small experiments, browsers
 	@$(DEBEZIUM)
 	@$(call EXAMPLES,20) $(PYTEST) -m 'matrix or experiment' $(ARGS)

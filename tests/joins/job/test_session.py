@@ -60,7 +60,7 @@ def test_secret_settings_reach_spark_but_not_the_command_line(tmp_path, java, sp
         text=True,
         env=environment(),
         capture_output=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, "an archive that does not fit keeps no JVM from starting"
     assert "jsa" not in done.stdout + done.stderr
