@@ -82,7 +82,7 @@ def serve(descriptor: int) -> None:
 
 
 def _end_with(connection: socket.socket) -> None:
-    """Whoever asked is killed if it takes too long."""
+    """End the fork with the process that asked: that one is killed if it takes too long."""
     connection.recv(1)
     os._exit(1)
 
