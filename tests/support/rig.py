@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
@@ -262,7 +263,8 @@ def running_rig(
     is_common = settings.runners == "shared" and not own_host and not _OF_A_HOST & given.keys()
     if is_common:
         directory.mkdir(parents=True, exist_ok=True)
-        settings.host_dir.symlink_to(_common_host().name)
+        with _one_at_a_time:
+            settings.host_dir.symlink_to(_common_host().name)
     commands = {"runner_command": runner_command, "inspect_command": warm_inspections()}
     with (
         ControlPlane(settings, **commands) as plane,
@@ -279,6 +281,7 @@ def running_rig(
 
 _OF_A_HOST = frozenset({"spark_conf", "spark_driver_memory", "spark_master", "warehouse"})
 _links: list[socket.socket] = []
+_one_at_a_time = Lock()  # lanes of an experiment begin at the same time
 
 
 @cache
@@ -288,12 +291,13 @@ def _common_host() -> tempfile.TemporaryDirectory[str]:
 
 def _keep_common_host() -> None:
     """Link this process to the host, which ends when it has neither a link nor a runner."""
-    link = runner_host.connect(Path(_common_host().name))
-    if link is not None:
-        send(link, {"link": True})
-        for older in _links:
-            older.close()
-        _links[:] = [link]
+    with _one_at_a_time:
+        link = runner_host.connect(Path(_common_host().name))
+        if link is not None:
+            send(link, {"link": True})
+            for older in _links:
+                older.close()
+            _links[:] = [link]
 
 
 def cdc_table(
