@@ -28,6 +28,7 @@ class Work:
         windows: `size` and `delay` of windows in which to count; None does not.
         memory: of its JVM, where it needs more than ours has: a broadcast of 5 M rows fails in 4 g
             now and then.
+        real_time: in Spark's real-time mode, which has no state.
     """
 
     stream: Stream
@@ -38,6 +39,7 @@ class Work:
     schema: str = CLICKS
     windows: Mapping[str, str] | None = None
     memory: str | None = None
+    real_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Reference:
             "sink": {"format": name, "options": dict(options)},
             "checkpoint": str(checkpoint),
             "follow": follow,
+            "real_time": work.real_time,
         }
         return json.dumps(config)
 
