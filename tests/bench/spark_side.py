@@ -55,7 +55,8 @@ class Reference:
         name, options = work.sink
         starting = {work.stream.topic: {str(p): at for p, at in work.starting.items()}}
         config: dict[str, Any] = {
-            "master": f"local[{CORES}]",
+            # in real-time mode each partition holds a slot
+            "master": f"local[{len(work.starting) if work.real_time else CORES}]",
             "memory": work.memory or self.place.driver_memory,
             "jars": [str(jar) for jar in self.jars],
             "scratch": str(self.place.new("spark")),
