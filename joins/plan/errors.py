@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from watermark.errors import SluiceError
 
@@ -13,9 +13,24 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return by_folded[close[0]] if close else None
 
 
+class NameHint(str):
+    """The hint that another name was meant."""
+
+    __slots__ = ("meant",)
+    meant: str
+
+    def __new__(cls, meant: str) -> Self:
+        hint = super().__new__(cls, f'Did you mean "{meant}"?')
+        hint.meant = meant
+        return hint
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (self.meant,)
+
+
 def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
     close = nearest(name, known)
-    return f'Did you mean "{close}"?' if close is not None else otherwise
+    return otherwise if close is None else NameHint(close)
 
 
 def of_columns(missing: str, columns: Iterable[str]) -> str:

@@ -230,6 +230,7 @@ def _kind(values: OptionValues, made: _Made) -> DatagenKind:
                 prefix + suffix,
                 f'option "{prefix}{suffix}" has no effect on a {what}',
                 hint="Remove it" + (f", or use {', '.join(allowed)}." if allowed else "."),
+                is_needless=True,
             )
     return kind
 

@@ -146,11 +146,12 @@ class OptionValues:
         self.require_beside(one, other)
         self.require_beside(other, one)
 
-    def error(self, key: str, message: str, *, hint: str) -> SqlError:
+    def error(self, key: str, message: str, *, hint: str, is_needless: bool = False) -> SqlError:
+        """The refusal of an option; `is_needless` if the script is right without the option."""
         node = self.nodes.get(key)
         if node is None:
             return self.script.error(self.at, message, hint=hint)
-        edit = removed(self.script, node, sure=hint.startswith("Remove"))
+        edit = removed(self.script, node, sure=is_needless)
         return self.script.error(node.at, message, hint=hint, edit=edit)
 
 

@@ -251,6 +251,7 @@ def _check_max_wait(values: OptionValues, watermark: TableWatermark, typed: Type
             MAX_WAIT,
             f'option "{MAX_WAIT}" has no effect beside "{USE_PROCESSING_TIME}"',
             hint="Remove one of the two: behind its backlog the stream is in processing time.",
+            is_needless=True,
         )
 
 
@@ -295,6 +296,7 @@ def _is_after_backlog(values: OptionValues) -> bool:
             USE_PROCESSING_TIME,
             f'option "{USE_PROCESSING_TIME}" has no effect on a stream that ends',
             hint="Remove it, or scan.bounded.mode: the end of a stream releases waiting rows.",
+            is_needless=True,
         )
     return True
 
