@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from joins.plan.durations import duration_ms
 from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     DatagenSource,
@@ -17,7 +18,7 @@ from joins.plan.plan import (
     Sink,
     TableStream,
 )
-from service.sql.catalog.option import Option, OptionType, duration_ms
+from service.sql.catalog.option import Option, OptionType
 from service.sql.grammar.syntax import OptionNode
 from service.sql.text.script import (
     Edit,

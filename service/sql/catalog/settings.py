@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joins.kernels.calendar.zones import UTC, known_zone
+from joins.plan.durations import duration_ms
 from joins.plan.errors import NameHint, nearest
 from joins.plan.plan import JoinPlan
-from service.sql.catalog.option import WITHOUT_EFFECT, duration_ms
+from service.sql.catalog.option import WITHOUT_EFFECT
 from service.sql.grammar.syntax import OptionNode, SetOption
 from service.sql.text.script import Edit, Script, SqlError
 

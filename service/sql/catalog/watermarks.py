@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.connections import StoreOptions
+from joins.plan.durations import duration_ms
 from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, VerifySchedule, WatermarkSpec
 from joins.plan.types import (
     Call,
@@ -22,7 +23,6 @@ from service.sql.catalog.option import (
     OptionType,
     TableRole,
     duration,
-    duration_ms,
     ignored,
 )
 from service.sql.catalog.option_values import Connector, Home, OptionValues
