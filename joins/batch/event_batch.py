@@ -118,7 +118,7 @@ class _OnWorkers:
         parts, tasks = self.parts, self.parts.hooks.tasks
         items = answer_items(waiting, split(self.pin.ranges(), parallelism(parts.spark)))
         reader = LateReader(parts.reader)
-        work = Work.of(parts.spark, items, reader, has_index=True, tasks=tasks)
+        work = Work(parts.spark, items, reader, has_index=True, tasks=tasks)
         return parts.writer.run(work, self.task, self.pin)
 
     def files(self, name: str) -> Sequence[StateFile]:
@@ -131,7 +131,7 @@ class _OnWorkers:
 
     def _items(self, plan: StagePlan) -> Work:
         tasks = self.parts.hooks.tasks
-        return Work.of(self.parts.spark, plan.items, has_index=True, tasks=tasks)
+        return Work(self.parts.spark, plan.items, has_index=True, tasks=tasks)
 
 
 class EventBatches:
