@@ -86,7 +86,7 @@ _END = frozenset({JobState.FAILED, JobState.STOPPED})
 _HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
 _COPYING = frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP})
 _ALL = frozenset(JobState) - {JobState.CREATED}
-ENDED = _END | {JobState.FINISHED}  # the job has stopped, by itself or by a request
+ENDED = _END | {JobState.FINISHED}  # the job has stopped: it failed, ended, or a request stopped it
 RESTING = ENDED | {JobState.PAUSED}  # no runner belongs to it
 JOB_STATES = Transitions(
     "job",

@@ -117,7 +117,7 @@ DIMENSION_OPTIONS = (
 
 
 def verify_schedule(values: OptionValues) -> VerifySchedule | None:
-    """How often a copy is compared by itself, None without the option."""
+    """How often the control plane compares a copy, None without the option."""
     if not values.is_set(VERIFY_INTERVAL):
         return None
     rows_per_s = values.number(VERIFY_ROWS) if values.is_set(VERIFY_ROWS) else None
