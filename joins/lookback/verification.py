@@ -40,7 +40,6 @@ from joins.kernels.table_path import TablePath
 from joins.plan.errors import VerificationError
 
 _POLL_S = 0.2
-_CHUNK_ROWS = 10_000
 _GONE = "_gone"
 Chunk = TypeVar("Chunk")
 
@@ -73,7 +72,8 @@ class VerifyLimits:
     shown: int = 100  # differences that are shown with their rows
     repaired: int = 0  # differences whose keys the result lists for a repair, 0 without one
     proof_s: float = 60.0  # how long the changelog may take to reach the position
-    seed: int | None = None  # of the sample
+    chunk_rows: int = 10_000
+    seed: int | None = None
 
 
 class Verification(Generic[Chunk]):
@@ -111,7 +111,7 @@ class Verification(Generic[Chunk]):
         read, limits = self._read, self._limits
         # before the source is read, and before the wait for a proof
         before = self._complete(self._states.at(first))
-        every = read.chunks(_CHUNK_ROWS)
+        every = read.chunks(limits.chunk_rows)
         chosen = _sample(every, limits)
         parts = [self._digests(chunk) for chunk in chosen]
         source = RowDigests.concatenated(parts)
