@@ -97,6 +97,8 @@ def _job_statement(
             and without_effect(session.script, statement) is not None
         )
         if jobs and not (isinstance(jobs[0], Insert) and leaves_alone):
+            if isinstance(jobs[0], Select):
+                raise behind_a_query(session.script, statement)
             raise session.script.error(
                 statement.at,
                 "a statement follows the INSERT INTO",
@@ -115,6 +117,12 @@ def _job_statement(
         return jobs[0], tuple(ignored)
     inserts = tuple(job for job in jobs if isinstance(job, Insert))
     return StatementSet(inserts, inserts[0].at), (*ignored, _ONE_JOB.format(len(jobs)))
+
+
+def behind_a_query(script: Script, statement: Statement) -> SqlError:
+    return script.error(
+        statement.at, "a statement follows the query", hint="Send the query by itself."
+    )
 
 
 def fills_a_table(statements: Iterable[Statement]) -> bool:
