@@ -242,7 +242,10 @@ def _of_statements(session: ScriptSession, statements: Sequence[Statement]) -> l
                 with not_too_deep():
                     JobPlanner(session).plan(insert)
             except SqlError as fault:
-                fault.follows = fault.follows or fault.at in session.stood_in
+                if isinstance(insert, Insert) and fault.at == session.stood_in.get(
+                    insert.table.text
+                ):
+                    fault.follows = True  # of what stands in for the table that is written
                 faults.append(fault)
                 _check_target(session, insert, faults)
     if not fills:

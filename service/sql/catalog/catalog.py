@@ -87,8 +87,9 @@ METADATA: dict[str, tuple[SqlType, ...]] = {
     "timestamp-type": (STRING,),
     SOURCE_TIMESTAMP: _INSTANTS,
 }
+ROW_KIND = "row_kind"
 _OF_DATABASES = (
-    *(DATABASE_NAME, "schema_name", TABLE_NAME, OP_TS),
+    *(DATABASE_NAME, "schema_name", TABLE_NAME, OP_TS, ROW_KIND),
     *(f"value.source.{name}" for name in ("database", "schema", "table")),
 )
 """Keys of metadata that connectors of CDC and formats of Debezium have in Flink."""
@@ -315,12 +316,9 @@ def _metadata(
     assert isinstance(endpoints.dimension, TopicSource), "every topic can be a dimension"
     form = endpoints.dimension.value.name
     if types is None and column.key in _OF_DATABASES and form in OF_CHANGES:
-        text, hint = _as_of_a_topic(script, column)
+        edit, hint = _as_of_a_topic(script, column)
         raise script.error(
-            column.key_at,
-            f'unknown metadata key "{column.key}"',
-            hint=hint,
-            edit=Edit(column.name.at, column.end, text, sure=False),
+            column.key_at, f'unknown metadata key "{column.key}"', hint=hint, edit=edit
         )
     if types is None:
         raise script.error(
@@ -338,17 +336,22 @@ def _metadata(
     return MetadataField(column.name.text, column.key, column.type.type)
 
 
-def _as_of_a_topic(script: Script, column: MetadataColumn) -> tuple[str, str]:
+def _as_of_a_topic(script: Script, column: MetadataColumn) -> tuple[Edit, str]:
     """A metadata column of a CDC connector as a topic of Debezium has it, and what to write."""
-    text = script.text[column.name.at : column.end]
+    start, end = column.name.at, column.end
+    if column.key == ROW_KIND:
+        edit = without(script, start, end, sure=False)
+        return edit, "Remove the column: rows do not have the kind of their change."
+    text = script.text[start:end]
     if column.key == OP_TS:
         key = f"METADATA FROM '{SOURCE_TIMESTAMP}'"
         text = re.sub(r"\bMETADATA\b(?:\s+FROM\s+'[^']*')?", key, text, count=1, flags=re.I)
-        return text, f"Write {key}."
+        return Edit(start, end, text, sure=False), f"Write {key}."
     name = re.match(r"`(?:[^`]|``)*`|\w+", text)
     assert name is not None, "a column begins with its name"
     text = f"{name[0]} AS CAST('{column.key}' AS STRING)"
-    return text, f"A topic has the rows of one table: write {name[0]} AS 'its name'."
+    hint = f"A topic has the rows of one table: write {name[0]} AS 'its name'."
+    return Edit(start, end, text, sure=False), hint
 
 
 def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> None:

@@ -116,12 +116,16 @@ def role_of(script: Script, table: CreateTable) -> TableRole:
     return TableRole.STREAM
 
 
-def swapped(script: Script, table: CreateTable) -> Edit | None:
-    """The table with a connector that is here, in the same role; None if it has no own WITH."""
+def swapped(script: Script, table: CreateTable, *, sure: bool = True) -> Edit | None:
+    """The table with a connector that is here, in the same role; None if it has no own WITH.
+
+    A change that is `sure` is only made of a table whose rows are known to be elsewhere.
+    """
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
     is_bare = not table.options_at and table.like is None and not table.options
     names_one = any(node.key in ("connector", OLD_TYPE) for node in own)
-    if not is_bare and not names_one and not (own and _is_of_a_catalog(script, table)):
+    is_known = is_bare or names_one or _is_of_a_catalog(script, table) or not sure
+    if not is_known or not (is_bare or own):
         return None
     role = role_of(script, table)
     options = _options(script, table, role)
@@ -130,7 +134,7 @@ def swapped(script: Script, table: CreateTable) -> Edit | None:
     fill = "Fill in its address. " if role is not TableRole.SINK else ""
     start = table.options_end if is_bare else table.options_at
     text = f" WITH {clause}" if is_bare else clause
-    return Edit(start, table.options_end, text, note=fill + _ELSEWHERE)
+    return Edit(start, table.options_end, text, note=fill + _ELSEWHERE, sure=sure)
 
 
 _USE_CATALOG = re.compile(r"\bUSE\s+CATALOG\s+(?:`([^`]+)`|(\w+))", re.IGNORECASE)
@@ -144,8 +148,8 @@ def _is_of_a_catalog(script: Script, table: CreateTable) -> bool:
     return bool(used) and "".join(used[-1]) != _OWN_CATALOG
 
 
-def _with_a_connector(table: CreateTable) -> Edit | None:
-    """The connector whose options the table has."""
+def _with_a_connector(script: Script, table: CreateTable) -> Edit | None:
+    """A guess: the connector whose options the table has."""
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
 
     def fitting(connector: Connector) -> int:
@@ -154,7 +158,7 @@ def _with_a_connector(table: CreateTable) -> Edit | None:
 
     best = max(CONNECTORS.values(), key=fitting)
     if not own or not fitting(best):
-        return None
+        return swapped(script, table, sure=False)
     return Edit(own[0].at, own[0].at, f"'connector' = {literal(best.name)}, ", sure=False)
 
 
@@ -295,7 +299,7 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             table.name.at,
             f'table "{table.name.text}" has no option "connector"',
             hint=f"Add 'connector' = '…'; connectors are {names}.",
-            edit=swapped(script, table) or _with_a_connector(table),
+            edit=swapped(script, table) or _with_a_connector(script, table),
         )
     if node.value not in CONNECTORS:
         instead = next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)

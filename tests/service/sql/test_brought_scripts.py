@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from service.sql.answers.findings import Migration, findings, migrate
+from service.sql.answers.findings import Migration, findings, migrate, revised
 from service.sql.planner.planner import plan_script
 from tests.service.sql.scripts import TABLES
 from tests.support.lanes import some_of
@@ -105,6 +105,9 @@ def test_options_without_a_connector_in_the_own_catalog_are_only_a_guess():
     (missing, *_) = findings(text)
     assert not missing.sure
     assert missing.replacement.startswith("WITH ('connector' = 'kafka', ")
+    (unlike, *_) = findings(of_role("sink", "WITH ('index' = 'i')"))
+    assert not unlike.sure
+    assert "'connector' = 'delta'" in unlike.replacement
 
 
 QUERIES = (
@@ -123,6 +126,17 @@ def test_a_query_over_a_table_that_is_followed_is_made_a_job_that_prints(query):
         f"{FOLLOWED}CREATE TABLE shown_1 WITH ('connector' = 'print') AS {query};"
     ).plan
     assert replace(made, sql="", name="") == replace(by_hand, sql="", name="")
+
+
+@pytest.mark.parametrize(
+    "behind", ["CREATE TABLE z (i INT) WITH ('connector' = 'print')", "SHOW TABLES"]
+)
+@pytest.mark.parametrize("query", QUERIES[:2])
+def test_a_declaration_behind_a_query_leaves_it_alone(query, behind):
+    alone, followed = (migrated(f"{FOLLOWED}{query};{end}") for end in ("", f"\n{behind};"))
+    assert followed.is_accepted, followed.left
+    one, other = (plan_script(each.sql).plan for each in (alone, followed))
+    assert replace(one, sql="") == replace(other, sql="")
 
 
 @pytest.mark.parametrize("queries", [QUERIES[:2], QUERIES[1:4], (QUERIES[0], "SELECT k FROM s")])
@@ -157,15 +171,17 @@ def test_metadata_of_a_connector_elsewhere_has_a_replacement(form, key):
     assert refusal(migrate(text).sql.replace(column, of_key.replacement)) is None
 
 
-@pytest.mark.parametrize("column", ["op STRING METADATA FROM 'row_kind' VIRTUAL", "a INT METADATA"])
+@pytest.mark.parametrize("connector", ["mysql-cdc", "postgres-cdc"])
 @pytest.mark.parametrize("place", ["({}, id BIGINT", "(id BIGINT, {}"])
-def test_metadata_that_a_database_has_not_is_removed_with_its_comma(place, column):
-    table = FOLLOWED.replace("(id BIGINT", place.format(column), 1)
+def test_the_kind_of_a_change_is_no_column_and_goes_with_its_comma(place, connector):
+    column = "op STRING METADATA FROM 'row_kind' VIRTUAL"
+    table = FOLLOWED.replace("(id BIGINT", place.format(column), 1).replace("mysql-cdc", connector)
     text = f"{table}{SINK}INSERT INTO o SELECT id, name FROM c;"
-    (of_column,) = findings(text)
-    assert not of_column.sure
-    assert of_column.replacement is None
-    assert refusal(text.replace(place.format(column), "(id BIGINT")) is None or "row_kind" in text
+    of_column = next(each for each in findings(text) if "Remove the column" in each.hint)
+    assert (of_column.sure, of_column.replacement) == (False, None)
+    left = revised(text, guesses=True)
+    assert left.left == ()
+    assert "(id BIGINT, name STRING" in left.text
 
 
 WRITTEN = {  # what is written of id → whether that has the key of the stream
