@@ -8,8 +8,8 @@ looked up whose key is in a segment of the index that the tried version does not
 
 import json
 import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -144,7 +144,8 @@ class _Answering:
         kernel, removed = self.late.probe.kernel, self.counts.detail.setdefault(REMOVED, [])
         with Released(self.late.spill, kernel.arrivals, self.origin) as released:
             for each in part["files"]:
-                file = WaitingFile(self.late.read_from / each["path"], kernel.arrivals)
+                path = self.late.read_from / each["path"]
+                file = WaitingFile(path, kernel.arrivals, _NEW_ROWS.of(path, kernel))
                 if not (each["rewrite"] or each["due"] or self._may_leave(file)):
                     continue
                 leaves = self._leaves(
@@ -282,7 +283,31 @@ def _size_of(hashes: Mapping[str, Hashes]) -> int:
     return sum(each.nbytes for each in hashes.values())
 
 
+class _NewRows:
+    """The rows of the waiting files that this process has written last, up to a size."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._kept = OrderedDict[tuple[str, Any], list[pa.RecordBatch]]()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def of(self, path: TablePath, kernel: ProbeKernelSpec) -> Sequence[pa.RecordBatch]:
+        with self._lock:
+            return self._kept.get((str(path), kernel.carried), ())
+
+    def put(self, path: TablePath, kernel: ProbeKernelSpec, rows: list[pa.RecordBatch]) -> None:
+        with self._lock:
+            self._kept[str(path), kernel.carried] = rows
+            self._bytes += sum(each.nbytes for each in rows)
+            while self._bytes > self._limit:
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= sum(each.nbytes for each in oldest)
+
+
 _HASHES = _KeyHashes(32 << 20)
+_NEW_ROWS = _NewRows(64 << 20)
+_MOST_KEPT_BYTES = 32 << 20  # of one task
 _SYNCED_AT_ONCE = 4
 
 
@@ -293,6 +318,8 @@ class _WaitingFiles(AbstractContextManager["_WaitingFiles"]):
         self._task = task
         self._open = ExitStack()
         self._stages: dict[str, ParquetStage] = {}
+        self._rows = defaultdict[str, list[pa.RecordBatch]](list)
+        self._bytes = 0
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
@@ -301,12 +328,18 @@ class _WaitingFiles(AbstractContextManager["_WaitingFiles"]):
         if name not in self._stages:
             self._stages[name] = self._open.enter_context(self._task.stage())
         self._stages[name].write(rows)
+        self._bytes += rows.nbytes
+        if rows.num_rows and self._bytes <= _MOST_KEPT_BYTES:
+            self._rows[name].append(rows)
 
     def finish(self) -> None:
         with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:  # one commit of the file system's journal
             files = list(pool.map(ParquetStage.finish, self._stages.values()))
         for name, file in zip(self._stages, files, strict=True):
             self._task.counts.stage(WAITING + name, file)
+            rows = self._rows[name]
+            if file is not None and file.rows == sum(each.num_rows for each in rows):
+                _NEW_ROWS.put(self._task.late.root / file.path, self._task.late.probe.kernel, rows)
 
 
 def _by_partition(rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -67,8 +67,8 @@ class _Item:
     call: _Call
     number: int
     text: str
-    # the item goes to host `prefers` modulo hosts, which then has the same part of the index in
-    # each batch; None for any
+    # the item goes to resident `prefers` modulo residents, which then has the same part of the
+    # index and of the waiting rows in each batch; None for any
     prefers: int | None
     attempt: int = 0
 
@@ -347,12 +347,16 @@ class ResidentPool:
                 self._changed.wait(_POLL_S)
 
     def _chosen(self, resident: _Connected) -> _Item:
-        hosts = sorted({each.host for each in self._residents.values()})
-        mine = hosts.index(resident.host)
+        on_host = Counter[str]()
+        turns: list[tuple[int, str, int]] = []  # the first of each host, then the second of each
+        for slot, each in sorted(self._residents.items()):
+            turns.append((on_host[each.host], each.host, slot))
+            on_host[each.host] += 1
+        mine = [slot for _, _, slot in sorted(turns)].index(resident.slot)
         for item in self._waiting:
-            if item.prefers is None or item.prefers % len(hosts) == mine:
+            if item.prefers is None or item.prefers % len(turns) == mine:
                 return item
-        return self._waiting[0]  # it does not wait for a node that is busy
+        return self._waiting[0]  # it does not wait for a resident that is busy
 
     def _answer_to(self, resident: _Connected, item: _Item) -> dict[str, Any]:
         pieces = item.call.pieces

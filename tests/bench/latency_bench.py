@@ -1,9 +1,10 @@
 """`latency`: from the send of a record to its row in the output topic, the build side idle.
 
 The broker stamps the rows (`LogAppendTime`), the records carry the producer's clock, and all run on
-one machine. The reference passes records from topic to topic: no join, no pin. Two more parts have
-none: the table changes 1,000 times a second, and a Delta table is the output, where a row is there
-once the entry of its commit is in the log.
+one machine. The reference passes records from topic to topic: no join, no pin. It does so in
+micro-batches, and again in real-time mode. Two more parts have none: the table changes 1,000
+times a second, and a Delta table is the output, where a row is there once the entry of its commit
+is in the log.
 """
 
 import time
@@ -59,9 +60,12 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
 
     with _sides(place, dim) as sides:
         for per_s, limit in _BARS.items():
-            pair = {name: sides[name] for name in ("spark", "ours")}
-            quantiles = _quantiles(place, pair, sizes.runs, (per_s, seconds))
+            three = {name: sides[name] for name in ("spark", "real time", "ours")}
+            quantiles = _quantiles(place, three, sizes.runs, (per_s, seconds))
             add("Kafka to Kafka", per_s, quantiles, [Bar(Sense.RATIO_AT_MOST, limit)] * 2)
+            of_real_time = {"ours": quantiles["ours"], "spark": quantiles["real time"]}
+            ahead = [Bar(Sense.RATIO_AT_MOST, 1.0)] * 2
+            add("Kafka to Kafka, against real-time mode", per_s, of_real_time, ahead)
         for kind, limits in _ALONE.items():
             quantiles = _quantiles(place, {"ours": sides[kind]}, sizes.runs, (_FEWEST, seconds))
             add(kind, _FEWEST, quantiles, [Bar(Sense.VALUE_AT_MOST, each) for each in limits])
@@ -144,8 +148,8 @@ def _in_table(path: Path) -> list[Arrival]:
 def _sides(place: Place, dim: int) -> Iterator[dict[str, Side]]:
     """Ours and the reference each have own topics: neither finds what the other has left."""
     servers = place.kafka.bootstrap_servers
-    ours, theirs, of_table = (Stream(place.kafka) for _ in range(3))
-    topics = [_Topic(servers, Stream(place.kafka, _STAMPED).topic) for _ in range(2)]
+    ours, theirs, at_once, of_table = (Stream(place.kafka) for _ in range(4))
+    topics = [_Topic(servers, Stream(place.kafka, _STAMPED).topic) for _ in range(3)]
     with ExitStack() as stack:
         table, rig = (
             stack.enter_context(users(place.mariadb, dim)),
@@ -156,10 +160,14 @@ def _sides(place: Place, dim: int) -> Iterator[dict[str, Side]]:
         def job(stream: Stream, output: Output) -> Subject:
             return stack.enter_context(opened_and_stopped(place, rig, table, stream, output))
 
-        def reference() -> AbstractContextManager[None]:
-            options = {"kafka.bootstrap.servers": servers, "topic": topics[1].name}
-            work = Work(theirs, dict(theirs.ends), None, ("kafka", options))
-            return Reference(place, work).following()
+        def reference(stream: Stream, to: _Topic, *, real_time: bool) -> Side:
+            sink = "kafka", {"kafka.bootstrap.servers": servers, "topic": to.name}
+
+            def running() -> AbstractContextManager[None]:
+                work = Work(stream, dict(stream.ends), None, sink, real_time=real_time)
+                return Reference(place, work).following()
+
+            return Side(stream, dim, running, to.rows, to.arrivals)
 
         to_topic = job(ours, kafka_output(place.kafka, topics[0].name))
         to_table = job(of_table, delta_output(str(path)))
@@ -167,7 +175,8 @@ def _sides(place: Place, dim: int) -> Iterator[dict[str, Side]]:
         running = partial(_job_runs, to_topic)
         yield {
             "ours": Side(ours, dim, running, into.rows, into.arrivals),
-            "spark": Side(theirs, dim, reference, topics[1].rows, topics[1].arrivals),
+            "spark": reference(theirs, topics[1], real_time=False),
+            "real time": reference(at_once, topics[2], real_time=True),
             changing: Side(ours, dim, running, into.rows, into.arrivals, to_topic.changes),
             "Kafka to Delta": Side(
                 of_table,

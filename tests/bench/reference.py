@@ -3,8 +3,9 @@
 Plain PySpark, nothing of Sluice: a stream from Kafka, parsed with `from_json`, joined with a Delta
 table by Spark's stream-static broadcast join, written by Spark's own sink in micro-batches. The
 table is not cached: each micro-batch sees its newest version, as ours does. Or the records are
-counted in windows, with the state in RocksDB. It runs as a program
-(`python -m tests.bench.reference '<JSON>'`), so that each run has a JVM of its own, as ours has.
+counted in windows, with the state in RocksDB, or passed on in Spark's real-time mode. It runs as a
+program (`python -m tests.bench.reference '<JSON>'`), so that each run has a JVM of its own, as ours
+has.
 """
 
 import json
@@ -33,6 +34,7 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
 }
+_REAL_TIME_BATCH = "5 minutes"  # the default: an interval of checkpoints, records pass at once
 
 
 def session(config: dict[str, Any]) -> SparkSession:
@@ -52,14 +54,15 @@ def session(config: dict[str, Any]) -> SparkSession:
 
 
 def stream(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
-    return (
+    reader = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", config["bootstrap"])
         .option("subscribe", config["topic"])
         .option("startingOffsets", json.dumps(config["starting"]))
-        .option("maxOffsetsPerTrigger", config["max_records"])
-        .load()
     )
+    if not config["real_time"]:
+        reader = reader.option("maxOffsetsPerTrigger", config["max_records"])
+    return reader.load()
 
 
 def parsed(records: DataFrame, config: dict[str, Any]) -> DataFrame:
@@ -117,6 +120,8 @@ def main() -> None:
     config = json.loads(sys.argv[1])
     spark = session(config)
     writer = written(transformed(spark, stream(spark, config), config), config)
+    if config["real_time"]:
+        writer = writer.outputMode("update").trigger(realTime=_REAL_TIME_BATCH)
     if config["follow"]:
         query = writer.start()
         sys.stdout.write("started\n")

@@ -10,9 +10,13 @@ with the executors' cores, of which this machine gives no more than it has. The 
 time of a batch in which no task runs, as Spark's log of events says; the second is the rest. The
 terms are fitted to the runs with fewest and most executors; the runs between must lie where the
 terms say.
+
+With resident tasks no Spark job is scheduled: the time in which none of them works is measured by
+itself, in batches that have at most one task a resident.
 """
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from statistics import median
@@ -28,6 +32,7 @@ from tests.bench.place import Place
 from tests.bench.shop import DatabaseUsers, Stream, clicks_of, delta_output, users
 from tests.bench.spark_events import event_log_conf, newest_tasks, seconds_of
 from tests.bench.subject import opened_and_stopped
+from tests.bench.timed_runner import spans_of
 from tests.support.standalone import NodeWorld, executor_conf, packed_wheel, running_cluster
 from tests.support.topics import unique_name
 
@@ -36,7 +41,7 @@ FITTED = (EXECUTORS[0], EXECUTORS[-1])
 PLANNED = (16, 64, 256)  # cores that the model speaks of
 _DIM = 10_000
 _RECORDS, _BATCHES = 400_000, 40  # at least so many of both; the second half counts, JVMs are warm
-_LEAST_MS = 110.0  # of a batch: no two begin within 100 ms, and a pause is no driver's work
+_LEAST_MS = 20.0  # of a batch: no two begin within 10 ms, and a pause is no driver's work
 _POOL = "probe"  # of the jobs of batches
 _BATCH_OF_PLAN = 500_000
 _ALL_EXECUTORS = {
@@ -61,6 +66,13 @@ SHAPES = (
     Shape(64, 32, 160_000),
     Shape(256, 4, 80_000),
     Shape(256, 64, 320_000),
+)
+RESIDENTS = 8
+_BY_RESIDENTS = (
+    Shape(16, 2, 40_000),
+    Shape(16, 8, 80_000),
+    Shape(64, 4, 80_000),
+    Shape(256, 8, 160_000),
 )
 
 
@@ -169,16 +181,22 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
             for executors in EXECUTORS
             for shape in SHAPES
         ]
+        resident = [
+            _measured(place, given, table, max(EXECUTORS), shape, residents=RESIDENTS)
+            for shape in _BY_RESIDENTS
+        ]
     model = Model.of([point for point in points if point.executors in FITTED])
     errors = [model.error(point) for point in points if point.executors not in FITTED]
     facts = {
         "model_ms": {name: float(f"{value:.3g}") for name, value in asdict(model).items()},
         "records_per_s": {str(cores): model.records_per_s(cores) for cores in PLANNED},
-        "points": [
-            [p.executors, *astuple(p.shape), round(p.ms, 1), round(p.serial_ms, 1)] for p in points
-        ],
+        "points": [_described(point) for point in points],
     }
+    own_ms, of_task_ms, of_partition_ms = _fit(
+        resident, _driver_terms, [point.serial_ms for point in resident]
+    )
     size = f"1 to {max(EXECUTORS)} executors, 2 to 256 partitions, {dim:,} rows"
+    of_residents = f"{RESIDENTS} residents of {max(EXECUTORS)} executors, 16 to 256 partitions"
     each, full = model.each_task + model.each_partition, dim >= _DIM
 
     def at_most(limit: float) -> Bar:
@@ -190,11 +208,32 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         Measure(own, "ms", size, full, [model.driver], bar=at_most(20.0), facts=facts),
         Measure(of_task, "ms", size, full, [each], bar=at_most(0.1)),
         Measure(farthest, "share", size, full, [max(errors)], bar=at_most(0.2)),
+        Measure(f"{own}, resident tasks", "ms", of_residents, full, [own_ms], bar=at_most(12.0)),
+        Measure(
+            f"{of_task}, resident tasks",
+            "ms",
+            of_residents,
+            full,
+            [of_task_ms + of_partition_ms],
+            bar=at_most(0.06),
+            facts={"points": [_described(point) for point in resident]},
+        ),
     ]
 
 
+def _described(point: Point) -> list[float]:
+    times = (round(point.ms, 1), round(point.serial_ms, 1))
+    return [point.executors, *astuple(point.shape), *times]
+
+
 def _measured(
-    place: Place, given: Mapping[str, Any], table: DatabaseUsers, executors: int, shape: Shape
+    place: Place,
+    given: Mapping[str, Any],
+    table: DatabaseUsers,
+    executors: int,
+    shape: Shape,
+    *,
+    residents: int = 0,
 ) -> Point:
     events = place.new("events")
     events.mkdir()
@@ -206,7 +245,11 @@ def _measured(
         **given,
         "spark_conf": {**given["spark_conf"], **of_shape, **event_log_conf(events)},
         "max_records_per_batch": shape.records,
+        "resident_tasks": residents,
     }
+    calls = place.new("calls")
+    if residents:
+        settings["runner_command"] = (sys.executable, "-m", "tests.bench.timed_runner", str(calls))
     stream = Stream(place.kafka, partitions=shape.partitions)
     output = delta_output(unique_name("scale"))
     with (
@@ -216,7 +259,7 @@ def _measured(
         batches = max(_BATCHES, _RECORDS // shape.records)
         stream.append(shape.records * batches, clicks_of(table.rows))
         times = subject.drain()[batches // 2 :]
-        tasks = newest_tasks(events, _POOL)
+        tasks = spans_of(calls) if residents else newest_tasks(events, _POOL)
         ms = median(each.seconds for each in times) * 1_000
         serial_ms = 1_000 * median(
             each.seconds - seconds_of(tasks, pinned_span(subject.checkpoint, [each]))

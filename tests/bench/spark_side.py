@@ -28,6 +28,7 @@ class Work:
         windows: `size` and `delay` of windows in which to count; None does not.
         memory: of its JVM, where it needs more than ours has: a broadcast of 5 M rows fails in 4 g
             now and then.
+        real_time: in Spark's real-time mode, which has no state.
     """
 
     stream: Stream
@@ -38,6 +39,7 @@ class Work:
     schema: str = CLICKS
     windows: Mapping[str, str] | None = None
     memory: str | None = None
+    real_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Reference:
         name, options = work.sink
         starting = {work.stream.topic: {str(p): at for p, at in work.starting.items()}}
         config: dict[str, Any] = {
-            "master": f"local[{CORES}]",
+            # in real-time mode each partition holds a slot
+            "master": f"local[{len(work.starting) if work.real_time else CORES}]",
             "memory": work.memory or self.place.driver_memory,
             "jars": [str(jar) for jar in self.jars],
             "scratch": str(self.place.new("spark")),
@@ -67,6 +70,7 @@ class Reference:
             "sink": {"format": name, "options": dict(options)},
             "checkpoint": str(checkpoint),
             "follow": follow,
+            "real_time": work.real_time,
         }
         return json.dumps(config)
 

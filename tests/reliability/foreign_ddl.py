@@ -18,13 +18,13 @@ import pymysql
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from kafka import KafkaConsumer, TopicPartition
 
-from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql import binlog as mysql_binlog
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import server_identity, take_high, take_low
 from joins.adapters.mysql.sender import CdcConfig
 from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.adapters.topic.producer import TopicProducer
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from tests.reliability.experiment import Lab, result
@@ -118,7 +118,7 @@ class Place:
         )
         servers = lab.kafka.bootstrap_servers
         self._kafka = KafkaOptions(servers, create_topic(servers, partitions=1))
-        self._producer = ChangelogProducer(self._kafka, 1, TABLE)
+        self._producer = TopicProducer(self._kafka, 1, TABLE)
         self._part = TopicPartition(self._kafka.topic, 0)
         self._consumer = KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
         self._consumer.assign([self._part])
@@ -264,8 +264,7 @@ class Place:
         position, generation = config.low.position, config.generation
         task = SnapshotTask(config.connection, config.table, position, generation, 1)
         for batch in snapshot_chunk_records(task, Chunk(None, None)):
-            columns = (batch.column(name).to_pylist() for name in batch.schema.names)
-            self._producer.send(zip(*columns, strict=True))
+            self._producer.send(batch)
 
     def _end_source(self) -> None:
         self._told.stopped.set()

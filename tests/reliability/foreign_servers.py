@@ -20,13 +20,13 @@ from typing import Any
 import pymysql
 from kafka import KafkaConsumer, TopicPartition
 
-from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql import binlog as mysql_binlog
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import server_identity, take_high, take_low
 from joins.adapters.mysql.sender import CdcConfig
 from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.adapters.topic.producer import TopicProducer
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
@@ -196,7 +196,7 @@ class Source:
         servers = lab.kafka.bootstrap_servers
         self._offsets = lab.place("foreign-servers")
         self._kafka = KafkaOptions(servers, create_topic(servers, partitions=1))
-        self._producer = ChangelogProducer(self._kafka, 1, TABLE)
+        self._producer = TopicProducer(self._kafka, 1, TABLE)
         self._part = TopicPartition(self._kafka.topic, 0)
         self._consumer = KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
         self._consumer.assign([self._part])
@@ -232,8 +232,7 @@ class Source:
         )
         task = SnapshotTask(connection, table, low.position, self._generation, 1)
         for batch in snapshot_chunk_records(task, Chunk(None, None)):
-            columns = (batch.column(name).to_pylist() for name in batch.schema.names)
-            self._producer.send(zip(*columns, strict=True))
+            self._producer.send(batch)
         self._told = KeptEvents()
         told = self._told
         self._thread = threading.Thread(target=mysql_binlog.run, args=(config, told), daemon=True)

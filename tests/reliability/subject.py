@@ -26,6 +26,7 @@ from tests.support.wait import wait_until
 PARTITIONS = 2
 BAD = (b"not json", b"", b'{"user_id":1', b"[1,2]", b'{"user_id":"x","item_id":1}')
 _HOT = 40
+_MOST_IN_REQUEST = 20_000  # about half a megabyte for each partition
 
 
 @dataclass
@@ -40,12 +41,15 @@ class Clicks:
     produced: int = 0
 
     def send(self, count: int) -> None:
-        """Append `count` records in one request."""
-        values: dict[int, list[bytes]] = {p: [] for p in range(self.partitions)}
-        for number in range(self.produced, self.produced + count):
-            values[number % self.partitions].append(self._value(number))
-        self.producer.send(values)
-        self.produced += count
+        """Append `count` records, in one request if the broker takes it."""
+        until = self.produced + count
+        while self.produced < until:
+            values: dict[int, list[bytes]] = {p: [] for p in range(self.partitions)}
+            numbers = range(self.produced, min(until, self.produced + _MOST_IN_REQUEST))
+            for number in numbers:
+                values[number % self.partitions].append(self._value(number))
+            self.producer.send(values)
+            self.produced = numbers.stop
 
     def _value(self, item: int) -> bytes:
         chance = self.rng.random()

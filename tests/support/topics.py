@@ -15,6 +15,7 @@ from joins.adapters.kafka.options import NetClient
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
+from tests.support.wait import wait_until
 
 SOON = {"kafka_client": NetClient}  # others wait for 100 ms before they ask about a topic
 
@@ -60,6 +61,7 @@ def add_partitions(bootstrap_servers: str, topic: str, total: int) -> None:
         admin.create_partitions({topic: NewPartitions(total)})
     finally:
         admin.close()
+    wait_until(lambda: len(end_offsets(bootstrap_servers, topic)) == total, what="the partitions")
 
 
 def delete_topics(bootstrap_servers: str, *topics: str) -> None:

@@ -15,12 +15,19 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
+
+_ONE_AT_A_TIME = Lock()  # lanes of one process ask at the same time
+
+
+def warm_inspections() -> tuple[str, ...]:
+    """The command of an inspection; what is loaded ends with this process."""
+    with _ONE_AT_A_TIME:
+        return _started()
 
 
 @cache
-def warm_inspections() -> tuple[str, ...]:
-    """The command of an inspection; what is loaded ends with this process."""
+def _started() -> tuple[str, ...]:
     place = f"inspections-of-{os.getpid()}"
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(_address(place))

@@ -101,13 +101,12 @@ class ChangelogSender:
         self.source_ts_ms = 0
         self.has_lost = False
         """True if a batch was not acknowledged: nothing behind it may count as sent."""
-        table = f"{config.table.database}.{config.table.table}"
         self._dead = DeadRows(
             config.dead_rows_file, config.generation, config.most_bytes, config.copied_dead_rows
         )
-        self._producer = ChangelogProducer(
-            config.kafka, config.partitions, table, config.most_bytes
-        )
+        table = f"{config.table.database}.{config.table.table}"
+        self._producer = ChangelogProducer(config.kafka, config.partitions, table)
+        self._producer.message_bytes()  # connects: without Kafka the binlog is not read
 
     def close(self) -> None:
         self._producer.close()
@@ -184,8 +183,7 @@ class ChangelogSender:
         self.has_lost = True
         config = self._config
         for records in self._dead.changed(changes, config.table.primary_key, config.partitions):
-            columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
-            self._producer.send(zip(*columns, strict=True))
+            self._producer.send(records)
         self.has_lost = False
         self.records += len(changes.ops)
 

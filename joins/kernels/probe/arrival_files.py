@@ -197,25 +197,34 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """A Parquet file of waiting rows, read a row group at a time."""
+    """A Parquet file of waiting rows, read a row group at a time, unless `rows` are its rows."""
 
     path: TablePath
     columns: ArrivalColumns
+    rows: Sequence[pa.RecordBatch] = ()
 
     def between(self, after_ms: int, upto_ms: int) -> Iterator[pa.RecordBatch]:
         """Rows with `after_ms` < time <= `upto_ms`; raises CheckpointError for other columns."""
+        for rows in self.rows or self._stored(after_ms, upto_ms):
+            times = times_of(rows)
+            yield filtered(rows, (times > after_ms) & (times <= upto_ms))
+
+    def _stored(self, after_ms: int, upto_ms: int) -> Iterator[pa.RecordBatch]:
+        """The rows of the row groups that may have a time in between."""
         with pq.ParquetFile(readable(self.path), memory_map=True) as file:
             for group in range(file.metadata.num_row_groups):
                 if not _meets(file, group, after_ms, upto_ms):
                     continue
                 table = file.read_row_group(group, use_threads=False).combine_chunks()
                 for batch in table.to_batches():
-                    rows = self.columns.read(batch, self.path)
-                    times = times_of(rows)
-                    yield filtered(rows, (times > after_ms) & (times <= upto_ms))
+                    yield self.columns.read(batch, self.path)
 
     def carried(self, names: Sequence[str]) -> tuple[Rows, dict[str, pa.Array]]:
         """Times of all rows, and the carried columns `names`; reads nothing else."""
+        if self.rows:
+            carried = [self.columns.carried_of(rows) for rows in self.rows]
+            times = np.concatenate([times_of(rows) for rows in self.rows])
+            return times, {name: pa.concat_arrays([of[name] for of in carried]) for name in names}
         with pq.ParquetFile(readable(self.path), memory_map=True) as file:
             stored = file.schema_arrow
             places = self.columns.places(stored, self.path)[len(self.columns.own) :]
@@ -283,6 +292,7 @@ def in_order(
     chosen_rows = [(each, rows) for each, rows in chosen_rows if len(rows)]
     if not chosen_rows:
         return
+    chosen_rows.sort(key=lambda part: int(part[0].column(OFFSET)[int(part[1][0])].as_py()))
     offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in chosen_rows])
     ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in chosen_rows])
     limit = _slice_rows([each for each, _ in chosen_rows])

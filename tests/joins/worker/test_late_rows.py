@@ -14,7 +14,7 @@ from joins.kernels.probe.probe import kernel_spec, waited_columns
 from joins.lookback.event_replay import state_differences
 from joins.plan.plan import Field, JoinType, KeyPair
 from joins.plan.types import Call, Column, Constant, SqlType, TypeName
-from joins.worker.late_rows import _KeyHashes
+from joins.worker.late_rows import _KeyHashes, _NewRows
 from joins.worker.probe_task import ProbeTask
 from tests.support.late_batches import WAIT_MS, WAITING_PLAN, LateJob
 from tests.support.laws import examples
@@ -469,6 +469,31 @@ def test_keys_of_many_files_take_a_limited_size(job):
         file = WaitingFile(path, job.task.kernel.arrivals)
         assert kept.of(file, job.task.kernel, changed)["u"].nbytes == 16
     assert (len(files), kept.count) == (3, 2)
+
+
+def test_rows_that_a_process_has_written_are_not_read_again_until_others_take_their_place(job):
+    for number in range(3):
+        job.run({0: [click(number), click(99)]}, T + number)
+    kernel = job.task.kernel
+    files = [job.root / "waiting" / each.path for each in job.log.newest_files()]
+    stored = {path: list(WaitingFile(path, kernel.arrivals).between(0, 2 * T)) for path in files}
+    size = max(sum(each.nbytes for each in rows) for rows in stored.values())
+    kept = _NewRows(limit_bytes=2 * size)
+    for path, rows in stored.items():
+        kept.put(path, kernel, rows)
+    assert [list(kept.of(path, kernel)) for path in files] == [[], *list(stored.values())[1:]]
+    known = WaitingFile(files[2], kernel.arrivals, kept.of(files[2], kernel))
+    read = WaitingFile(files[2], kernel.arrivals)
+    for names in ((), ("user_id",)):
+        times, keys = read.carried(names)
+        assert known.carried(names)[0].tolist() == times.tolist()
+        assert known.carried(names)[1] == keys
+    for span in ((0, 2 * T), (0, T), (T + 2, 2 * T)):
+        both = (
+            [row for rows in file.between(*span) for row in rows.to_pylist()]
+            for file in (known, read)
+        )
+        assert next(both) == next(both)
 
 
 def test_a_version_that_is_gone_from_the_node_costs_a_look_at_all_rows(job):

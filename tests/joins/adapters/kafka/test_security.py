@@ -12,6 +12,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.groups import commit_offsets, committed_offsets
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.topic.check import newest_records
+from joins.kernels.changelog.envelope import RECORDS_SCHEMA
 from joins.kernels.records.encode import encode_bodies
 from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
@@ -83,7 +84,7 @@ def every_client_comes_in(kafka):
     producer.send([encode_bodies(rows, rows, {}, pa.array([0]).to_numpy(), 1 << 20)])
     producer.close()
     changelog = ChangelogProducer(kafka, 1, "t")
-    changelog.send([(b"k", b"sent too", 0)])
+    changelog.send(pa.record_batch([[b"k"], [b"sent too"], [0]], schema=RECORDS_SCHEMA))
     changelog.close()
     with KafkaRecords(kafka) as records:
         name = StreamTopics.one(description.name, description.topic_id)

@@ -4,10 +4,8 @@ import threading
 from dataclasses import replace
 
 import pytest
-from kafka.future import Future
 
-from joins.adapters.kafka import changelog_producer
-from joins.adapters.kafka.changelog_producer import has_gap
+from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql.binlog import BinlogProtocol, BinlogSession
 from joins.adapters.mysql.events.transactions import Begin, Boundary, FileOpened
 from joins.adapters.mysql.sender import AcknowledgedBoundary, ChangelogSender
@@ -19,29 +17,12 @@ from tests.joins.adapters.mysql.test_binlog import captured_table
 from tests.support.topics import end_offsets
 from tests.support.wait import wait_until
 
-OUTCOMES = {
-    "all_landed": ([(0, True), (1, True), (0, True)], False),
-    "all_failed": ([(0, False), (0, False)], False),
-    "the_end_failed": ([(0, True), (0, False), (0, None)], False),
-    "the_end_of_one_partition_failed": ([(0, True), (0, False), (1, True)], False),
-    "a_later_one_landed": ([(0, True), (0, False), (1, True), (0, True)], True),
-}
-
-
-@pytest.mark.parametrize(("outcomes", "gap"), OUTCOMES.values(), ids=OUTCOMES)
-def test_a_gap_is_a_record_that_failed_before_one_that_landed(outcomes, gap):
-    sent = [(partition, Future()) for partition, _ in outcomes]
-    for (_, future), (_, landed) in zip(sent, outcomes, strict=True):
-        if landed is not None:
-            future.success(1) if landed else future.failure(RuntimeError())
-    assert has_gap(sent) is gap
-
 
 @pytest.mark.experiment
 def test_a_sender_that_gave_up_sends_nothing_later(
     tmp_path, mariadb, java, broker_jars, monkeypatch
 ):
-    monkeypatch.setattr(changelog_producer, "_ACKNOWLEDGE_S", 2.0)
+    monkeypatch.setattr(ChangelogProducer, "silence_s", 2.0)
     before = set(threading.enumerate())
     with (
         KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker,

@@ -8,8 +8,15 @@ from kafka.partitioner.default import murmur2
 from kafka.record import MemoryRecords
 
 from joins.adapters.kafka.client import compressed
+from joins.kernels.changelog.envelope import RECORDS_SCHEMA
 from joins.kernels.records.encode import KEYLESS_RUN, Places, encode_bodies
-from joins.kernels.records.layout import BatchHeader, BatchOrigin, record_batch
+from joins.kernels.records.layout import (
+    BODIES,
+    BatchHeader,
+    BatchOrigin,
+    plain_bodies,
+    record_batch,
+)
 from joins.plan.plan import Compression
 from tests.support.laws import examples
 
@@ -86,6 +93,17 @@ def test_each_row_is_read_back_from_the_partition_of_its_key_in_its_order(
 def test_a_body_is_no_larger_than_allowed_unless_one_record_is(rows, body_bytes):
     for row in bodies_of(rows, Places(1, 0, body_bytes)).to_pylist():
         assert len(row["body"]) <= body_bytes or row["records"] == 1
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(ROW, max_size=12), st.integers(1, 5), st.integers(1, 900))
+def test_a_body_is_the_same_with_and_without_compiled_code(rows, partitions, body_bytes):
+    keys, values = (binary([row[at] for row in rows]) for at in range(2))
+    chosen = Places(partitions, 1, body_bytes).of(keys)
+    records = pa.record_batch([keys, values, pa.array(chosen)], schema=RECORDS_SCHEMA)
+    plain = plain_bodies(records, body_bytes)
+    assert plain.schema.equals(BODIES)
+    assert plain.to_pylist() == encode_bodies(keys, values, {}, chosen, body_bytes).to_pylist()
 
 
 def test_rows_without_a_key_take_turns_in_runs():
