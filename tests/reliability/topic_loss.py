@@ -36,7 +36,7 @@ _USERS = 30_000
 _CHUNK = ("'scan.incremental.snapshot.chunk.size'='5000'",)
 _PER_BATCH = 50
 _BACKLOG = 8 * _PER_BATCH
-_SENT = 5 * _BACKLOG  # a job that joins ten batches a second is seen once a second
+_SENT = 20 * _BACKLOG  # a job that joins fifty batches a second is seen once a second
 _ATTEMPTS = 5
 _AFTER = 40
 _REST_S = 3.0
