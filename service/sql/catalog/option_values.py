@@ -196,8 +196,12 @@ def example(key: str, option: Option, table: str) -> str:
 
 def removed(script: Script, node: OptionNode, *, sure: bool = True) -> Edit:
     """The option and the comma beside it are removed."""
+    return without(script, node.at, node.end, sure=sure)
+
+
+def without(script: Script, start: int, end: int, *, sure: bool) -> Edit:
+    """The member of a list and the comma beside it are removed."""
     text = script.text
-    end, start = node.end, node.at
     behind = re.compile(r"(?:\s|--[^\n]*\n)*,[^\S\n]*").match(text, end)
     if behind is not None:
         end = behind.end()

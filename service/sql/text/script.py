@@ -137,6 +137,8 @@ def _whole_value(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _parts_of_value(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
+    if _REFERENCE.fullmatch(lexeme.strip(_QUOTES)):
+        return
     for pattern in (_PAIR, _LOGIN):
         for match in pattern.finditer(lexeme):
             yield at + match.start("hidden"), at + match.end("hidden")
