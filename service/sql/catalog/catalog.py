@@ -108,7 +108,7 @@ class Table:
         max_staleness_ms: how old the table may be as a dimension; None without a limit.
         late_wait_ms: how long a record waits for a row of the table; None if it does not.
         late_correct_ms: how long a row of the table corrects a record that went out without it.
-        verify: how often its copy is compared with its source by itself.
+        verify: how often the control plane compares its copy with its source.
     """
 
     name: str

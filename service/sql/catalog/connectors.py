@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 
-from joins.plan.errors import nearest
+from joins.plan.errors import NameHint, nearest
 from joins.plan.plan import BlackholeSink, PrintSink
 from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
@@ -308,7 +308,7 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
         raise script.error(
             node.value_at,
             f'unknown connector "{node.value}"',
-            hint=otherwise if meant is None else f'Did you mean "{meant}"?',
+            hint=otherwise if meant is None else NameHint(meant),
             edit=None if meant or node.value == _HYBRID else swapped(script, table),
         )
     if node.value == JDBC.name:
@@ -359,7 +359,7 @@ def _unknown(
     close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
     edit = removed(script, node, sure=False)
     if close is not None:
-        hint = f'Did you mean "{prefix}{close}"?'
+        hint = NameHint(prefix + close)
     if close is not None and prefix + close not in named:
         end = script.text.index("'", node.at + 1) + 1
         edit = Edit(node.at, end, literal(prefix + close), sure=False)
