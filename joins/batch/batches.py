@@ -170,7 +170,7 @@ def records_work(
     if reads and not parts:
         parts = [{}]
     items = [range_item(part) for part in parts]
-    return Work.of(spark, items, reader, has_index=True, tasks=tasks)
+    return Work(spark, items, reader, has_index=True, tasks=tasks)
 
 
 @contextmanager

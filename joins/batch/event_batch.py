@@ -81,23 +81,10 @@ class EventTables:
 
 
 @dataclass(frozen=True, slots=True)
-class EventBatchParts:
-    """What `EventBatches` works with."""
-
-    spark: SparkSession
-    spec: EventSpec
-    task: EventTask
-    reader: TopicReader
-    tables: EventTables
-    writer: BatchWriter
-    hooks: ProbeHooks
-
-
-@dataclass(frozen=True, slots=True)
 class _OnWorkers:
     """Stages of one batch as Spark's tasks; the last one runs through the sink."""
 
-    parts: EventBatchParts
+    batches: "EventBatches"
     records: Work | None
     task: EventTask
     pin: Pin
@@ -112,17 +99,17 @@ class _OnWorkers:
         return self._items(plan).report(partial(act, task=self.task, pin=self.pin))
 
     def last(self, plan: StagePlan) -> BatchReport:
-        return self.parts.writer.run(self._items(plan), self.task, self.pin)
+        return self.batches.writer.run(self._items(plan), self.task, self.pin)
 
     def answer(self, waiting: Mapping[int, Mapping[str, Any]]) -> BatchReport:
-        parts, tasks = self.parts, self.parts.hooks.tasks
-        items = answer_items(waiting, split(self.pin.ranges(), parallelism(parts.spark)))
-        reader = LateReader(parts.reader)
-        work = Work.of(parts.spark, items, reader, has_index=True, tasks=tasks)
-        return parts.writer.run(work, self.task, self.pin)
+        batches, tasks = self.batches, self.batches.hooks.tasks
+        items = answer_items(waiting, split(self.pin.ranges(), parallelism(batches.spark)))
+        reader = LateReader(batches.reader)
+        work = Work(batches.spark, items, reader, has_index=True, tasks=tasks)
+        return batches.writer.run(work, self.task, self.pin)
 
     def files(self, name: str) -> Sequence[StateFile]:
-        tables = self.parts.tables
+        tables = self.batches.tables
         log = tables.waiting if name == "waiting" else tables.windows
         return () if log is None else log.files(self.pin.of_event.state_versions[name])
 
@@ -130,43 +117,48 @@ class _OnWorkers:
         return NOTHING if self.records is None else self.records.report(stage)
 
     def _items(self, plan: StagePlan) -> Work:
-        tasks = self.parts.hooks.tasks
-        return Work.of(self.parts.spark, plan.items, has_index=True, tasks=tasks)
+        tasks = self.batches.hooks.tasks
+        return Work(self.batches.spark, plan.items, has_index=True, tasks=tasks)
 
 
+@dataclass(frozen=True, slots=True)
 class EventBatches:
     """Runs batches of one job; one at a time."""
 
-    def __init__(self, parts: EventBatchParts) -> None:
-        self._parts = parts
-        self._tables = parts.tables
+    spark: SparkSession
+    spec: EventSpec
+    task: EventTask
+    reader: TopicReader
+    tables: EventTables
+    writer: BatchWriter
+    hooks: ProbeHooks
 
     def committed(self, pin: Pin) -> FinishedBatch | None:
         """The batch of `pin`, if its output is complete; CheckpointError if the state lacks it."""
-        counts = self._parts.writer.committed_counts(pin)
+        counts = self.writer.committed_counts(pin)
         if counts is None:
             return None
-        return FinishedBatch(pin, counts, EventState.of(self._tables.states[-1].after(pin.batch)))
+        return FinishedBatch(pin, counts, EventState.of(self.tables.states[-1].after(pin.batch)))
 
     def newest_state(self) -> EventState:
-        stored = self._tables.states[-1].newest_after()
+        stored = self.tables.states[-1].newest_after()
         return EventState() if stored is None else EventState.of(stored)
 
     @property
     def shows_early(self) -> bool:
-        return self._parts.writer.shows_early
+        return self.writer.shows_early
 
     def run(self, pin: Pin, settle: Callable[[], None]) -> FinishedBatch:
-        hit, clock = self._parts.hooks.guards.failpoints.hit, StageClock()
-        self._parts.task.probe.attach(pin.versions)
+        hit, clock = self.hooks.guards.failpoints.hit, StageClock()
+        self.task.probe.attach(pin.versions)
         clock.ends("index")
         hit("C4", pin.batch)
         with (
             self._scratch(pin) as task,
-            worker_errors(self._parts.reader.topics, pin, self._parts.hooks.restore),
+            worker_errors(self.reader.topics, pin, self.hooks.restore),
         ):
             done, changes = self._staged(task, pin)
-        self._parts.hooks.check()
+        self.hooks.check()
         clock.ends("join")
         hit("C6", pin.batch)
         settle()
@@ -177,7 +169,7 @@ class EventBatches:
 
     @contextmanager
     def _scratch(self, pin: Pin) -> Iterator[EventTask]:
-        task = self._parts.task
+        task = self.task
         place = task.places.scratch / f"{task.epoch:05d}" / f"{pin.batch:010d}"
         remove_below(place)
         try:
@@ -186,11 +178,11 @@ class EventBatches:
             remove_below(place)
 
     def sweep(self) -> None:
-        remove_below(self._parts.task.places.scratch)
+        remove_below(self.task.places.scratch)
 
     def _staged(self, task: EventTask, pin: Pin) -> tuple[StagedEvents, Mapping[str, StateChange]]:
         records = None if task.kernel.waits_for else self._records(pin)
-        done = run_stages(self._parts.spec, pin, _OnWorkers(self._parts, records, task, pin))
+        done = run_stages(self.spec, pin, _OnWorkers(self, records, task, pin))
         changes = {
             name: StateChange(added(done.report, name), paths)
             for name, paths in done.removed.items()
@@ -200,8 +192,7 @@ class EventBatches:
     def _records(self, pin: Pin) -> Work | None:
         if not pin.ranges():
             return None
-        parts = self._parts
-        return records_work(parts.spark, parts.hooks.tasks, parts.reader, pin, whole=True)
+        return records_work(self.spark, self.hooks.tasks, self.reader, pin, whole=True)
 
     def _commit(
         self,
@@ -211,9 +202,9 @@ class EventBatches:
         after: EventState,
     ) -> None:
         """Commit the output last: it ends the batch."""
-        tables, epoch = self._tables, self._parts.task.epoch
-        hit = self._parts.hooks.guards.failpoints.hit
-        commit_letters(self._parts.hooks, pin, report.files.get(DEAD_LETTERS, ()))
+        tables, epoch = self.tables, self.task.epoch
+        hit = self.hooks.guards.failpoints.hit
+        commit_letters(self.hooks, pin, report.files.get(DEAD_LETTERS, ()))
         hit("C7", pin.batch)
         late = report.files.get(LATE, ())
         if late:
@@ -223,5 +214,5 @@ class EventBatches:
                 change = replace(changes[name], after=after.as_json())
                 log.commit(pin.batch, epoch, change)
         hit("C13", pin.batch)
-        self._parts.writer.commit(report, pin, epoch)
+        self.writer.commit(report, pin, epoch)
         hit("C8", pin.batch)

@@ -117,18 +117,10 @@ class EventState:
     late_rows: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "watermark": self.watermark,
-            "processing_time": self.processing_time,
-            "window_watermark": self.window_watermark,
-            "clock_ms": self.clock_ms,
-            "has_ended": self.has_ended,
-            "channels": self.channels,
-            "waiting": self.waiting,
-            "late": self.late,
-            "fired": self.fired,
-            **({} if self.late_rows is None else {"late_rows": dict(self.late_rows)}),
-        }
+        values = {name: getattr(self, name) for name in self.__slots__}
+        if self.late_rows is None:
+            del values["late_rows"]
+        return values
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventState":

@@ -15,6 +15,7 @@ from typing import Any
 
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Request, append_missing, reason_of, record_of
+from joins.plan.durations import duration_text
 from joins.plan.errors import NothingToAcknowledgeError, RequestError, StaleTableError
 from watermark.freshness import (
     Arrivals,
@@ -49,7 +50,7 @@ class HeldTable:
         at = datetime.fromtimestamp(self.time_ms / 1000, UTC)
         return (
             f'table "{self.table}" is as of {at:%H:%M:%S.%f}'[:-3]
-            + f" UTC, {behind_s:.1f} s ago; at most {self.bound_ms / 1000:g} s are allowed"
+            + f" UTC, {behind_s:.1f} s ago; at most {duration_text(self.bound_ms)} are allowed"
         )
 
 

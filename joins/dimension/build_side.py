@@ -241,7 +241,7 @@ class BuildSide:
         reader = TopicReader(self._settings.kafka, self._topic.topics(topic), OF_A_CHANGELOG)
         records = sum(end - start for start, end in ranges.values())
         tasks = self._tasks if records <= _MOST_BESIDE_THE_STREAM else None
-        work = Work.of(self._spark, [range_item(part) for part in parts], reader, tasks=tasks)
+        work = Work(self._spark, [range_item(part) for part in parts], reader, tasks=tasks)
         stage = partial(stage_changes, task=self._task, batch=batch, state=before, first=first)
         try:
             report = work.report(stage)

@@ -254,8 +254,11 @@ class DimensionStates:
         except SinkError:
             return False
 
-    def at(self, version: int | None = None) -> State:
-        """The state at `version` (default: newest); UnknownVersionError, VersionExpiredError."""
+    def at(self, version: int | None = None, since: State | None = None) -> State:
+        """The state at `version` (default: newest); UnknownVersionError, VersionExpiredError.
+
+        After `since`, an earlier state, only the watermark records of new files are read.
+        """
         newest = self.newest()
         if version is not None and version > newest:
             raise UnknownVersionError(
@@ -267,11 +270,12 @@ class DimensionStates:
             files = tuple(sorted(self.log.files.files_at(number), key=str))
         except SinkError as exc:
             raise self.scan.expired(exc.message) from exc
-        return self._state(number, files)
+        return self._state(number, files, since)
 
-    def _state(self, version: int, files: tuple[TablePath, ...]) -> State:
-        progress = Progress()
-        for marks in self.scan.rows(files, ("_partition", GENERATION, "_offset"), IS_MARK):
+    def _state(self, version: int, files: tuple[TablePath, ...], since: State | None) -> State:
+        progress = Progress() if since is None else since.progress
+        new = files if since is None else [file for file in files if file not in since.files]
+        for marks in self.scan.rows(new, ("_partition", GENERATION, "_offset"), IS_MARK):
             progress = progress.with_records(pa.Table.from_batches([marks]))
         generation = progress.complete_generation(self.scan.spec.partitions)
         newer = self.scan.rows(files, (GENERATION,), pc.field(GENERATION) > generation)

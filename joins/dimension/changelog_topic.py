@@ -206,7 +206,7 @@ class ChangelogTopic:
                 raise SourceError(
                     f'changelog topic "{self.name}" cannot be made again: Kafka has deleted none '
                     f"within {_MADE_S:.0f} s",
-                    hint="Delete the topic, and it is created by itself.",
+                    hint="Delete the topic, and the job creates it.",
                 )
             self._make(cluster)
             time.sleep(_POLL_S)

@@ -122,10 +122,10 @@ class FoldFiles:
             if staged is not None:
                 yield staged
 
-    def write_aside(self, idle_s: float = IDLE_S) -> StagedFold | None:
+    def write_aside(self) -> StagedFold | None:
         """`write`, in a low-priority process if there are many rows.
 
-        A process that uses no processor time for `idle_s` hangs and is killed. None if there are
+        A process that uses no processor time for `IDLE_S` hangs and is killed. None if there are
         too many changes for a table in a directory, or if the process failed, which is logged.
         """
         changes = sum(map(row_count, self.task.files))
@@ -135,7 +135,7 @@ class FoldFiles:
         if changes > MAX_CHANGES and isinstance(self.root, Path):
             return None
         command = [sys.executable, "-m", __name__]
-        status, output, said = run_watched(command, self.to_json(), idle_s=idle_s)
+        status, output, said = run_watched(command, self.to_json(), idle_s=IDLE_S)
         if status:
             _log.warning(
                 "the process of a fold failed",

@@ -12,7 +12,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.adapters.files.stream_rows import StreamFiles
 from joins.batch.batch_plan import EventParts, ProbeSteps
 from joins.batch.batches import ProbeHooks, ProbeSettings
-from joins.batch.event_batch import EventBatches, EventBatchParts, EventTables
+from joins.batch.event_batch import EventBatches, EventTables
 from joins.batch.event_state import EventSpec, EventView
 from joins.batch.inserts import Inserts, ProbeInsert
 from joins.dimension.dimension import DimensionRuntime
@@ -62,15 +62,13 @@ class EventSide:
     ) -> ProbeSteps:
         job = self._job
         batches = EventBatches(
-            EventBatchParts(
-                spark=spark,
-                spec=job.spec,
-                task=job.task.reading(settings.topics),
-                reader=reader,
-                tables=job.tables,
-                writer=self._insert.writer,
-                hooks=hooks,
-            )
+            spark=spark,
+            spec=job.spec,
+            task=job.task.reading(settings.topics),
+            reader=reader,
+            tables=job.tables,
+            writer=self._insert.writer,
+            hooks=hooks,
         )
         parts = EventParts(
             spec=job.spec,

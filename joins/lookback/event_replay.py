@@ -43,6 +43,7 @@ from joins.kernels.windows.partials import partials
 from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import DUE, END, START
 from joins.lookback.history import History, PastEvent
+from joins.plan.durations import duration_text
 from joins.plan.errors import PinnedVersionExpiredError, SinkError
 from joins.plan.stream_topics import partition_of
 from joins.worker.event_task import (
@@ -303,12 +304,12 @@ class Waited:
     def text(self) -> str:
         tables = " and ".join(self.tables)
         if self.waited_ms is None:
-            return f"waits for {tables}, {self.wait_ms / 1000:g} s at most"
-        text = f"waited {self.waited_ms / 1000:g} s for {tables}"
+            return f"waits for {tables}, {duration_text(self.wait_ms)} at most"
+        text = f"waited {duration_text(self.waited_ms)} for {tables}"
         if self.corrected_ms is None:
             return text
-        behind_ms = self.corrected_ms - self.since_ms
-        return f"{text}, went out with NULL, and was corrected {behind_ms / 1000:g} s after it came"
+        behind = duration_text(self.corrected_ms - self.since_ms)
+        return f"{text}, went out with NULL, and was corrected {behind} after it came"
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "tables": list(self.tables), "waited_ms": self.waited_ms}

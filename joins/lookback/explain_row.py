@@ -25,7 +25,7 @@ from joins.lookback.event_replay import EventJourneys, Journey
 from joins.lookback.history import History
 from joins.lookback.past_indexes import PastIndexes, PastRecords
 from joins.lookback.plans import OfPlans
-from joins.lookback.row_matches import MAX_ROWS, RowMatches, json_rows
+from joins.lookback.row_matches import RowMatches, json_rows, limited_rows
 from joins.plan.errors import (
     RecordsExpiredError,
     SourceError,
@@ -143,7 +143,7 @@ class RowExplainer:
             "state": state,
             "reason": reason,
             **_NO_BATCH,
-            "output_rows": [],
+            **limited_rows("output_rows", ()),
             "rows_from": None,
             **_record_json(record, self.places.kernel.columns),
             "dimensions": [],
@@ -302,7 +302,7 @@ class RowExplainer:
             "batch": pin.batch,
             "pin": shown_pin(pin, self._records.topics),
             "committed_at_ms": self._history.committed_at_ms(pin.batch),
-            "output_rows": list(outcome.rows)[:MAX_ROWS],
+            **limited_rows("output_rows", outcome.rows),
             "rows_from": outcome.rows_from,
             "dead_letter": None if letter is None else letter.as_json(shown_bytes=0),
         }

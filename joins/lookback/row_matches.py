@@ -30,7 +30,7 @@ from joins.plan.plan import DimensionJoin, JoinType, OutputColumn
 from joins.plan.types import Column
 from joins.worker.probe_task import pinned_context
 
-MAX_ROWS = 1000  # of a role; rows beyond it are left out
+_MOST_ROWS = 1000  # of a role, or of the output
 _FOLDED = "sluice.changelog_version"  # of a commit to `current`: the changelog version it contains
 _POSITION = ("_epoch", "_file", "_pos", "_row")
 
@@ -75,7 +75,7 @@ class RowMatches:
             "version": version,
             "as_of_ms": None if proof is None else proof.time_ms,
             "key": key,
-            "rows": rows[:MAX_ROWS],
+            **limited_rows("rows", rows),
             **folded,
         }
 
@@ -194,6 +194,12 @@ def _of_keys(table: pa.Table, matched: pa.Table, identity: Sequence[str]) -> pa.
         one = pc.is_in(table.column(name), value_set=keys)
         same = one if same is None else pc.and_(same, one)
     return table.filter(pc.or_(keep, same))
+
+
+def limited_rows(name: str, rows: Sequence[Any]) -> dict[str, Any]:
+    """The first rows under `name`, and under `name`_left_out how many are not among them."""
+    left_out = max(0, len(rows) - _MOST_ROWS)
+    return {name: list(rows)[:_MOST_ROWS], f"{name}_left_out": left_out}
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -109,14 +109,15 @@ class Verification(Generic[Chunk]):
         VerificationError if the copy is not complete or does not reach the position in time.
         """
         read, limits = self._read, self._limits
-        self._complete(first)  # before the source is read, and before the wait for a proof
+        # before the source is read, and before the wait for a proof
+        before = self._complete(self._states.at(first))
         every = read.chunks(limits.chunk_rows)
         chosen = _sample(every, limits)
         parts = [self._digests(chunk) for chunk in chosen]
         source = RowDigests.concatenated(parts)
         high, position = read.high()
         self._wait_for(high, position)
-        state = self._complete()
+        state = self._complete(self._states.at(since=before))
         files = self._files(first, state)
         is_whole = len(chosen) == len(every)
         records, finds_extra = self._records(files, state, source, None if is_whole else chosen)
@@ -146,8 +147,7 @@ class Verification(Generic[Chunk]):
             "extra": _keys_of(items[: limits.repaired], extra=True),
         }
 
-    def _complete(self, version: int | None = None) -> State:
-        state = self._states.at(version)
+    def _complete(self, state: State) -> State:
         if state.complete:
             return state
         raise VerificationError(

@@ -55,10 +55,10 @@ _TEXTS = tuple(
 )
 _TOLD = re.compile(r"sluice-fault: (\{.*\})")
 _MOST_DETAIL = 2_000
-_AGAIN = "the work is tried again by itself."
+_AGAIN = "the runner tries the work again."
 _HINT = (
-    "Check disk, mount and permissions of what the detail names, for the user of Sluice; the work "
-    "is tried again by itself."
+    "Check disk, mount and permissions of what the detail names, for the user of Sluice; the "
+    "runner tries the work again."
 )
 
 
@@ -77,7 +77,7 @@ def cause_of(error: BaseException, what: str) -> SluiceError:
             return _of_code(code, name, what, detail_of(error))
     return JoinError(
         f"{what}: {_sentence(error)}",
-        hint="It is tried again by itself; if this stays, look at the detail and the runner's log.",
+        hint="The runner tries again; if this stays, look at the detail and the runner's log.",
         detail=detail_of(error),
     )
 

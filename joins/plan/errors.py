@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from watermark.errors import SluiceError
 
@@ -13,9 +13,24 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return by_folded[close[0]] if close else None
 
 
+class NameHint(str):
+    """The hint that another name was meant."""
+
+    __slots__ = ("meant",)
+    meant: str
+
+    def __new__(cls, meant: str) -> Self:
+        hint = super().__new__(cls, f'Did you mean "{meant}"?')
+        hint.meant = meant
+        return hint
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (self.meant,)
+
+
 def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
     close = nearest(name, known)
-    return f'Did you mean "{close}"?' if close is not None else otherwise
+    return otherwise if close is None else NameHint(close)
 
 
 def of_columns(missing: str, columns: Iterable[str]) -> str:
@@ -89,7 +104,7 @@ class SnapshotUnprovenError(SourceError, fault="snapshot-unproven"):
 
 
 class StaleTableError(SourceError, fault="stale"):
-    """Records are too new for a table's time and wait; it goes on by itself."""
+    """Records are too new for a table's time and wait; the job goes on when it has caught up."""
 
     choices: ClassVar[tuple[str, ...]] = ("release",)
 
@@ -166,19 +181,19 @@ class DiskFullError(JoinError, fault="disk-full"):
 
 
 class PermissionDeniedError(JoinError, fault="permission-denied"):
-    """The user of Sluice may not read or write a file; the work is tried again by itself."""
+    """The user of Sluice may not read or write a file; the runner tries the work again."""
 
 
 class OutOfMemoryError(JoinError, fault="out-of-memory"):
-    """A process of the job has no memory left; the work is tried again by itself."""
+    """A process of the job has no memory left; the runner tries the work again."""
 
 
 class NetworkError(JoinError, fault="network"):
-    """A task cannot reach a server; the work is tried again by itself."""
+    """A task cannot reach a server; the runner tries the work again."""
 
 
 class FileSystemError(JoinError, fault="file-system"):
-    """The system refuses an operation on a file; the work is tried again by itself."""
+    """The system refuses an operation on a file; the runner tries the work again."""
 
 
 class CheckpointError(JoinError, fault="checkpoint"):
@@ -208,7 +223,7 @@ class IndexDirectoryError(JoinError, fault="index-directory"):
 
 
 class IndexDiskFullError(IndexDirectoryError, fault="index-disk-full"):
-    """There is no room for a lookup index; it is built by itself once there is."""
+    """There is no room for a lookup index; the runner builds it once there is."""
 
     def __init__(self, message: str, *, hint: str, needed_bytes: int | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -718,7 +718,7 @@ def declared_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True)
 class VerifySchedule:
-    """How often a copy is compared with its source by itself, and how fast that is read."""
+    """How often the control plane compares a copy with its source, and how fast it reads that."""
 
     interval_ms: int
     rows_per_s: int

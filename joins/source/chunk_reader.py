@@ -209,7 +209,7 @@ class ChunkReader:
         """
         count = self._size.first()
         while chunks := list(islice(bounds, count)):
-            report = Work.of(self._spark, self._items(chunks)).report(self._stage)
+            report = Work(self._spark, self._items(chunks)).report(self._stage)
             yield chunks, report
             size_bytes = sum(file.size_bytes for file in RowFiles.staged(report))
             count = self._size.following(len(chunks), size_bytes)

@@ -59,16 +59,15 @@ _STEPS = 7  # halves the longest age to less than a hundredth
 class RetentionWatch:
     """Checks the retention of a stream's topics periodically, on the main loop."""
 
-    def __init__(self, cluster: StreamCluster, *, every_s: float = _EVERY_S) -> None:
+    def __init__(self, cluster: StreamCluster) -> None:
         self._cluster = cluster
-        self._every_s = every_s
         self._looked_at = float("-inf")
         self._first_begin: dict[int, int] = {}
         self.warnings: tuple[LossWarning, ...] = ()
 
     def look(self, held: HeldOffsets) -> None:
         """Renew `warnings` if the last look is old enough; raises SourceError."""
-        if time.monotonic() - self._looked_at < self._every_s:
+        if time.monotonic() - self._looked_at < _EVERY_S:
             return
         self._looked_at = time.monotonic()
         now_ms = time.time_ns() // 1_000_000

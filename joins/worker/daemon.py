@@ -141,7 +141,7 @@ def _wait_for_spark(path: Path) -> None:
         except TimeoutError:
             sys.exit(f"nothing of Spark needed Python workers within {_WAIT_S} s")
         finally:
-            path.unlink(missing_ok=True)  # a later daemon loads by itself
+            path.unlink(missing_ok=True)  # a later daemon loads without it
     _take_place(link)
     os.register_at_fork(after_in_child=link.close)  # it ends with this process, not with a worker
 

@@ -15,7 +15,6 @@ from joins.plan.causes import fault_in, fault_line
 from joins.plan.connections import RegistryOptions
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
-REPORT_DDL = "report string"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from pyspark.util import _load_from_socket
 
 from joins.adapters.kafka.records import Ranges
-from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_cause
+from joins.worker.staging import BatchReport, merge_reports, telling_cause
 
 TAG = "spark.sluice.job"
 """The setting of a session with the tag of its Spark jobs, where several runners share a driver."""
@@ -164,19 +164,11 @@ _ITEM = "item"
 
 
 @dataclass(frozen=True, slots=True)
-class _Telling:
-    """A stage that reports its errors to the driver by cause; picklable."""
-
-    stage: Stage
-
-    def __call__(self, batches: Batches) -> Batches:
-        with telling_cause():
-            yield from self.stage(batches)
-
-
-@dataclass(frozen=True, slots=True)
 class StageRun:
-    """A stage over the rows that `read` makes from a task's items; picklable."""
+    """A stage over the rows that `read` makes from a task's items; picklable.
+
+    It reports the stage's errors to the driver by cause.
+    """
 
     read: Stage | None
     stage: Stage
@@ -188,7 +180,8 @@ class StageRun:
 
     def batches(self, items: Sequence[str]) -> Batches:
         mine = iter([pa.record_batch([pa.array(items, pa.string())], names=[_ITEM])])
-        return _Telling(self.stage)(mine if self.read is None else self.read(mine))
+        with telling_cause():
+            yield from self.stage(mine if self.read is None else self.read(mine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,43 +238,23 @@ class SparkTasks:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Input of the tasks of one stage: rows of other tasks, or items, one task each.
+    """The items of one stage, a task each.
 
     `read` makes the stage's input from a task's items; None if the stage takes items. With
     `has_index` each task prefers the same node each time, which has its index.
     """
 
-    frame: DataFrame | None
-    items: tuple[str, ...] = ()
+    spark: SparkSession
+    items: Sequence[str]
     read: Stage | None = None
-    session: SparkSession | None = None
     has_index: bool = False
     tasks: Tasks | None = None  # None runs them as Spark jobs
 
-    @classmethod
-    def of(
-        cls,
-        spark: SparkSession,
-        items: Sequence[str],
-        read: Stage | None = None,
-        *,
-        has_index: bool = False,
-        tasks: Tasks | None = None,
-    ) -> "Work":
-        return cls(None, tuple(items), read, spark, has_index, tasks)
-
-    @property
-    def spark(self) -> SparkSession:
-        spark = self.session if self.frame is None else self.frame.sparkSession
-        assert spark is not None, "work has rows or a session"
-        return spark
-
     def map(self, stage: Stage, schema: str | StructType) -> DataFrame:
-        if self.frame is not None:
-            return self.frame.mapInArrow(_Telling(stage), schema)
         count = len(self.items)
         tasks = self.spark.range(0, count, 1, count)
-        return tasks.mapInArrow(_Numbered(self.items, StageRun(self.read, stage)), schema)
+        run = StageRun(self.read, stage)
+        return tasks.mapInArrow(_Numbered(tuple(self.items), run), schema)
 
     def report(self, stage: Stage) -> BatchReport:
         return merge_reports(self.texts(stage))
@@ -291,9 +264,6 @@ class Work:
 
         Items bypass Spark SQL, whose plan costs more than the tasks of a small batch.
         """
-        if self.frame is not None:
-            rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
-            return [row.report for row in rows]
         tasks = SparkTasks(self.spark) if self.tasks is None else self.tasks
         return tasks.collected(StageRun(self.read, stage), self.items, has_index=self.has_index)
 

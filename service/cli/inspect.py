@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from joins.plan.durations import duration_ms, duration_text
 from joins.plan.stream_topics import NAME, input_name
 from service.cli.options import (
     Form,
@@ -115,9 +116,9 @@ def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
     if time.late_rows is not None:
         late = time.late_rows
         text = f"{number(late.matched)} left with a match, {number(late.expired)} without one"
-        yield "waited", f"{text}, {late.wait_ms / 1000:g} s at most"
+        yield "waited", f"{text}, {duration_text(late.wait_ms)} at most"
         if late.correct_ms is not None:
-            bound = f"for {late.correct_ms / 1000:g} s after that"
+            bound = f"for {duration_text(late.correct_ms)} after that"
             yield "corrected", f"{number(late.corrected)} records, {bound}"
     yield "late", f"{number(time.late_records)} records"
     if time.waits_for is not None:
@@ -158,15 +159,14 @@ def _generators(time: "EventTimeView") -> Table:
 
 
 _LINE = 2000
-_UNITS_S = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds_of(text: str) -> int:
     """The seconds of a duration such as `10 min`; typer.BadParameter if it is none."""
-    match = re.fullmatch(r"(\d{1,6})\s*([a-z]+)", text.strip(), re.ASCII)
-    if match is None or match[2] not in _UNITS_S:
+    milliseconds = duration_ms(text)
+    if milliseconds is None or milliseconds % 1000:
         raise typer.BadParameter(f'"{text}" is no duration; write 30 s, 10 min, 2 h or 1 d')
-    return int(match[1]) * _UNITS_S[match[2]]
+    return milliseconds // 1000
 
 
 _COORDINATES = re.compile(NAME + r"/\d{1,10}/\d{1,19}")
@@ -302,6 +302,8 @@ def _show_row(explanation: "RowExplanation", coordinates: str) -> None:
         show(Text(""), Text(one_line(about, _LINE)))
         for row in tuple(dimension.rows) or ("no row has this key",):
             show(Text("  " + one_line(_compact(row), _LINE)))
+        if dimension.rows_left_out:
+            show(Text(f"  … and {number(dimension.rows_left_out)} more"))
 
 
 def _versions(dimension: "DimensionLookup") -> str:
@@ -335,6 +337,8 @@ def _row_facts(explanation: "RowExplanation") -> Iterable[tuple[str, str]]:
             yield name, one_line(value, _LINE)
     for row in explanation.output_rows:
         yield "output row", one_line(_compact(row), _LINE)
+    if explanation.output_rows_left_out:
+        yield "output row", f"… and {number(explanation.output_rows_left_out)} more"
 
 
 def _event_facts(event_time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -349,7 +353,7 @@ def _event_facts(event_time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         if event_time["released_by_processing_time"]:
             by = ", in processing time"
         if event_time.get("late_rows"):
-            by = f", {number(event_time['late_rows']['waited_ms'])} ms after it came"
+            by = f", {duration_text(event_time['late_rows']['waited_ms'])} after it came"
         yield "left in batch", f"{number(event_time['released_in_batch'])}{by}"
     for window in event_time["windows"]:
         fired = window["fired_in_batch"]

@@ -41,8 +41,6 @@ if TYPE_CHECKING:  # models are slow to load, and only answers bring them
     from service.schemas.progress import WaitReport
     from service.schemas.verification import FreshnessView, VerifiedView
 
-_MINIMUM = -(2**63)
-_MAXIMUM = 2**63 - 1
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 _TROUBLE = ("bad", "warn", "letters", "busy", "good", "rest")  # order of lists
 _WELL = ("good", "rest")  # their conditions are of no use to a reader
@@ -379,11 +377,8 @@ def sinks(job: "ListedJob") -> str:
 
 def watermark(value: "WatermarkView") -> str:
     """A watermark's time, and whether it has switched to processing time."""
-    timestamp_ms = value.timestamp_ms
-    named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms)
-    if value.use_processing_time:
-        return f"{named or instant(timestamp_ms)} + processing time"
-    return named or str(timestamp_ms)
+    clock = " + processing time" if value.use_processing_time else ""
+    return shown_time(value.timestamp_ms) + clock
 
 
 def age(at_ms: int) -> str:

@@ -226,7 +226,7 @@ def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: "SourceS
             title,
             "another server answers than the one that was copied",
             "After a failover nothing is to be done: the table is followed there by GTIDs, or "
-            "it is copied again by itself.",
+            "the job copies it again.",
         )
     if state.high is None and not binlog_still_has(config.of_server(state.server), state.low):
         return bad(

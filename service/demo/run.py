@@ -41,8 +41,8 @@ from service.demo.shop import (
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.errors import ServiceError
+from service.jobs.store.job import now_ms
 from service.jobs.store.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
-from service.jobs.store.rows import now_ms
 from service.jobs.supervise.hooks import default_hooks
 from service.schemas.jobs import ChangelogChannelView, DimensionView, JobDetail, ProbeView
 

@@ -156,7 +156,7 @@ class _Keeper:
             return
         name = f"{server.name} on {server.host}:{server.port}"
         if not self._failures:
-            self._tell(f"{name} has ended by itself; it is started again, and jobs wait for it")
+            self._tell(f"{name} exited unexpectedly and is restarting; its jobs are stalled")
         try:
             server.start()
         except ServerStartError as exc:

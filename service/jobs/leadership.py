@@ -31,13 +31,13 @@ import structlog
 
 from service.errors import StandbyError, StoreError
 from service.jobs.store.database import in_our_words, lock_engine
+from service.jobs.store.job import now_ms
 from service.jobs.store.rows import (
     LEADER,
     LEADERSHIP,
     LOCK_SPACE,
     LeaderRecord,
     lock_key,
-    now_ms,
     record_of,
 )
 

@@ -11,6 +11,7 @@ from joins.durable.requests import SOURCE, Fault
 from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.changelog.digest import ChangelogState
+from joins.plan.durations import duration_text
 from joins.plan.errors import SnapshotUnprovenError
 from joins.plan.stream_topics import FILES
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
@@ -344,7 +345,7 @@ def _conditions(join: TemporalJoin) -> list[WarningView]:
 
 def _bounds_text(join: TemporalJoin) -> str:
     bounds = sorted(join.staleness.bounds_ms.items())
-    return ", ".join(f"{name} {bound_ms / 1000:g} s" for name, bound_ms in bounds)
+    return ", ".join(f"{name} {duration_text(bound_ms)}" for name, bound_ms in bounds)
 
 
 def _measured_text(join: TemporalJoin) -> str:

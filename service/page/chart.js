@@ -134,23 +134,17 @@ export function stacked(lists) {
   });
 }
 
-/** The word of a state whose transition is not known. */
-function wordOf(state) {
-  const { [state]: word = state.toLowerCase().replace("_", " ") } = { SNAPSHOT: "copying", JOINING: "running" };
-  return word[0].toUpperCase() + word.slice(1);
-}
-
 /** The states of a job within `span`, the oldest first, as `{fromMs, toMs, tone, word}`. */
 export function bands(transitions, { fromMs, toMs }) {
   const [first] = transitions;
-  const before = first?.from ? [{ at_ms: fromMs, to: first.from, word: "" }] : [];
+  const before = first?.from ? [{ at_ms: fromMs, to: first.from, word: first.word_before }] : [];
   const known = [...before, ...transitions];
   return known
     .map(({ at_ms: at, to, word }, place) => ({
       fromMs: Math.max(at, fromMs),
       toMs: Math.min(known[place + 1]?.at_ms ?? toMs, toMs),
       tone: TONES[to] ?? "rest",
-      word: word || wordOf(to),
+      word,
     }))
     .filter((band) => band.toMs > band.fromMs);
 }

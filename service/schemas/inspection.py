@@ -338,7 +338,8 @@ class DimensionLookup(_Open):
         None, "T of the version, as the source proved it; null if unknown."
     )
     key: Any = None
-    rows: list[Value] = []
+    rows: list[Value] = default([], "At most 1,000.")
+    rows_left_out: int = 0
     current_version: int | None = default(
         None, "Of current: its newest one up to the pinned version."
     )
@@ -362,7 +363,8 @@ class RowExplanation(_Open):
     committed_at_ms: int | None = None
     record: str | None = None
     record_base64: str | None = None
-    output_rows: list[Value] = []
+    output_rows: list[Value] = default([], "At most 1,000.")
+    output_rows_left_out: int = 0
     rows_from: str | None = None
     dimensions: list[DimensionLookup] = []
     dead_letter: Value | None = None

@@ -189,6 +189,7 @@ class Transition(Document):
     origin: Annotated[JobState | None, OrNewer, Field(alias="from")]
     target: Annotated[JobState, OrNewer, Field(alias="to")]
     word: str = default("", "The state `to` in its word.")
+    word_before: str = default("", "The state `from` in its word; empty for the first one.")
     cause: str
 
 

@@ -37,7 +37,7 @@ _CHUNK = ("'scan.incremental.snapshot.chunk.size'='500'",)
 _COPIED_AT_ONCE = 1_000  # rows: the copy takes long enough to be met
 _PER_BATCH = 50
 _BACKLOG = 8 * _PER_BATCH
-_SENT = 5 * _BACKLOG  # a job that joins ten batches a second is seen once a second
+_SENT = 20 * _BACKLOG  # a job that joins fifty batches a second is seen once a second
 _ATTEMPTS = 5
 _AFTER = 40
 _REST_S = 3.0

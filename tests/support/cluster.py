@@ -15,13 +15,12 @@ from joins.adapters.delta.log import DeltaLog, create_table
 from joins.job.session import SparkSettings, start_session
 from joins.sinks.delta import DeltaSinkWriter
 from joins.worker.index_source import DimensionTables
-from joins.worker.work import Work
 from tests.support.jvm import QUICK_JVM
 from tests.support.probe import PIN, clicks, probe_task
+from tests.support.topic_work import work_of
 
 ROOT = Path(__file__).parents[2]
 RECORDS = 40
-_SCHEMA = "value binary, partition int, offset bigint, timestamp timestamp"
 
 
 def main(directory: Path, jars: list[Path]) -> None:
@@ -50,12 +49,12 @@ def main(directory: Path, jars: list[Path]) -> None:
         )
     )
     values = [b'{"user_id":%d}' % (1 + at % 3) for at in range(RECORDS)]
-    rows = clicks(*values).to_pylist()
+    records = clicks(*values)
+    parts = [records.slice(at, RECORDS // 8) for at in range(0, RECORDS, RECORDS // 8)]
     counts, found = [], {}
     for batch, version in ((0, 1), (1, 2)):
         pin = replace(PIN, batch=batch, versions={"users": version})
-        frame = spark.createDataFrame(rows, _SCHEMA).repartition(8)
-        report = writer.run(Work(frame), task, pin)
+        report = writer.run(work_of(spark, *parts), task, pin)
         writer.commit(report, pin, task.epoch)
         counts.append(dict(report.counts))
         found[version] = sorted(map(str, directory.glob(f"scratch/**/v{version}.json")))

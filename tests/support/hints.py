@@ -116,6 +116,8 @@ def _texts(value: ast.expr, known: Mapping[str, list[ast.expr]], depth: int = 0)
         case ast.Call(func=ast.Name(id="suggestion"), args=[_, _, otherwise]):
             yield 'Did you mean "{}"?'
             yield from _texts(otherwise, known, depth)
+        case ast.Call(func=ast.Name(id="NameHint"), args=[_]):
+            yield 'Did you mean "{}"?'
         case _:
             choices = _choices(value, known) if depth < _DEEPEST else []
             for choice in choices:

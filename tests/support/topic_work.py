@@ -1,7 +1,9 @@
-"""Records of a topic as the tasks of a batch get them."""
+"""Records of a topic, or records at hand, as the tasks of a batch get them."""
 
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.records import OF_THE_PROBE
@@ -19,4 +21,21 @@ def topic_work(
     reader = TopicReader(KafkaOptions(servers, topic), StreamTopics.one(topic), OF_THE_PROBE)
     upto = end_offsets(servers, topic) if ends is None else ends
     items = [range_item({partition: (0, end)}) for partition, end in sorted(upto.items())]
-    return Work.of(spark, items, reader)
+    return Work(spark, items, reader)
+
+
+def work_of(spark: SparkSession, *tasks: pa.RecordBatch) -> Work:
+    """Records at hand, a task each."""
+    return Work(spark, [_item(records) for records in tasks], _records)
+
+
+def _item(records: pa.RecordBatch) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema) as stream:
+        stream.write_batch(records)
+    return b64encode(sink.getvalue()).decode()
+
+
+def _records(items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for item in (text for batch in items for text in batch.column(0).to_pylist()):
+        yield from pa.ipc.open_stream(b64decode(item))

@@ -204,7 +204,7 @@ class DebeziumDecoder:
         if options.layout is ValueLayout.ENVELOPE:
             changes = envelopes(payloads, options.table, faults)
         else:
-            changes = flat_rows(payloads, options.field_prefix, options.table, faults)
+            changes = flat_rows(payloads, options.table, faults)
         rows = RowReader(self._reader, payloads.schemas, self._values.type_of, faults)
         unsent: dict[str, list[int]] | None = None
         if options.unsent_values is UnsentValues.LAST_VERSION:

@@ -82,13 +82,11 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
     return Changes(codes, before, after, source)
 
 
-def flat_rows(
-    payloads: Payloads, prefix: str, table: CapturedName | None, faults: Faults
-) -> Changes:
-    long = [f"{prefix}source_{name}" for name in _SOURCE]
-    short = [f"{prefix}{name}" for name in _TABLE]
-    places = [f"{prefix}source_{name}" for name in _POSITION]
-    op_name, deleted_name = f"{prefix}op", f"{prefix}deleted"
+def flat_rows(payloads: Payloads, table: CapturedName | None, faults: Faults) -> Changes:
+    long = [f"__source_{name}" for name in _SOURCE]
+    short = [f"__{name}" for name in _TABLE]
+    places = [f"__source_{name}" for name in _POSITION]
+    op_name, deleted_name = "__op", "__deleted"
     rows = payloads.values
     members = members_of(rows, (op_name, deleted_name, *long, *short, *places))
     faults.add_all(RecordFault.UNREADABLE, members.reasons)

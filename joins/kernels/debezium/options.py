@@ -191,7 +191,6 @@ class DebeziumOptions:
     unsent_values: UnsentValues = UnsentValues.FAIL  # handling of this placeholder
     # handling of infinite times, and of NaN and infinity for a DECIMAL
     special_values: SpecialValues = SpecialValues.FAIL
-    field_prefix: str = "__"  # of metadata in a flat record (`__op`, `__deleted`)
     null_if_missing: bool = False  # a missing declared column is NULL, else the record is bad
     # records of other tables are `RecordKind.OTHER_TABLE`, records without a table are bad; None
     # reads any

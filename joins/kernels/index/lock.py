@@ -53,7 +53,7 @@ class Room:
         return IndexDiskFullError(
             f"{self._where()} needs {need}: {have}",
             hint="Free space on its disk, or name a directory on a larger one in SLUICE_INDEX_DIR; "
-            "the index is then built by itself. It is smaller if the query uses fewer columns of "
+            "the runner then builds the index. It is smaller if the query uses fewer columns of "
             "the table.",
             needed_bytes=self.needed_bytes,
         )

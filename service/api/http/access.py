@@ -19,7 +19,7 @@ from starlette.routing import Mount, compile_path
 
 from service.api.http.limits import Lockouts
 from service.errors import ForbiddenError, StoreError, UnauthorizedError
-from service.jobs.store.rows import now_ms
+from service.jobs.store.job import now_ms
 from service.jobs.store.token_store import TokenStore
 from service.security.tokens import AccessToken, TokenScope, TokenState, parse
 

@@ -51,6 +51,7 @@ def event_view(event: JobEvent) -> Transition:
         origin=event.origin,
         target=event.target,
         word=STATE_WORDS[event.target],
+        word_before="" if event.origin is None else STATE_WORDS[event.origin],
         cause=event.cause,
     )
 

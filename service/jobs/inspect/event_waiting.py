@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from joins.plan.durations import duration_text
 from joins.plan.stream_topics import PROBE, input_name
 
 
@@ -105,14 +106,14 @@ def _released(time: Document) -> Condition:
         quiet = "" if since is None else f", quiet since {shown_time(since)}"
         evidence += f"; the partition is not idle{quiet}"
         if wait_ms := channel.get("max_wait_ms"):
-            hint = f"It follows the clock {wait_ms / 1000:g} s after its newest record."
+            hint = f"It follows the clock {duration_text(wait_ms)} after its newest record."
         else:
             hint = _IDLE_HINT if limit_ms is None else _idle_after(limit_ms)
     return Condition(name, cause["channel"], False, evidence, hint)
 
 
 def _idle_after(limit_ms: int) -> str:
-    idle = f"It is idle {limit_ms / 1000:g} s after its newest record"
+    idle = f"It is idle {duration_text(limit_ms)} after its newest record"
     return f"{idle}, then it no longer holds the watermark back."
 
 
@@ -124,7 +125,7 @@ def _late_rows(time: Document) -> Condition:
     if rows:
         oldest = time["oldest_waiting_ms"]
         since = "" if oldest is None else f", the oldest since {shown_time(oldest)}"
-        bound = f"{late['wait_ms'] / 1000:g} s at most"
+        bound = f"{duration_text(late['wait_ms'])} at most"
         evidence = f"{rows:,} records wait for a row of {tables}, {bound}{since}"
     return Condition("rows-released", None, True, evidence)
 

@@ -86,7 +86,7 @@ _END = frozenset({JobState.FAILED, JobState.STOPPED})
 _HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
 _COPYING = frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP})
 _ALL = frozenset(JobState) - {JobState.CREATED}
-ENDED = _END | {JobState.FINISHED}  # the job has stopped, by itself or by a request
+ENDED = _END | {JobState.FINISHED}  # the job has stopped: it failed, ended, or a request stopped it
 RESTING = ENDED | {JobState.PAUSED}  # no runner belongs to it
 JOB_STATES = Transitions(
     "job",
@@ -208,9 +208,13 @@ class JobEvent:
     cause: str
 
 
-def new_job_id(now_ms: int | None = None) -> str:
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def new_job_id(at_ms: int | None = None) -> str:
     """A UUID of version 7 (RFC 9562): ordered by time, so that pages are too."""
-    at_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    at_ms = now_ms() if at_ms is None else at_ms
     random = int.from_bytes(os.urandom(10), "big")
     value = (at_ms & (1 << 48) - 1) << 80 | random
     value = value & ~(0xF << 76) | 0x7 << 76
@@ -246,8 +250,8 @@ class StateUpdate:
 
     target: JobState
     cause: str
-    reason: str | None = None  # the job's new reason; None takes the cause
-    error: JobError | None = None  # stored with the job; None clears it
-    desired: DesiredState | None = None
-    at_ms: int | None = None
+    reason: str = ""  # the job's new reason, where that is not the cause
+    error: JobError | None = None  # replaces the job's; a transition without an error ends it
+    desired: DesiredState | None = None  # for a transition that also changes what is desired
+    at_ms: int = field(default_factory=now_ms)
     is_note: bool = False

@@ -1,6 +1,5 @@
 """Jobs and their events as rows of the store's tables."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ from service.jobs.store.job import (
     JobState,
     NewJob,
     StateUpdate,
+    now_ms,
 )
 
 LOCK_SPACE = 0x534C4349  # "SLCI": separates Sluice's advisory locks from others
@@ -221,10 +221,6 @@ class StoredJobs:
             yield from ((row.id, row.plan) for row in self._connection.execute(query))
 
 
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Job:
     """The job, with `lock` locked for a change. Raises JobNotFoundError."""
     columns = _JOB_COLUMNS if lock else [*_JOB_COLUMNS, SINCE]
@@ -326,7 +322,7 @@ def record_event(
     done = connection.execute(
         sa.insert(EVENTS).values(
             job_id=job_id,
-            at_ms=now_ms() if change.at_ms is None else change.at_ms,
+            at_ms=change.at_ms,
             origin=None if origin is None else origin.value,
             target=change.target.value,
             cause=change.cause,

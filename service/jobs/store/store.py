@@ -22,6 +22,7 @@ from service.jobs.store.job import (
     NewJob,
     StateUpdate,
     check_wanted,
+    now_ms,
 )
 from service.jobs.store.rows import (
     ATTACHMENTS,
@@ -39,7 +40,6 @@ from service.jobs.store.rows import (
     job_of,
     lock_names,
     move_job,
-    now_ms,
     update_job,
 )
 from service.jobs.store.token_store import TokenStore

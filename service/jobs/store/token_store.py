@@ -7,7 +7,8 @@ from dataclasses import asdict
 import sqlalchemy as sa
 
 from service.errors import TokenLimitError, TokenNotFoundError
-from service.jobs.store.rows import StoredText, now_ms
+from service.jobs.store.job import now_ms
+from service.jobs.store.rows import StoredText
 from service.security.tokens import DAY_MS, AccessToken, NewToken, TokenScope, TokenState, issue
 
 MOST_ACTIVE = 1000

@@ -18,10 +18,10 @@ from service.sql.grammar.syntax import (
     StatementSet,
 )
 from service.sql.planner.insert_planner import JobPlanner
-from service.sql.planner.planner import fills_a_table, plan_script
+from service.sql.planner.planner import behind_a_query, fills_a_table, plan_script
 from service.sql.planner.session import ScriptSession
 from service.sql.stored import CatalogEntry, own_names, with_catalog
-from service.sql.text.dialect import SqlToken, SqlTokenKind, pieces
+from service.sql.text.dialect import SqlToken, SqlTokenKind, Use, pieces
 from service.sql.text.script import Edit, Script, SqlError, masked, not_too_deep
 
 MOST_ROUNDS, LEAST_ROUNDS = 20, 4
@@ -54,11 +54,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class AppliedEdit:
-    """An edit that was made, and the fault that it answers; `at` is a place of the first text."""
+    """An edit that was made, and the fault that it answers.
+
+    `at` and `start` are places of the first text: of the fault, and of what was replaced.
+    """
 
     fault: SqlError
     edit: Edit
     at: int
+    start: int
     before: str
     after: str
 
@@ -95,12 +99,16 @@ def findings(text: str, catalog: Iterable[CatalogEntry] = ()) -> tuple[Finding, 
     clauses = _with_clauses(revision.text)
     script = Script(text)
     tables = _tables(script)
-    every: list[tuple[SqlError, int, Edit | None, str]] = []
-    every += ((change.fault, change.at, change.edit, change.after) for change in revision.changes)
-    every += ((fault, at, fault.edit, "") for fault, at in revision.left)
+    every: list[tuple[SqlError, int, Edit | None, str | None]] = [
+        (each.fault, each.at, each.edit, _clause_at(tables, each.start, clauses) or each.after)
+        for each in revision.changes
+    ]
+    every += (
+        (fault, at, fault.edit, _clause_at(tables, at, clauses)) for fault, at in revision.left
+    )
     documents: dict[tuple[int, str], Finding] = {}
     for fault, at, edit, after in sorted(every, key=lambda each: each[1]):
-        replacement = None if edit is None else _clause_at(tables, at, clauses) or after or None
+        replacement = (after or None) if edit is not None else None
         line, column = script.line_and_column(at)
         documents.setdefault(
             (at, fault.bare_message),
@@ -131,15 +139,18 @@ def revised(text: str, catalog: Iterable[CatalogEntry] = (), *, guesses: bool = 
         edits = _apart(f for f in faults if f.edit is not None and (guesses or f.edit.sure))
         if not edits:
             break
-        places = [_first_place(fault.at, moves) for fault, _ in edits]
+        places = [
+            (_first_place(fault.at, moves), _first_place(edit.start, moves))
+            for fault, edit in edits
+        ]
         for _, edit in reversed(edits):
             text = text[: edit.start] + edit.text + text[edit.end :]
             moves.append((edit.start, edit.end, len(edit.text)))
         shown_after, moved = masked(text), 0  # what is a credential is known by what is around it
-        for (fault, edit), at in zip(edits, places, strict=True):
+        for (fault, edit), (at, first) in zip(edits, places, strict=True):
             start = edit.start + moved
             after = shown_after[start : start + len(edit.text)]
-            changes.append(AppliedEdit(fault, edit, at, shown[edit.start : edit.end], after))
+            changes.append(AppliedEdit(fault, edit, at, first, shown[edit.start : edit.end], after))
             moved += len(edit.text) - (edit.end - edit.start)
         shown = shown_after
     left = tuple((fault, _first_place(fault.at, moves)) for fault in faults)
@@ -231,9 +242,27 @@ def _of_statements(session: ScriptSession, statements: Sequence[Statement]) -> l
                 with not_too_deep():
                     JobPlanner(session).plan(insert)
             except SqlError as fault:
+                if isinstance(insert, Insert) and fault.at == session.stood_in.get(
+                    insert.table.text
+                ):
+                    fault.follows = True  # of what stands in for the table that is written
                 faults.append(fault)
                 _check_target(session, insert, faults)
+    if not fills:
+        _check_queries(session, jobs, faults)
     return faults
+
+
+def _check_queries(
+    session: ScriptSession, jobs: Sequence[JobStatement], faults: list[SqlError]
+) -> None:
+    """Of several queries none can be made a job alone."""
+    if len(jobs) > 1:
+        starts = [each.start for each in pieces(session.script.text) if each.use is Use.PREVIEWS]
+        for fault in faults:
+            if fault.edit is not None and fault.edit.start in starts:
+                fault.edit = None
+        faults.append(behind_a_query(session.script, jobs[1]))
 
 
 def _check_target(session: ScriptSession, job: JobStatement, faults: list[SqlError]) -> None:
@@ -285,7 +314,8 @@ def _table_of(statement: Statement) -> CreateTable | None:
 
 def _clause_at(tables: Sequence[CreateTable], at: int, clauses: dict[str, str]) -> str | None:
     for table in tables:
-        if table.at <= at < table.options_end and table.name.text in clauses:
+        start = table.options_at or table.options_end  # a table without WITH gets it at its end
+        if start <= at <= table.options_end and table.name.text in clauses:
             return clauses[table.name.text]
     return None
 

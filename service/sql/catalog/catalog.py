@@ -8,6 +8,7 @@ from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
     DATABASE_NAME,
+    OP_TS,
     TABLE_NAME,
     Field,
     MetadataField,
@@ -21,6 +22,7 @@ from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.jdbc_connector import without_login
+from service.sql.catalog.kafka_options import with_login
 from service.sql.catalog.mysql_connector import require_type, table_metadata
 from service.sql.catalog.option import TableRole, with_later_options
 from service.sql.catalog.option_values import (
@@ -29,6 +31,7 @@ from service.sql.catalog.option_values import (
     Home,
     InlineSecret,
     InlineSecrets,
+    without,
 )
 from service.sql.catalog.watermarks import (
     LATE_ROWS_CORRECT,
@@ -61,7 +64,7 @@ from service.sql.grammar.syntax import (
     PhysicalColumn,
 )
 from service.sql.grammar.type_parser import STRING, type_text
-from service.sql.text.script import Script, suggestion
+from service.sql.text.script import Edit, Script, suggestion
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _CHANGELOG_COLUMNS = frozenset(
@@ -84,6 +87,12 @@ METADATA: dict[str, tuple[SqlType, ...]] = {
     "timestamp-type": (STRING,),
     SOURCE_TIMESTAMP: _INSTANTS,
 }
+ROW_KIND = "row_kind"
+_OF_DATABASES = (
+    *(DATABASE_NAME, "schema_name", TABLE_NAME, OP_TS, ROW_KIND),
+    *(f"value.source.{name}" for name in ("database", "schema", "table")),
+)
+"""Keys of metadata that connectors of CDC and formats of Debezium have in Flink."""
 _MAY_BE_NULL = (RECORD_TIMESTAMP, "key", "leader-epoch", SOURCE_TIMESTAMP)
 
 
@@ -99,7 +108,7 @@ class Table:
         max_staleness_ms: how old the table may be as a dimension; None without a limit.
         late_wait_ms: how long a record waits for a row of the table; None if it does not.
         late_correct_ms: how long a row of the table corrects a record that went out without it.
-        verify: how often its copy is compared with its source by itself.
+        verify: how often the control plane compares its copy with its source.
     """
 
     name: str
@@ -127,6 +136,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     _check_names(script, node)
     node, of_form = with_later_options(node)
     node = without_login(script, node)
+    node, of_login = with_login(node)
     connector, values = read_options(script, node)
     read = table_metadata(script, node, connector, values)
     key = tuple(name.text for name in read.node.primary_key)
@@ -169,7 +179,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
     watermark = declared_watermark(node, relation, connector, values)
-    notes = (*of_form, *read.notes, *values.notes, *_clause_notes(node, connector))
+    notes = (*of_form, *of_login, *read.notes, *values.notes, *_clause_notes(node, connector))
     return replace(table, watermark=watermark, notes=notes)
 
 
@@ -300,16 +310,22 @@ def _metadata(
             column.name.at,
             f'metadata column "{column.name.text}" needs a Kafka record, and the table has none',
             hint="Remove the column; mysql-cdc has 'database_name', 'table_name' and 'op_ts'.",
+            edit=without(script, column.name.at, column.end, sure=False),
         )
     types = METADATA.get(column.key)
+    assert isinstance(endpoints.dimension, TopicSource), "every topic can be a dimension"
+    form = endpoints.dimension.value.name
+    if types is None and column.key in _OF_DATABASES and form in OF_CHANGES:
+        edit, hint = _as_of_a_topic(script, column)
+        raise script.error(
+            column.key_at, f'unknown metadata key "{column.key}"', hint=hint, edit=edit
+        )
     if types is None:
         raise script.error(
             column.key_at,
             f'unknown metadata key "{column.key}"',
             hint=suggestion(column.key, METADATA, "Keys are " + ", ".join(METADATA) + "."),
         )
-    assert isinstance(endpoints.dimension, TopicSource), "every topic can be a dimension"
-    form = endpoints.dimension.value.name
     if column.key == SOURCE_TIMESTAMP and form not in OF_CHANGES:
         raise script.error(
             column.name.at,
@@ -318,6 +334,24 @@ def _metadata(
         )
     require_type(script, column, types)
     return MetadataField(column.name.text, column.key, column.type.type)
+
+
+def _as_of_a_topic(script: Script, column: MetadataColumn) -> tuple[Edit, str]:
+    """A metadata column of a CDC connector as a topic of Debezium has it, and what to write."""
+    start, end = column.name.at, column.end
+    if column.key == ROW_KIND:
+        edit = without(script, start, end, sure=False)
+        return edit, "Remove the column: rows do not have the kind of their change."
+    text = script.text[start:end]
+    if column.key == OP_TS:
+        key = f"METADATA FROM '{SOURCE_TIMESTAMP}'"
+        text = re.sub(r"\bMETADATA\b(?:\s+FROM\s+'[^']*')?", key, text, count=1, flags=re.I)
+        return Edit(start, end, text, sure=False), f"Write {key}."
+    name = re.match(r"`(?:[^`]|``)*`|\w+", text)
+    assert name is not None, "a column begins with its name"
+    text = f"{name[0]} AS CAST('{column.key}' AS STRING)"
+    hint = f"A topic has the rows of one table: write {name[0]} AS 'its name'."
+    return Edit(start, end, text, sure=False), hint
 
 
 def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 
-from joins.plan.errors import nearest
+from joins.plan.errors import NameHint, nearest
 from joins.plan.plan import BlackholeSink, PrintSink
 from service.sql.catalog.datagen_connector import DATAGEN, FAKER
 from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
@@ -96,6 +96,7 @@ _OF_CHANGES = re.compile(r".*-cdc|mysql|jdbc")
 _OF_OTHER_TOOLS = re.compile(r"(?:canal|maxwell|ogg)-json")
 _CHANGES_OF_OTHERS = "Let Debezium write the table into a topic, in format 'debezium-json'."
 _BROKERS = "properties.bootstrap.servers"
+_OWN_CATALOG = "default_catalog"
 _ROW_FORMATS = ("json", "csv", "raw", "avro")
 _ELSEWHERE = "Its rows are elsewhere: let Kafka Connect bring them from there or to there."
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -104,6 +105,8 @@ _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 def role_of(script: Script, table: CreateTable) -> TableRole:
     """What the queries of the script do with the table, by their words."""
     text = _COMMENT.sub(" ", script.text)
+    if re.match(r"\s*AS\b", _COMMENT.sub(" ", script.text[table.options_end :]), re.IGNORECASE):
+        return TableRole.SINK  # CREATE TABLE … AS fills it
     name = rf"(?:[`\w]+\s*\.\s*)*`?{re.escape(table.name.text)}`?(?![\w`])"
     if re.search(rf"\bINTO\s+{name}", text, re.IGNORECASE):
         return TableRole.SINK
@@ -113,11 +116,16 @@ def role_of(script: Script, table: CreateTable) -> TableRole:
     return TableRole.STREAM
 
 
-def swapped(script: Script, table: CreateTable) -> Edit | None:
-    """The table with a connector that is here, in the same role; None if it has no own WITH."""
+def swapped(script: Script, table: CreateTable, *, sure: bool = True) -> Edit | None:
+    """The table with a connector that is here, in the same role; None if it has no own WITH.
+
+    A change that is `sure` is only made of a table whose rows are known to be elsewhere.
+    """
     own = [node for node in table.options if table.options_at < node.at < table.options_end]
     is_bare = not table.options_at and table.like is None and not table.options
-    if not is_bare and not any(node.key in ("connector", OLD_TYPE) for node in own):
+    names_one = any(node.key in ("connector", OLD_TYPE) for node in own)
+    is_known = is_bare or names_one or _is_of_a_catalog(script, table) or not sure
+    if not is_known or not (is_bare or own):
         return None
     role = role_of(script, table)
     options = _options(script, table, role)
@@ -126,7 +134,32 @@ def swapped(script: Script, table: CreateTable) -> Edit | None:
     fill = "Fill in its address. " if role is not TableRole.SINK else ""
     start = table.options_end if is_bare else table.options_at
     text = f" WITH {clause}" if is_bare else clause
-    return Edit(start, table.options_end, text, note=fill + _ELSEWHERE)
+    return Edit(start, table.options_end, text, note=fill + _ELSEWHERE, sure=sure)
+
+
+_USE_CATALOG = re.compile(r"\bUSE\s+CATALOG\s+(?:`([^`]+)`|(\w+))", re.IGNORECASE)
+
+
+def _is_of_a_catalog(script: Script, table: CreateTable) -> bool:
+    """True for a table whose catalog gives it a connector: another one than Flink's own."""
+    if len(table.name.qualifier) > 1:
+        return table.name.qualifier[0] != _OWN_CATALOG
+    used = _USE_CATALOG.findall(_COMMENT.sub(" ", script.text[: table.at]))
+    return bool(used) and "".join(used[-1]) != _OWN_CATALOG
+
+
+def _with_a_connector(script: Script, table: CreateTable) -> Edit | None:
+    """A guess: the connector whose options the table has."""
+    own = [node for node in table.options if table.options_at < node.at < table.options_end]
+
+    def fitting(connector: Connector) -> int:
+        known = {option.key: option for option in connector.options if not option.instead}
+        return sum(declared_option(known, node.key) is not None for node in own)
+
+    best = max(CONNECTORS.values(), key=fitting)
+    if not own or not fitting(best):
+        return swapped(script, table, sure=False)
+    return Edit(own[0].at, own[0].at, f"'connector' = {literal(best.name)}, ", sure=False)
 
 
 def _options(script: Script, table: CreateTable, role: TableRole) -> list[tuple[str, str]]:
@@ -266,7 +299,7 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
             table.name.at,
             f'table "{table.name.text}" has no option "connector"',
             hint=f"Add 'connector' = '…'; connectors are {names}.",
-            edit=swapped(script, table),
+            edit=swapped(script, table) or _with_a_connector(script, table),
         )
     if node.value not in CONNECTORS:
         instead = next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
@@ -275,7 +308,7 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
         raise script.error(
             node.value_at,
             f'unknown connector "{node.value}"',
-            hint=otherwise if meant is None else f'Did you mean "{meant}"?',
+            hint=otherwise if meant is None else NameHint(meant),
             edit=None if meant or node.value == _HYBRID else swapped(script, table),
         )
     if node.value == JDBC.name:
@@ -326,7 +359,7 @@ def _unknown(
     close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
     edit = removed(script, node, sure=False)
     if close is not None:
-        hint = f'Did you mean "{prefix}{close}"?'
+        hint = NameHint(prefix + close)
     if close is not None and prefix + close not in named:
         end = script.text.index("'", node.at + 1) + 1
         edit = Edit(node.at, end, literal(prefix + close), sure=False)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
+from joins.plan.durations import duration_ms
 from joins.plan.faker import (
     BETWEEN,
     DECIMALS,
@@ -19,7 +20,7 @@ from joins.plan.faker import (
 )
 from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
 from joins.plan.types import SqlType, TypeName
-from service.sql.catalog.option import Option, OptionType, duration_ms
+from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.option_values import Connector, Endpoints, OptionValues
 from service.sql.catalog.watermarks import WATERMARK_OPTIONS
 from service.sql.grammar.type_parser import INTEGER_BITS
@@ -230,6 +231,7 @@ def _kind(values: OptionValues, made: _Made) -> DatagenKind:
                 prefix + suffix,
                 f'option "{prefix}{suffix}" has no effect on a {what}',
                 hint="Remove it" + (f", or use {', '.join(allowed)}." if allowed else "."),
+                is_needless=True,
             )
     return kind
 

@@ -162,6 +162,7 @@ def file_source(values: OptionValues, fields: tuple[Field, ...]) -> FileSource:
                 f'option "{values.prefix}{key}" has no effect for files of format {form}',
                 hint=f"Remove the option, or name its format by '{values.prefix}format'; files "
                 "have no keys.",
+                is_needless=True,
             )
         options[key.removeprefix(f"{form}.")] = node.value
     source = FileSource(

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from urllib.parse import unquote
 
+from joins.plan.durations import duration_text
 from joins.plan.plan import (
     Database,
     Field,
@@ -178,8 +179,8 @@ def _polled(
     rows = "all rows" if column is None else f"rows with new values of {column}, and less often all"
     values.notes.append(
         f'Table "{values.table}" is jdbc and is copied whole, then {rows} are read each '
-        f"{_seconds(refresh_ms)} ('{_INTERVAL}'): between two reads a record meets the rows of the "
-        "earlier one, where a lookup in Flink asks the database."
+        f"{duration_text(refresh_ms)} ('{_INTERVAL}'): between two reads a record meets the rows "
+        "of the earlier one, where a lookup in Flink asks the database."
     )
     return PolledSource(
         Database.POSTGRESQL if is_postgres else Database.MYSQL,
@@ -195,10 +196,6 @@ def _polled(
         changelog_partitions=values.number("changelog.partitions"),
         tls=MysqlTls(_tls_of_url(parameters)),
     )
-
-
-def _seconds(milliseconds: int) -> str:
-    return f"{milliseconds / 1000:g} s"
 
 
 def _table_of(

@@ -1,5 +1,6 @@
 """Options of Kafka's client under Kafka's names: used, accepted without effect, or refused."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,8 @@ from service.sql.catalog.option import (
     ignored,
     only_value,
 )
+from service.sql.catalog.option_values import literal
+from service.sql.grammar.syntax import CreateTable, OptionNode
 
 PROPERTY = "properties."
 _FILE: dict[str, Any] = {
@@ -156,6 +159,41 @@ REFUSED = (
     ),
 )
 """Names, without their prefix, whose loss would change who is let in; and what to do."""
+_JAAS = f"{PROPERTY}sasl.jaas.config"
+_IN_QUOTES = r"""(?:"([^"\\\r\n]+)"|'([^'\\\r\n]+)')"""
+_LOGIN_MODULE = re.compile(
+    r"\s*[\w.]+\.(?:plain\.Plain|scram\.Scram)LoginModule\s+required"
+    rf"((?:\s+\w+\s*=\s*{_IN_QUOTES}){{2}})\s*;\s*"
+)
+
+
+def with_login(table: CreateTable) -> tuple[CreateTable, tuple[str, ...]]:
+    """The table with the login of its JAAS text as options, and a warning that says so.
+
+    Another login module, and what a module has beside a name and a password, stays as it is, so
+    that it is refused by its name.
+    """
+    by_key = {node.key: node for node in table.options}
+    node = by_key.get(_JAAS)
+    module = None if node is None else _LOGIN_MODULE.fullmatch(node.value)
+    if node is None or module is None or "${" in node.value:
+        return table, ()
+    pairs = re.findall(rf"(\w+)\s*=\s*{_IN_QUOTES}", module[1])
+    login = {f"{PROPERTY}sasl.{key}": double or single for key, double, single in pairs}
+    user, password = f"{PROPERTY}sasl.username", f"{PROPERTY}sasl.password"
+    if set(login) != {user, password} or not by_key.keys().isdisjoint(login):
+        return table, ()
+    inside = (node.at, f"{literal(user)} = {literal(login[user])}, {literal(password)} = ", "")
+    made = [
+        # Inside the literal no other value begins.
+        OptionNode(key, login[key], node.at, node.value_at + place, node.end, inside)
+        for place, key in enumerate((user, password), 1)
+    ]
+    options = [each for each in table.options if each is not node]
+    note = f'Table "{table.name.text}" logs in by the name and the password of "{_JAAS}".'
+    return replace(table, options=(*options, *made)), (note,)
+
+
 OF_FLINK = ignored("formats")
 OF_FLINK_KAFKA = (
     *OF_FLINK,

@@ -276,6 +276,7 @@ def refuse_evidence(values: OptionValues) -> None:
                 key,
                 f'option "{key}" has no effect on a bounded table',
                 hint="Remove it, or remove the scan.bounded options.",
+                is_needless=True,
             )
 
 

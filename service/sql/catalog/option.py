@@ -8,6 +8,7 @@ from enum import Enum, StrEnum, auto
 from pathlib import Path
 from typing import Any
 
+from joins.plan.durations import duration_ms
 from service.sql.grammar.syntax import CreateTable, OptionNode
 
 PEM: dict[str, Any] = {
@@ -31,12 +32,6 @@ WITHOUT_EFFECT: dict[str, dict[str, list[str]]] = tomllib.loads(
 )
 """Table → reason → keys."""
 HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
-
-
-_UNITS_MS = {
-    **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
-    "d": 86_400_000,
-}
 
 
 class TableRole(StrEnum):
@@ -93,14 +88,6 @@ class Option:
     roles: frozenset[TableRole] = frozenset(TableRole)
     instead: str = ""
     otherwise: str = ""
-
-
-def duration_ms(text: str) -> int | None:
-    """Milliseconds of a duration such as `500 ms` or `2 s`; None if malformed."""
-    match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", text.strip(), re.ASCII)
-    if match is None or match[2] not in _UNITS_MS:
-        return None
-    return int(match[1]) * _UNITS_MS[match[2]]
 
 
 def duration(

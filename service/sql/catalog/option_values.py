@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from joins.plan.durations import duration_ms
 from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     DatagenSource,
@@ -17,7 +18,7 @@ from joins.plan.plan import (
     Sink,
     TableStream,
 )
-from service.sql.catalog.option import Option, OptionType, duration_ms
+from service.sql.catalog.option import Option, OptionType
 from service.sql.grammar.syntax import OptionNode
 from service.sql.text.script import (
     Edit,
@@ -146,11 +147,12 @@ class OptionValues:
         self.require_beside(one, other)
         self.require_beside(other, one)
 
-    def error(self, key: str, message: str, *, hint: str) -> SqlError:
+    def error(self, key: str, message: str, *, hint: str, is_needless: bool = False) -> SqlError:
+        """The refusal of an option; `is_needless` if the script is right without the option."""
         node = self.nodes.get(key)
         if node is None:
             return self.script.error(self.at, message, hint=hint)
-        edit = removed(self.script, node, sure=hint.startswith("Remove"))
+        edit = removed(self.script, node, sure=is_needless)
         return self.script.error(node.at, message, hint=hint, edit=edit)
 
 
@@ -194,8 +196,12 @@ def example(key: str, option: Option, table: str) -> str:
 
 def removed(script: Script, node: OptionNode, *, sure: bool = True) -> Edit:
     """The option and the comma beside it are removed."""
+    return without(script, node.at, node.end, sure=sure)
+
+
+def without(script: Script, start: int, end: int, *, sure: bool) -> Edit:
+    """The member of a list and the comma beside it are removed."""
     text = script.text
-    end, start = node.end, node.at
     behind = re.compile(r"(?:\s|--[^\n]*\n)*,[^\S\n]*").match(text, end)
     if behind is not None:
         end = behind.end()

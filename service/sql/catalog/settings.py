@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joins.kernels.calendar.zones import UTC, known_zone
+from joins.plan.durations import duration_ms
+from joins.plan.errors import NameHint, nearest
 from joins.plan.plan import JoinPlan
-from service.sql.catalog.option import WITHOUT_EFFECT, duration_ms
+from service.sql.catalog.option import WITHOUT_EFFECT
 from service.sql.grammar.syntax import OptionNode, SetOption
-from service.sql.text.script import Edit, Script, SqlError, nearest
+from service.sql.text.script import Edit, Script, SqlError
 
 _ONLY = {
     "table.sql-dialect": ("default", "scripts are in Flink's own dialect"),
@@ -156,15 +158,14 @@ def check_setting_name(script: Script, key: str, at: int) -> None:
     own = key.rpartition(".")[0] in {name.rpartition(".")[0] for name in SETTINGS}
     close = nearest(key, SETTINGS)
     if close is not None and (own or "." not in key or key.startswith(_OWN)):
-        raise _unknown(script, key, at, f'Did you mean "{close}"?', close)
+        quotes = 2 * (script.text[at : at + 1] == "'")
+        edit = Edit(at, at + len(key) + quotes, f"'{close}'", sure=False)
+        raise _unknown(script, key, at, NameHint(close), edit)
     if key.startswith(_OWN):
         raise _unknown(script, key, at, "Remove it; settings are " + ", ".join(SETTINGS) + ".")
 
 
-def _unknown(script: Script, key: str, at: int, hint: str, meant: str = "") -> SqlError:
-    quoted = script.text[at : at + 1] == "'"
-    length = len(key) + 2 * quoted
-    edit = Edit(at, at + length, f"'{meant}'", sure=False) if meant else None
+def _unknown(script: Script, key: str, at: int, hint: str, edit: Edit | None = None) -> SqlError:
     return script.error(at, f'unknown setting "{key[:100]}"', hint=hint, edit=edit)
 
 

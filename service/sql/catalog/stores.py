@@ -105,6 +105,7 @@ def store_options(values: OptionValues, path: str, prefix: str = "") -> StoreOpt
             f'option "{foreign[0]}" has no effect for path "{path}"',
             hint="Remove the option, or give a path such as s3://bucket/table or "
             "abfss://container@account.dfs.core.windows.net/table.",
+            is_needless=True,
         )
     if not is_in_store(path):
         return ()
@@ -134,6 +135,7 @@ def _check_azure(values: OptionValues, path: str, chosen: dict[str, str], prefix
             hint=f"Remove '{prefix + AZURE_ACCOUNT}'."
             if has_account
             else f"Add '{prefix + AZURE_ACCOUNT}'.",
+            is_needless=has_account,
         )
     if {AZURE_KEY, AZURE_SAS} <= chosen.keys():
         raise values.error(

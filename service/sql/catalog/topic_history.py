@@ -111,6 +111,7 @@ def with_history(
             "scan.bounded.mode",
             'option "scan.bounded.mode" has no effect on a table with a history',
             hint="Remove the scan.bounded options: the topic is followed.",
+            is_needless=True,
         )
     for key in _OF_A_SNAPSHOT:
         if values.is_set(key):
@@ -119,6 +120,7 @@ def with_history(
                 f'option "{key}" has no effect on a table with a history, which takes the place of '
                 "the connector's snapshot",
                 hint="Remove the option.",
+                is_needless=True,
             )
     return replace(source, history=_with_start(values, _history(values, fields), fields))
 
@@ -185,6 +187,7 @@ def _history(values: OptionValues, fields: tuple[Field, ...]) -> TopicHistory:
                 node.key,
                 f'option "{node.key}" has no effect on a history of {connector.name}',
                 hint="Remove the option, or correct 'history.connector'.",
+                is_needless=True,
             )
     if connector is FILESYSTEM:
         if values.is_set(_VERSION):
@@ -192,6 +195,7 @@ def _history(values: OptionValues, fields: tuple[Field, ...]) -> TopicHistory:
                 _VERSION,
                 f'option "{_VERSION}" has no effect on a history of {connector.name}',
                 hint="Remove the option: the files are read as they are when the job begins.",
+                is_needless=True,
             )
         return TopicHistory(file_source(own, fields))
     path = own.required("path")
@@ -248,6 +252,7 @@ def require_beginning(values: OptionValues) -> None:
                 "out rows of a dimension",
                 hint="Remove the option: a dimension without history.connector is read from its "
                 "beginning.",
+                is_needless=True,
             )
     if values.is_set(STARTUP):
         values.ignore(STARTUP, "a compacted topic is read from its beginning")

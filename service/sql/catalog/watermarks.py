@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.connections import StoreOptions
+from joins.plan.durations import duration_ms
 from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, VerifySchedule, WatermarkSpec
 from joins.plan.types import (
     Call,
@@ -22,7 +23,6 @@ from service.sql.catalog.option import (
     OptionType,
     TableRole,
     duration,
-    duration_ms,
     ignored,
 )
 from service.sql.catalog.option_values import Connector, Home, OptionValues
@@ -117,7 +117,7 @@ DIMENSION_OPTIONS = (
 
 
 def verify_schedule(values: OptionValues) -> VerifySchedule | None:
-    """How often a copy is compared by itself, None without the option."""
+    """How often the control plane compares a copy, None without the option."""
     if not values.is_set(VERIFY_INTERVAL):
         return None
     rows_per_s = values.number(VERIFY_ROWS) if values.is_set(VERIFY_ROWS) else None
@@ -251,6 +251,7 @@ def _check_max_wait(values: OptionValues, watermark: TableWatermark, typed: Type
             MAX_WAIT,
             f'option "{MAX_WAIT}" has no effect beside "{USE_PROCESSING_TIME}"',
             hint="Remove one of the two: behind its backlog the stream is in processing time.",
+            is_needless=True,
         )
 
 
@@ -295,6 +296,7 @@ def _is_after_backlog(values: OptionValues) -> bool:
             USE_PROCESSING_TIME,
             f'option "{USE_PROCESSING_TIME}" has no effect on a stream that ends',
             hint="Remove it, or scan.bounded.mode: the end of a stream releases waiting rows.",
+            is_needless=True,
         )
     return True
 

@@ -204,12 +204,10 @@ class ExpressionPlanner(TypedValues):
                 edit = Edit(node.at, node.at + len(node.name), same)
         else:
             message = f'unknown function "{node.name[:100]}"'
-            otherwise = "Functions are " + ", ".join(NAMES) + "."
-            hint = suggestion(node.name, NAMES, otherwise)
-            if node.name in self._script.coded_functions:
-                hint = f"{OUTSIDE} {_NO_CODE}"
-            elif hint == otherwise:
-                hint = f"{OUTSIDE} {_NO_CODE} {otherwise}"
+            no_code = f"{OUTSIDE} {_NO_CODE}"
+            functions = f"{no_code} Functions are {', '.join(NAMES)}."
+            is_coded = node.name in self._script.coded_functions
+            hint = no_code if is_coded else suggestion(node.name, NAMES, functions)
         return self._script.error(node.at, message, hint=hint, edit=edit)
 
     def _arithmetic(self, node: FunctionCall) -> Typed:

@@ -29,6 +29,7 @@ class MetadataColumn:
     key: str
     virtual: bool
     key_at: int
+    end: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ class CreateTable:
     """CREATE TABLE with its connector options; a `shared` table is one copy for many jobs.
 
     `bare_key`: PRIMARY KEY is without NOT ENFORCED. `clauses` have no effect; `options` stand from
-    `options_at` to `options_end`, parentheses included.
+    `options_at` to `options_end`, parentheses included. The list of columns ends at `columns_end`;
+    that is 0 without one.
     """
 
     name: Name
@@ -121,6 +123,7 @@ class CreateTable:
     clauses: tuple[str, ...] = ()
     options_at: int = 0
     options_end: int = 0
+    columns_end: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ class _Schema:
     watermark: WatermarkNode | None = None
     bare_key: bool = False
     clauses: list[str] = field(default_factory=list)
+    end: int = 0
 
 
 class TableParser:
@@ -113,6 +114,7 @@ class TableParser:
             clauses=tuple(schema.clauses),
             options_at=options_at,
             options_end=options_end,
+            columns_end=schema.end,
         )
         return self._filled(table, schema)
 
@@ -185,6 +187,7 @@ class TableParser:
                 )
             if not cursor.accept_symbol(","):
                 break
+        schema.end = cursor.end_of_last
         cursor.expect_symbol(")", hint="Separate columns by commas and close the list.")
 
     def _watermark(self, schema: _Schema) -> None:
@@ -267,7 +270,7 @@ class TableParser:
             key_at, key = cursor.at, self._metadata_key()
         virtual = cursor.accept_words("VIRTUAL")
         self._comment()
-        return MetadataColumn(name, kind, key, virtual, key_at)
+        return MetadataColumn(name, kind, key, virtual, key_at, cursor.end_of_last)
 
     def _metadata_key(self) -> str:
         cursor, token = self._cursor, self._cursor.token

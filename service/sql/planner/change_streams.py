@@ -5,7 +5,7 @@ record was read. It has no row of the key if that record deletes it, finds no ma
 JOIN, or does not pass WHERE.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from joins.plan.plan import DeltaSink, KafkaSink, KafkaSource, OutputColumn, Sink, TableStream
 from joins.plan.types import Cast, Column, Constant, Expression, TypeName, columns_of
@@ -20,7 +20,7 @@ from service.sql.planner.newest_rows import RANK, is_first_row, without_rank
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import Base
 from service.sql.planner.update_sinks import merged_by_key
-from service.sql.text.script import OUTSIDE, Script
+from service.sql.text.script import OUTSIDE, Edit, Script
 
 _SHOWN_APART = frozenset(
     (TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT, TypeName.DATE)
@@ -188,14 +188,17 @@ def taking_changes(
             hint=f"Write 'connector' = 'upsert-kafka' with 'key.format' and 'value.format', and "
             f"{keyed}; or to delta with that key.",
         )
+    by_name = {column.name: column.expression for column in output}
     if not table.primary_key:
         raise script.error(
             table.at,
             f'table "{table.name}" has no primary key, and table "{stream}" has updates and '
             "deletions",
             hint=f'Add {keyed}, with the columns that have the key of "{stream}".',
+            edit=_with_key(
+                table, {_kept(each, alias): name for name, each in by_name.items()}, key
+            ),
         )
-    by_name = {column.name: column.expression for column in output}
     of_key = {name: _kept(by_name[name], alias) for name in table.primary_key}
     constants = {name for name in table.primary_key if isinstance(by_name[name], Constant)}
     others = [name for name, of in of_key.items() if of not in key and name not in constants]
@@ -214,6 +217,16 @@ def taking_changes(
             f'"{stream}", as they are or by a CAST that keeps each value.',
         )
     return merged_by_key(script, table, sink) if isinstance(sink, DeltaSink) else sink
+
+
+def _with_key(table: Table, written: Mapping[str | None, str], key: Sequence[str]) -> Edit | None:
+    """The table with the columns as its key that have the key of the stream."""
+    at = table.node.columns_end
+    if not at or table.node.partitioned or any(name not in written for name in key):
+        return None
+    names = ", ".join(f"`{written[name]}`" for name in key)
+    note = "A newer row of a key replaces an older one."
+    return Edit(at, at, f",\n  PRIMARY KEY ({names}) NOT ENFORCED", note=note)
 
 
 def _kept(expression: Expression, alias: str) -> str | None:

@@ -1,8 +1,10 @@
 """Jobs of a script: INSERTs with their sinks, or a SELECT as a preview."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from itertools import count
 
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.probe.generate import row_limit
@@ -61,7 +63,8 @@ from service.sql.planner.update_sinks import (
     shown,
     taking_updates,
 )
-from service.sql.text.script import OUTSIDE, Script, suggestion
+from service.sql.text.dialect import Use, pieces
+from service.sql.text.script import OUTSIDE, Edit, Script, suggestion
 
 PREVIEW_RECORDS = 10_000
 
@@ -74,7 +77,9 @@ class Extent(Enum):
     PREVIEW = auto()
 
 
-def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource, tuple[str, ...]]:
+def plan_probe(
+    script: Script, base: Base, extent: Extent, select: Select
+) -> tuple[ProbeSource, tuple[str, ...]]:
     table, warnings = base.table, list[str]()
     source = table.endpoints.stream
     assert source is not None, "the query planner has refused others"
@@ -94,6 +99,7 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
                 "mode ends",
                 hint="INSERT INTO a table of upsert-kafka, delta or print, without SET "
                 "'execution.runtime-mode'.",
+                edit=_printed(script, select) if extent is Extent.PREVIEW else None,
             )
     else:
         source = _datagen(script, base, source, extent)
@@ -109,6 +115,17 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
         ),
     )
     return probe, tuple(warnings)
+
+
+def _printed(script: Script, select: Select) -> Edit | None:
+    """The query of a preview as a job that prints its rows; None within EXPLAIN."""
+    *_, piece = (each for each in pieces(script.text) if each.start <= select.at)
+    if piece.use is not Use.PREVIEWS:
+        return None
+    used = set(re.findall(r"\w+", script.text.lower()))
+    name = next(each for n in count(1) if (each := f"shown_{n}") not in used)
+    text = f"CREATE TABLE {name} WITH ('connector' = 'print') AS "
+    return Edit(piece.start, piece.start, text, note="The job prints its rows until it is stopped.")
 
 
 def with_watermark(
@@ -307,7 +324,7 @@ class JobPlanner:
         name: str | None,
     ) -> PlannedJob:
         assert query.base is not None
-        probe, warnings = plan_probe(self._script, query.base, extent)
+        probe, warnings = plan_probe(self._script, query.base, extent, select)
         probe = replace(probe, newest_by=query.newest_by)
         window = query.windows.planned()
         if _waits(query, window):

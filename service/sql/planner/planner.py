@@ -26,8 +26,8 @@ from service.sql.planner.session import OpenScript, ScriptSession, open_script
 from service.sql.stored import CatalogEntry
 from service.sql.text.script import OUTSIDE, Script, SqlError, not_too_deep
 
-_AFTER_AN_INSERT = (Insert, CreateTable, CreateView, WithoutEffect, Question)
-"""Statements that leave alone what an INSERT before them means, like a setting without effect."""
+_BEHIND_A_JOB = (CreateTable, CreateView, WithoutEffect, Question)
+"""Statements that leave alone what a job before them means, like a setting without effect."""
 _SHOWN_BY = "sent alone it is a preview"
 _ONE_JOB = (
     "The {} INSERTs are one job, which reads the stream once for all of them, as in EXECUTE "
@@ -92,11 +92,14 @@ def _job_statement(
             line, _ = session.script.line_and_column(statement.at)
             ignored.append(f"Line {line} shows rows, which is no part of the job: {_SHOWN_BY}.")
             continue
-        leaves_alone = isinstance(statement, _AFTER_AN_INSERT) or (
+        leaves_alone = isinstance(statement, _BEHIND_A_JOB) or (
             isinstance(statement, SetOption)
             and without_effect(session.script, statement) is not None
         )
-        if jobs and not (isinstance(jobs[0], Insert) and leaves_alone):
+        are_inserts = bool(jobs) and isinstance(jobs[0], Insert) and isinstance(statement, Insert)
+        if jobs and not (leaves_alone or are_inserts):
+            if isinstance(jobs[0], Select):
+                raise behind_a_query(session.script, statement)
             raise session.script.error(
                 statement.at,
                 "a statement follows the INSERT INTO",
@@ -115,6 +118,12 @@ def _job_statement(
         return jobs[0], tuple(ignored)
     inserts = tuple(job for job in jobs if isinstance(job, Insert))
     return StatementSet(inserts, inserts[0].at), (*ignored, _ONE_JOB.format(len(jobs)))
+
+
+def behind_a_query(script: Script, statement: Statement) -> SqlError:
+    return script.error(
+        statement.at, "a statement follows the query", hint="Send the query by itself."
+    )
 
 
 def fills_a_table(statements: Iterable[Statement]) -> bool:

@@ -163,6 +163,7 @@ class ScriptSession:
 
     Attributes:
         broken: names whose declaration has a fault, while faults are collected.
+        stood_in: table that stands in for one with a fault → where that is declared.
     """
 
     def __init__(
@@ -174,6 +175,7 @@ class ScriptSession:
         self.relations: dict[str, Table | CreateView] = {}
         self.settings: dict[str, str] = {}
         self.broken: set[str] = set()
+        self.stood_in: dict[str, int] = {}
         self.warnings: list[str] = []
         self.secrets = InlineSecrets(keep_values=keep_secrets)
         self._view_columns = 0
@@ -337,6 +339,7 @@ class ScriptSession:
         table = build_table(self.script, replace(node, options=options, like=None), self.secrets)
         self.relations[table.name] = table
         self._homes[table.name] = self._namespaces.declare(node.name)
+        self.stood_in[table.name] = table.at
 
     def _is_free(self, name: Name, *, if_not_exists: bool) -> bool:
         home = self._namespaces.home_of(name)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from joins.plan.durations import duration_ms
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
 from joins.plan.types import (
     Call,
@@ -15,7 +16,6 @@ from joins.plan.types import (
     array_type,
     with_parts,
 )
-from service.sql.catalog.option import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from joins.plan.errors import nearest, suggestion
+from joins.plan.errors import NameHint, nearest, suggestion
 from service.errors import ServiceError
 
 __all__ = ["SqlError", "nearest", "not_too_deep", "printable", "suggestion"]
@@ -137,6 +137,8 @@ def _whole_value(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _parts_of_value(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
+    if _REFERENCE.fullmatch(lexeme.strip(_QUOTES)):
+        return
     for pattern in (_PAIR, _LOGIN):
         for match in pattern.finditer(lexeme):
             yield at + match.start("hidden"), at + match.end("hidden")
@@ -229,8 +231,6 @@ def not_too_deep() -> Iterator[None]:
 
 
 _EXCERPT_WIDTH = 120
-# The hint that `joins.plan.errors.suggestion` makes.
-_DID_YOU_MEAN = re.compile(r'Did you mean "(.*)"\?')
 _NAME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\w+")
 
 
@@ -280,12 +280,12 @@ class Script:
         )
 
     def _suggested(self, at: int, hint: str) -> Edit | None:
-        """Replaces the name at `at` by the one of a hint `Did you mean "…"?`."""
-        meant, name = _DID_YOU_MEAN.fullmatch(hint), _NAME.match(self.text, at)
-        if meant is None or name is None:
+        """Replaces the name at `at` by the one that the hint proposes."""
+        name = _NAME.match(self.text, at)
+        if not isinstance(hint, NameHint) or name is None:
             return None
         quote = name[0][0] if name[0][0] in "'`" else ""
-        return Edit(at, name.end(), quote + meant[1] + quote, sure=False)
+        return Edit(at, name.end(), quote + hint.meant + quote, sure=False)
 
     def shown(self, start: int, end: int) -> str:
         """A part of the text for a message, credentials masked."""

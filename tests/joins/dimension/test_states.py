@@ -1,6 +1,7 @@
 """Rows of a dimension at each version, against a dictionary that replays the changelog."""
 
-from itertools import count
+from dataclasses import replace
+from itertools import combinations, count
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from joins.adapters.delta.log import Rewrite
 from joins.dimension.changelog_scan import DimensionStates, PageLimit, key_table
 from joins.dimension.changes import changes_between
+from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.fold_rows import CompactionTask, compact, watermarks
 from joins.plan.errors import UnknownVersionError, VersionExpiredError
 from tests.support.changelog import Changelog, record, stage, watermark
@@ -122,6 +124,16 @@ def test_a_copy_is_complete_with_its_watermarks_and_not_while_a_newer_one_runs(c
     assert [states.at(version).complete for version in range(4)] == [False, False, True, True]
     changelog.commit(record("r", 1, 20, 8, generation=2))
     assert not states.at().complete
+
+
+def test_a_state_since_an_earlier_one_is_the_same_and_continues_its_progress(changelog):
+    changelog.commit(record("r", 1, 20, 8, generation=2))
+    changelog.commit(watermark(9, generation=2))
+    states = states_of(changelog, partitions=1)
+    for first, last in combinations(range(6), 2):
+        assert states.at(last, since=states.at(first)) == states.at(last)
+    read = replace(states.at(2), progress=Progress({(0, 7): 1}))
+    assert states.at(3, since=read).generation == 7
 
 
 def test_rows_that_a_newer_copy_has_not_brought_again_are_changes_too(changelog):

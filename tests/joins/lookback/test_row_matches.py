@@ -57,3 +57,16 @@ def test_a_null_safe_key_meets_null_only_if_it_is_null_itself(tmp_path, user_id,
         (role,) = RowMatches(places, indexes).of(click, indexes.of(pin.versions), pin)
     assert [row["id"] for row in role["rows"]] == met
     assert role["key"] == {"name": user_id if user_id in (None, 11) else str(user_id)}
+
+
+def test_rows_beyond_the_first_thousand_are_counted(tmp_path):
+    changelog = Changelog(tmp_path / "users" / "changelog")
+    rows = ({**record("c", at, 4 + at, at), "name": "7"} for at in range(1_003))
+    pin = replace(PIN, versions={"users": changelog.commit(*rows)})
+    pair = KeyPair(Cast(USER, STRING), "name")
+    plan = replace(PLAN, joins=(DimensionJoin("u", "users", JoinType.INNER, (pair,)),))
+    places = places_of(tmp_path, plan)
+    with PastIndexes(places) as indexes:
+        click = clicks(json.dumps({"user_id": 7}).encode())
+        (role,) = RowMatches(places, indexes).of(click, indexes.of(pin.versions), pin)
+    assert (len(role["rows"]), role["rows_left_out"]) == (1_000, 3)

@@ -107,7 +107,7 @@ class Place:
     def run(self, writer: KafkaSinkWriter, pool: ResidentPool) -> int:
         """Run the batch until it is committed, as the loop does; the number of attempts."""
         task = probe_task(self.directory / "task", self.sink)
-        work = Work.of(self.work.spark, self.work.items, self.work.read, tasks=pool)
+        work = Work(self.work.spark, self.work.items, self.work.read, tasks=pool)
         for attempt in range(1, 5):
             try:
                 writer.commit(writer.run(work, task, PIN), PIN, 2)
@@ -200,7 +200,7 @@ class Serving(threading.Thread):
 
 def one_item(place: Place) -> Place:
     """All clicks in one task: a resident of this process has no number of its item."""
-    work = Work.of(place.work.spark, place.work.items[:1], place.work.read)
+    work = Work(place.work.spark, place.work.items[:1], place.work.read)
     return Place(place.servers, place.clicks, place.output, place.directory, work)
 
 
@@ -211,7 +211,7 @@ def test_a_resident_that_answers_twice_counts_once(place, lonely, kind):
     assert place.run(writer, lonely) == 1
     following = PIN.__class__(**{n: getattr(PIN, n) for n in PIN.__slots__} | {"batch": 8})
     task = probe_task(place.directory / "again", place.sink)
-    work = Work.of(place.work.spark, place.work.items, place.work.read, tasks=lonely)
+    work = Work(place.work.spark, place.work.items, place.work.read, tasks=lonely)
     report = writer.run(work, task, following)
     writer.commit(report, following, 2)
     assert report.counts["joined"] == ROWS // 2

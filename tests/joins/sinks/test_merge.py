@@ -22,9 +22,9 @@ from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
 from joins.sinks.delta import MergeSinkWriter
 from joins.worker.row_files import RowFiles
-from joins.worker.work import Work
 from tests.support.lanes import some_of
 from tests.support.probe import PIN, clicks, probe_task
+from tests.support.topic_work import work_of
 
 APP = "sluice:job:life"
 ROWS = pa.schema(
@@ -338,8 +338,7 @@ class Job(Output):
         return MergeSinkWriter(self.log(), RowFiles(self.files))
 
     def run(self, writer, pin, *values):
-        frame = self.spark.createDataFrame(pa.Table.from_batches([clicks(*values)]))
-        return writer.run(Work(frame), self.task, pin)
+        return writer.run(work_of(self.spark, clicks(*values)), self.task, pin)
 
     def names(self):
         rows = self.spark.read.format("delta").load(str(self.path)).collect()

@@ -24,9 +24,9 @@ from joins.sinks.delta import (
     DeltaSinkWriter,
     SparkDeltaSinkWriter,
 )
-from joins.worker.work import Work
 from tests.support.lanes import some_of
 from tests.support.probe import PIN, clicks, probe_task
+from tests.support.topic_work import work_of
 from tests.support.wait import wait_until
 
 APP = "sluice:job:life"
@@ -77,11 +77,11 @@ class Output:
     def log(self, wanted=SinkWriter.AUTO, app=APP, spark=None) -> OutputLog:
         return OutputLog(self.path, app, Appends(self.schema, wanted), spark or self.spark)
 
-    def frame(self, *values, first=100):
-        return self.spark.createDataFrame(pa.Table.from_batches([clicks(*values, first=first)]))
+    def work(self, *values, first=100):
+        return work_of(self.spark, clicks(*values, first=first))
 
     def run(self, writer, pin, *values, epoch=2) -> None:
-        report = writer.run(Work(self.frame(*(values or CLICKS))), self.task, pin)
+        report = writer.run(self.work(*(values or CLICKS)), self.task, pin)
         writer.commit(report, pin, epoch)
 
     def pairs(self, session) -> list[tuple[int | None, str | None]]:
@@ -256,7 +256,7 @@ def test_an_error_of_spark_shows_no_value_of_a_row_in_traceback_or_log(user, out
 def test_a_commit_with_another_number_of_rows_is_refused_at_each_try(user, output):
     make(user, output, "check")
     writer = DeltaOutputWriter(output.log())
-    report = writer.run(Work(output.frame(*CLICKS)), output.task, at(0))
+    report = writer.run(output.work(*CLICKS), output.task, at(0))
     report.counts["joined"] += 1
     with pytest.raises(SinkError, match="adds 3 rows, expected 4"):
         writer.commit(report, at(0), 2)
@@ -322,7 +322,7 @@ def test_a_stale_runner_commits_nothing(user, output):
     writer = DeltaOutputWriter(old)
     old.commit_epoch(1)
     output.run(writer, at(0, 1), epoch=1)
-    report = writer.run(Work(output.frame(*CLICKS)), output.task, at(1, 1))
+    report = writer.run(output.work(*CLICKS), output.task, at(1, 1))
     new.commit_epoch(2)
     version = new.version()
     with pytest.raises(FencedError, match="epoch 2"):
@@ -456,7 +456,7 @@ def test_a_table_that_gains_a_constraint_gets_sparks_writer_with_the_next_run(us
     log.commit_epoch(2)
     output.run(writer, at(0))
     assert (writer.choice.is_spark, writer.choice.reason) == (False, None)
-    report = writer.run(Work(output.frame(*CLICKS)), output.task, at(1))
+    report = writer.run(output.work(*CLICKS), output.task, at(1))
     known = "ADD CONSTRAINT known CHECK (user_id < 100)"
     user.sql(f"ALTER TABLE delta.`{output.path}` {known}")
     with pytest.raises(SinkError, match=r"needs spark's writer now.*constraints\.known"):

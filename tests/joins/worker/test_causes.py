@@ -140,7 +140,7 @@ def _refusing(batches):
 
 def told_by(spark, stage):
     with pytest.raises((PySparkException, Py4JError)) as raised:
-        Work.of(spark, ["item"]).report(stage)
+        Work(spark, ["item"]).report(stage)
     return cause_of(raised.value, "probe query ended")
 
 

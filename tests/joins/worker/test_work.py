@@ -73,9 +73,9 @@ def test_a_task_gets_what_is_read_for_its_item(spark):
         for batch in batches:
             yield pa.record_batch([[each.upper() for each in batch.column(0).to_pylist()]], ["x"])
 
-    rows = Work.of(spark, ["ab", "c"], letters).map(upper, "x string").collect()
+    rows = Work(spark, ["ab", "c"], letters).map(upper, "x string").collect()
     assert [row.x for row in rows] == ["A", "B", "C"]
-    rows = Work.of(spark, ["ab", "c"]).map(upper, "x string").collect()
+    rows = Work(spark, ["ab", "c"]).map(upper, "x string").collect()
     assert [row.x for row in rows] == ["AB", "C"], "without a reader: the items"
 
 

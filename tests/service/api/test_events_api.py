@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from service.api.routes import events as event_routes
+from service.jobs.store.job import JobEvent, JobState
 from service.security.tokens import NewToken, TokenScope
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
@@ -190,3 +191,10 @@ def test_streams_of_one_token_leave_seats_to_others(tmp_path, monkeypatch):
             assert "of this token" in refused.json()["detail"]
             with _stream(plane, "/v1/events", **other) as told:
                 next(told)
+
+
+def test_a_transition_has_the_words_of_both_states():
+    first = JobEvent(1, ABSENT, 0, None, JobState.CREATED, "submitted")
+    next_one = JobEvent(2, ABSENT, 1, JobState.CREATED, JobState.SNAPSHOT, "reported")
+    words = [(v.word_before, v.word) for v in map(event_routes.event_view, (first, next_one))]
+    assert words == [("", "Created"), ("Created", "Copying")]

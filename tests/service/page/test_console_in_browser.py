@@ -125,7 +125,8 @@ def test_states_are_bands_from_one_transition_to_the_next(plane, browser):
     browser.open(plane.url)
     past = [
         {"at_ms": 50, "from": "STARTING", "to": "SNAPSHOT", "word": "Copying"},
-        {"at_ms": 150, "from": "SNAPSHOT", "to": "JOINING", "word": "Running"},
+        {"at_ms": 150, "from": "SNAPSHOT", "to": "JOINING", "word": "Running"}
+        | {"word_before": "Copying"},
         {"at_ms": 180, "from": "JOINING", "to": "STALLED", "word": "Stalled"},
     ]
     body = "return m.bands(a[0], a[1]).map((b) => [b.fromMs, b.toMs, b.tone, b.word])"
@@ -142,15 +143,16 @@ def test_states_are_bands_from_one_transition_to_the_next(plane, browser):
 def test_the_legend_names_the_states_of_each_colour_of_the_bands(plane, browser):
     browser.open(plane.url)
     body = """
-      const past = a[0].map(([at_ms, from, to, word]) => ({ at_ms, from, to, word }));
+      const past = a[0].map(([at_ms, from, to, word, word_before]) =>
+        ({ at_ms, from, to, word, word_before }));
       const legend = m.legendOf(m.bands(past, { fromMs: 0, toMs: 200 }));
       const names = (each) => [each.className, each.innerText];
       return legend && [...legend.querySelectorAll(".state")].map(names);
     """
-    running = [[50, "JOINING", "JOINING", "Running"]]
+    running = [[50, "JOINING", "JOINING", "Running", "Running"]]
     assert browser.call("chart.js", body, running) is None, "a healthy job has no bands"
     past = [
-        [10, "CREATED", "STARTING", "Starting"],
+        [10, "CREATED", "STARTING", "Starting", "Created"],
         [50, "STARTING", "SNAPSHOT", "Copying"],
         [100, "SNAPSHOT", "JOINING", "Running"],
         [150, "JOINING", "PAUSED", "Paused"],

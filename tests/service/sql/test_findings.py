@@ -31,6 +31,7 @@ USERS = (
     "  'connector' = 'mysql-cdc',\n  'hostname' = 'db',\n  'username' = 'u',\n"
     "  'password' = 'hunter2',\n  'database-name' = 'shop',\n  'table-name' = 'users'{}\n);\n"
 )
+SERVER = "'properties.bootstrap.servers' = 'b:1', 'scan.startup.mode' = 'earliest-offset'"
 SINK = "CREATE TABLE out_ (id BIGINT, name STRING) WITH ('connector' = '{}');\n"
 QUERY = (
     "INSERT INTO out_ SELECT c.id, u.{} FROM clicks AS c\n"
@@ -165,6 +166,32 @@ def test_a_migrated_script_is_migrated_to_itself():
             line for line in once.splitlines() if "NOT CHANGED" in line
         ]
         assert again.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ("'topic-pattern' = 'a(?=b)', 'format' = 'json'", "a feature that only Java has"),
+        ("'topic' = 'a', 'topic-pattern' = 'b', 'format' = 'json'", "are both given"),
+        ("'topic' = 'a', 'format' = 'json', 'value.format' = 'csv'", "are given"),
+    ],
+)
+def test_a_refused_option_stays_unless_the_script_is_right_without_it(options, fault):
+    stream = f"CREATE TABLE clicks (id BIGINT) WITH ('connector' = 'kafka', {SERVER}, {options});\n"
+    insert = "INSERT INTO out_ SELECT id, 'a' FROM clicks;"
+    migration = migrate(stream + SINK.format("print") + insert)
+    assert not migration.is_accepted
+    assert any(fault in each.message for each in migration.left)
+    assert options in migration.sql
+
+
+def test_an_option_without_effect_is_removed():
+    options = "'delta', 'path' = 'rows', 's3.region' = 'eu-west-1'"
+    table = SINK.format("print").replace("'print'", options)
+    migration = migrate(STREAM + table + "INSERT INTO out_ SELECT id, name FROM clicks;")
+    assert migration.is_accepted, migration.left
+    assert "\n  's3.region'" not in migration.sql
+    assert dict(plan_script(migration.sql).plan.sink.store) == {}
 
 
 def test_the_faults_of_a_large_script_are_limited(monkeypatch):
