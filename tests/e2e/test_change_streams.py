@@ -175,7 +175,7 @@ def test_a_connectors_changes_are_merged_into_a_delta_table_over_kills(
 
 
 MEMBERS = "CREATE TABLE members (id BIGINT PRIMARY KEY, city_id BIGINT, name VARCHAR(40))"
-MANY = "INSERT INTO members SELECT seq, seq % 4, CONCAT('m', seq) FROM seq_1_to_60000"
+MANY = "INSERT INTO members SELECT seq, seq % 4, CONCAT('m', seq) FROM seq_1_to_12000"
 CHANGED = (
     "UPDATE members SET name = CONCAT(name, '!') WHERE id % 7 = {0}",
     "DELETE FROM members WHERE id % 11 = {0}",
@@ -188,7 +188,7 @@ CHANGED = (
 def test_a_captured_table_is_followed_into_a_keyed_table(rig: Rig) -> None:
     """It changes while it is copied; a killed runner and CDC process leave no row too many."""
     path = unique_name("named")
-    small = ["'scan.incremental.snapshot.chunk.size'='5000'"]
+    small = ["'scan.incremental.snapshot.chunk.size'='1000'"]
     with new_schema(rig.mariadb, MEMBERS, MANY) as schema:
         declared = "id BIGINT, city_id BIGINT, name STRING, proc AS PROCTIME(), PRIMARY KEY (id) "
         members = cdc_table(rig.mariadb, schema, "members", declared + "NOT ENFORCED", small)

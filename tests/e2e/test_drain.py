@@ -15,7 +15,7 @@ from tests.support.sql import new_schema
 from tests.support.topics import create_topic, unique_name
 
 pytestmark = pytest.mark.experiment
-BACKLOG, A_REQUEST = 400_000, 400
+BACKLOG, A_REQUEST = 200_000, 400
 BATCH_BYTES = 120 << 10
 HUGE = {**click(1, BACKLOG), "padding": "x" * (4 * BATCH_BYTES)}
 

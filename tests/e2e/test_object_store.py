@@ -22,7 +22,7 @@ pytestmark = pytest.mark.experiment
 ITEMS = pa.schema([("id", pa.int64()), ("title", pa.string())])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStore]:
     with object_store() as server:
         yield server
@@ -124,11 +124,22 @@ def assert_refused(rig: Rig, kafka: KafkaBroker, topic: str, store: ObjectStore,
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def warehouse(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name, value in store.environment.items():
-        monkeypatch.setenv(name, value)
-    return f"s3://{store.bucket}/lake"
+@pytest.fixture(scope="module")
+def rig(
+    tmp_path_factory: pytest.TempPathFactory,
+    kafka: KafkaBroker,
+    mariadb: MariaDb,
+    store: ObjectStore,
+    prepared: None,
+) -> Iterator[Rig]:
+    """A control plane whose warehouse is in the store; each runner is killed once."""
+    given = {"failpoints": "C8=kill@2", "runners": "shared"}
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in store.environment.items():
+            environment.setenv(name, value)
+        place = tmp_path_factory.mktemp("rig")
+        with running_rig(place, kafka, mariadb, warehouse=store.warehouse, **given) as made:
+            yield made
 
 
 WINDOWS = """SET 'table.exec.emit.allow-lateness' = '1 h';
@@ -144,7 +155,7 @@ GROUP BY window_start, window_end, item;
 
 
 def test_a_jobs_own_tables_are_in_the_warehouse_and_go_with_it(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore, warehouse: str
+    rig: Rig, kafka: KafkaBroker, store: ObjectStore
 ) -> None:
     name, topic = unique_name("own"), create_topic(kafka.bootstrap_servers, partitions=1)
     item, out = store.path(f"lake/{name}/item"), store.path(f"lake/{name}/out")
@@ -152,8 +163,7 @@ def test_a_jobs_own_tables_are_in_the_warehouse_and_go_with_it(
     produce(kafka.bootstrap_servers, topic, [order(1), "no JSON object", order(3)])
     script = sql(kafka, topic, store, name).replace(f"s3://{store.bucket}/{name}", name)
     script = script.replace(f", {store.with_options}", "")
-    with running_rig(tmp_path, kafka, mariadb, warehouse=warehouse) as rig:
-        job = rig.submit(script)
+    with rig.job(script) as job:
         job.wait_joining()
         wait_until(lambda: len(rows_of(out)) == 2, what="the first rows")
         write(item, items((3, "three")))
@@ -179,15 +189,12 @@ def test_a_jobs_own_tables_are_in_the_warehouse_and_go_with_it(
 
 
 def test_windows_are_kept_and_replaced_in_the_warehouse(
-    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore, warehouse: str
+    rig: Rig, kafka: KafkaBroker, store: ObjectStore
 ) -> None:
     servers, path = kafka.bootstrap_servers, unique_name("counts")
     topic, counts = create_topic(servers, partitions=1), store.path(f"lake/{path}")
     script = WINDOWS.format(topic=topic, servers=servers, path=path)
-    with (
-        running_rig(tmp_path, kafka, mariadb, warehouse=warehouse, failpoints="C8=kill@2") as rig,
-        rig.job(script) as job,
-    ):
+    with rig.job(script) as job:
 
         def click(*clicks: tuple[str, str]) -> None:
             values = [{"item": item, "ts": f"2024-01-01 {at}"} for item, at in clicks]

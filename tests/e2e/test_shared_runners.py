@@ -48,7 +48,7 @@ def shared(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
 ) -> Iterator[Rig]:
     values = {"runners": "shared", "restart_backoff_max_s": 1.0}
-    with running_rig(tmp_path, kafka, mariadb, **values) as rig:
+    with running_rig(tmp_path, kafka, mariadb, own_host=True, **values) as rig:
         yield rig
 
 
@@ -105,7 +105,7 @@ def test_a_control_plane_finds_the_host_and_its_runners_again(
             before.job.wait_joining()
             before.goes_on()
             pid, host = before.pid, host_of(before.job).pid
-        with running_rig(tmp_path, kafka, mariadb, runners="shared") as rig:
+        with running_rig(tmp_path, kafka, mariadb, own_host=True, runners="shared") as rig:
             before.job = RunningJob(rig, before.job.id)
             before.goes_on()
             assert before.pid == pid

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from joins.kernels.compiled import kept_in
 from service.config import Settings
 from service.embedded.process import free_port
 
@@ -56,6 +57,7 @@ def typed(home, pages):
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "data"),
         "SLUICE_CACHE_DIR": str(Settings.load().cache_dir),
+        "NUMBA_CACHE_DIR": str(kept_in()),
         "SLUICE_PORT": str(free_port()),
         "SLUICE_CHECK_TIMEOUT_S": "300",
     }

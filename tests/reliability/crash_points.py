@@ -39,7 +39,7 @@ IMPOSSIBLE = {
 }
 _GROUPS = (("C2", "C4", "C6", "C8"), ("C3", "C5", "C7", "C9"), ("C1", "C10", "C11", "C12"))
 _BUILD = ("C11", "C12")
-_BATCH_S = 600.0
+_BATCH_S = 120.0  # several times
 
 
 @dataclass(frozen=True)
@@ -293,11 +293,16 @@ class TroubledRun:
 
     def _attend(self, done: Callable[[], bool], what: str) -> None:
         """Wait until `done`, and continue whatever halts meanwhile."""
-        deadline = time.monotonic() + _BATCH_S + 5 * self._sizes.pause_s
-        while not done():
+
+        def look() -> bool:
+            if done():
+                return True
             for process in stopped(self._subject.directory):
                 time.sleep(self._sizes.pause_s)
                 send(process, signal.SIGCONT)
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"not in time: {what}\n{self._subject.tell()}")
-            time.sleep(0.05)
+            return False
+
+        try:
+            wait_until(look, deadline_s=_BATCH_S, what=what)
+        except TimeoutError as exc:
+            raise TimeoutError(f"{exc}\n{self._subject.tell()}") from None

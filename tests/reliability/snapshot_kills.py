@@ -148,6 +148,7 @@ def run(lab: Lab) -> dict[str, Any]:
         changelog_partitions=_PARTITIONS,
         fold_share=0.0,  # `current` is compared when all has come to rest
         snapshot_job_rows=_STEP_CHUNKS * (size.rows // size.chunks),
+        runners=lab.runners,
     ) as rig:
         while left > 0:
             found = Round(len(rounds))

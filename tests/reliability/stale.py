@@ -38,7 +38,7 @@ from tests.support.wait import wait_until
 BOUND_MS = 6_000
 _BY_CONNECTOR_MS = 15_000  # its times come later
 _OPENS_S = 400.0
-_CLICKS_AT_ONCE = 1, 1_000  # 20 times a second
+_CLICKS_AT_ONCE = 1, 1_000  # 7 and 20 times a second
 DELTA, UPSERT = "delta", "upsert-kafka"
 _MODULES = {
     MYSQL_CDC: "joins.adapters.mysql.binlog",
@@ -295,7 +295,14 @@ def run_source(lab: Lab, rig: Rig, source: str, outages: list[str]) -> dict[str,
     topic = create_topic(servers, partitions=2)
     with ExitStack() as at_end:
         table = at_end.enter_context(table_of(source, lab, rig))
-        load = Load(table.change, servers, topic, table.bound_ms, each=lab.size(*_CLICKS_AT_ONCE))
+        load = Load(
+            table.change,
+            servers,
+            topic,
+            table.bound_ms,
+            each=lab.size(*_CLICKS_AT_ONCE),
+            every_s=lab.size(0.6, 0.2),
+        )
         job = at_end.enter_context(rig.job(enrich_by(rig, table.ddl, topic, path)))
         job.wait_state("JOINING", deadline_s=_OPENS_S)
         with load.running():

@@ -28,7 +28,6 @@ from tests.support.wait import wait_until
 _OPENS_S = 400.0
 _KINDS = ("binlog", "gtid", "now")
 _WITHIN_S = 60.0
-_CLICKS_EVERY_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Write:
 
 
 @contextmanager
-def clicking(servers: str, topic: str, keys: range) -> Iterator[None]:
+def clicking(servers: str, topic: str, keys: range, every_s: float) -> Iterator[None]:
     """Clicks of each row, so that every batch shows what it has met."""
     ends = threading.Event()
     values = [b'{"user_id":%d,"item_id":0}' % key for key in keys]
@@ -50,7 +49,7 @@ def clicking(servers: str, topic: str, keys: range) -> Iterator[None]:
 
     def send() -> None:
         with BulkProducer(servers, topic) as producer:
-            while not ends.wait(_CLICKS_EVERY_S):
+            while not ends.wait(every_s):
                 producer.send(halves)
 
     thread = threading.Thread(target=send, daemon=True)
@@ -130,7 +129,7 @@ def run(lab: Lab) -> dict[str, Any]:
         running_rig(lab.place("rig"), lab.kafka, lab.mariadb, freshness_interval_s=0.2) as rig,
         new_schema(rig.mariadb, USERS, fill_users(lanes)) as schema,
         rig.job(enrich_sql(rig, schema, topic, path)) as job,
-        clicking(servers, topic, keys),
+        clicking(servers, topic, keys, lab.size(0.2, 0.05)),
     ):
         job.wait_state("JOINING", deadline_s=_OPENS_S)
         job.wait_output(path, 1, deadline_s=_OPENS_S)

@@ -33,7 +33,8 @@ CAUSES = {"trimmed": "records-lost"}
 _IDENTITY = "topic-identity-changed"
 _PARTITIONS = 2
 _USERS = 30_000
-_CHUNK = ("'scan.incremental.snapshot.chunk.size'='5000'",)
+_CHUNK = ("'scan.incremental.snapshot.chunk.size'='500'",)
+_COPIED_AT_ONCE = 1_000  # rows: the copy takes long enough to be met
 _PER_BATCH = 50
 _BACKLOG = 8 * _PER_BATCH
 _SENT = 20 * _BACKLOG  # a job that joins fifty batches a second is seen once a second
@@ -412,7 +413,11 @@ class Totals:
 def run(lab: Lab) -> dict[str, Any]:
     """All cases on one job, first while it is held; a job that cannot go on is replaced."""
     chosen, findings, totals = planned(lab), Findings(), Totals()
-    settings = {"max_records_per_batch": _PER_BATCH, "runners": lab.runners}
+    settings = {
+        "max_records_per_batch": _PER_BATCH,
+        "runners": lab.runners,
+        "snapshot_job_rows": _COPIED_AT_ONCE,
+    }
     with (
         running_rig(lab.place("rig"), lab.kafka, lab.mariadb, **settings) as rig,
         new_schema(lab.mariadb, USERS, fill_users(_USERS)) as schema,

@@ -240,10 +240,10 @@ def joining(rig: Rig, *statements: str) -> Iterator[Subject]:
 
 def run(lab: Lab) -> dict[str, Any]:
     """Comparisons of a table that changes, then one planted fault after the other."""
-    count = lab.cases(13, 210)
+    count = lab.cases(9, 210)
     large, rows, per_s = lab.size((0, 2_000, 100.0), (5_000_000, 100_000, 1_000.0))
     of_merge = max(1, count // 20)
-    faults = (count - of_merge) // 2
+    faults = max((count - of_merge) // 2, min(len(FAULTS), count - of_merge - 1))
     quiet = count - of_merge - faults
     found: list[list[str]] = []
     took_s: list[float] = []

@@ -18,11 +18,10 @@ import psutil
 
 from service.config import Settings
 from service.embedded.postgres import PostgreSql
+from tests.support.bulk import BulkProducer
 from tests.support.control_plane import ROOT
 from tests.support.rig import SMALL, Rig, RunningJob, is_alive
-from tests.support.shop import click
 from tests.support.standalone import NODE_DISK
-from tests.support.topics import produce
 from tests.support.wait import wait_until
 
 TAKEN_OVER_WITHIN_S = 120.0
@@ -90,7 +89,7 @@ class Witness:
 
     def _look(self) -> None:
         clients = {plane.url: httpx.Client(base_url=plane.url, timeout=1.0) for plane in self._all}
-        while not self._over.wait(0.1):
+        while not self._over.wait(0.3):
             roles = []
             for plane in self._all:
                 with suppress(httpx.HTTPError, ValueError, KeyError):
@@ -112,7 +111,7 @@ class Witness:
 
 
 class Source:
-    """Records without an end, each with a number of its own."""
+    """Records of two partitions without an end, each with a number of its own."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self._servers, self._topic = servers, topic
@@ -122,10 +121,12 @@ class Source:
         self._thread.start()
 
     def _send(self) -> None:
-        while not self._over.wait(0.5):
-            numbers = range(self.sent, self.sent + 50)
-            produce(self._servers, self._topic, [click(1 + n % 1000, n) for n in numbers])
-            self.sent = numbers.stop
+        with BulkProducer(self._servers, self._topic) as producer:
+            while not self._over.wait(0.5):
+                numbers = range(self.sent, self.sent + 50)
+                clicks = [b'{"user_id":%d,"item_id":%d}' % (1 + n % 1000, n) for n in numbers]
+                producer.send({0: clicks[::2], 1: clicks[1::2]})
+                self.sent = numbers.stop
 
     def end(self) -> int:
         self._over.set()

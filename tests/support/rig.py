@@ -1,11 +1,15 @@
 """A control plane of our own on the session's real broker and database, and jobs that run on it."""
 
 import signal
+import socket
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
@@ -13,13 +17,14 @@ import psutil
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from joins.adapters.process.forks import words_of
+from joins.adapters.process.forks import send, words_of
 from joins.durable.pins import PinStore
 from service.api.server import ControlPlane
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.jobs.inspect.past import open_replayer
+from service.jobs.supervise import runner_host
 from tests.support.control_plane import stop_jobs
 from tests.support.jvm import QUICK_JVM
 from tests.support.wait import wait_until
@@ -246,10 +251,20 @@ def running_rig(
     mariadb: MariaDb,
     *,
     runner_command: Sequence[str] | None = None,
+    own_host: bool = False,
     **given: Any,
 ) -> Iterator[Rig]:
-    """A control plane in this process; its jobs are stopped at the end."""
+    """A control plane in this process; its jobs are stopped at the end.
+
+    With `runners="shared"` all rigs of this process share one runner host and its Spark, but for
+    those that want `own_host`, or say where Spark runs or what its tables are in.
+    """
     settings = rig_settings(directory, kafka, **given)
+    is_common = settings.runners == "shared" and not own_host and not _OF_A_HOST & given.keys()
+    if is_common:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _one_at_a_time:
+            settings.host_dir.symlink_to(_common_host().name)
     commands = {"runner_command": runner_command, "inspect_command": warm_inspections()}
     with (
         ControlPlane(settings, **commands) as plane,
@@ -260,6 +275,29 @@ def running_rig(
             yield rig
         finally:
             stop_jobs(plane, timeout_s=300.0)
+            if is_common:
+                _keep_common_host()
+
+
+_OF_A_HOST = frozenset({"spark_conf", "spark_driver_memory", "spark_master", "warehouse"})
+_links: list[socket.socket] = []
+_one_at_a_time = Lock()  # lanes of an experiment begin at the same time
+
+
+@cache
+def _common_host() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="sluice-host-", ignore_cleanup_errors=True)
+
+
+def _keep_common_host() -> None:
+    """Link this process to the host, which ends when it has neither a link nor a runner."""
+    with _one_at_a_time:
+        link = runner_host.connect(Path(_common_host().name))
+        if link is not None:
+            send(link, {"link": True})
+            for older in _links:
+                older.close()
+            _links[:] = [link]
 
 
 def cdc_table(

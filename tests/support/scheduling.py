@@ -31,6 +31,7 @@ _KINDS = {
         SPARK,
     ),
     "tests/e2e/": RIG,
+    "tests/reliability/test_small_scale.py": RIG,
 }
 
 

@@ -21,7 +21,6 @@ from tests.support.bulk import BulkProducer
 from tests.support.shop import click
 
 KEY = 1
-EVERY_S = 0.2
 _PARTITIONS = 2
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -42,7 +41,7 @@ def halted(processes: Sequence[psutil.Process]) -> Iterator[None]:
 class Load:
     """Changes of the row and clicks of it, each on a thread, and when changes were acknowledged.
 
-    `topic` has two partitions; `each` records are sent at once.
+    `topic` has two partitions; `each` records are sent at once, four times for each change.
     """
 
     change: Callable[[int], None]
@@ -51,6 +50,7 @@ class Load:
     bound_ms: int
     record: Callable[[int], dict[str, Any]] = lambda number: click(KEY, number)
     each: int = 1
+    every_s: float = 0.6
     acknowledged_ms: list[int] = field(default_factory=list)
     sent: int = 0
     errors: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Load:
                 thread.join(60)
 
     def _write(self) -> None:
-        while not self._ends.wait(EVERY_S):
+        while not self._ends.wait(self.every_s):
             try:
                 self.change(len(self.acknowledged_ms) + 1)
             except Exception as exc:  # shown in the result, or expected
@@ -83,7 +83,7 @@ class Load:
 
     def _click(self) -> None:
         with BulkProducer(self.servers, self.topic) as producer:
-            while not self._ends.wait(EVERY_S / 4):
+            while not self._ends.wait(self.every_s / 4):
                 numbers = range(self.sent, self.sent + self.each)
                 now_ms = time.time_ns() // 1_000_000
                 values: dict[int, list[bytes | None]] = {p: [] for p in range(_PARTITIONS)}

@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
+from joins.kernels.compiled import kept_in
 from joins.worker import daemon
 from service.embedded.java import Java
 from service.embedded.process import free_port
@@ -91,7 +92,8 @@ class NodeWorld:
 def packed_wheel(directory: Path) -> Path:
     """An archive for `spark.archives` of what the project's wheel installs, without what it needs.
 
-    The wheel is built from a copy of the sources; native code is in the archive, too.
+    The wheel is built from a copy of the sources; native code is in the archive, too, compiled here
+    if this user has not compiled it before.
     """
     source = directory / "source"
     for name in _PACKAGES:
@@ -102,7 +104,7 @@ def packed_wheel(directory: Path) -> Path:
     (wheel,) = directory.glob("*.whl")
     site, archive = directory / "site", directory / "sluice.tar.gz"
     _pip("install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
-    (site / COMPILED).mkdir(mode=0o700)
+    shutil.copytree(kept_in(), site / COMPILED)
     places = {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(site / COMPILED)}
     compiling = [sys.executable, "-m", daemon.MODULE, daemon.COMPILE]
     subprocess.run(compiling, check=True, cwd=site, env={**os.environ, **places})

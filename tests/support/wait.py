@@ -6,7 +6,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _POLL_S = 0.05
-_REST = 4  # times as long as a look took, so that looking leaves the cores to what is awaited
+_REST = 8  # times as long as a look took, so that looking leaves the cores to what is awaited
 _MOST_REST_S = 0.5
 _PATIENCE = 5  # a deadline is for a machine that does nothing else; a busy one is slower
 

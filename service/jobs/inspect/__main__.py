@@ -7,9 +7,12 @@ committing. The answer is `{"ok":true,"result":{…}}` with status 0, or
 `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
+import gc
+
 from service.footprint import leave_out
 
 if __name__ == "__main__":
+    gc.disable()  # nothing that is loaded is garbage
     leave_out("pandas")  # pyarrow would load it
 
 import argparse
@@ -280,4 +283,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    gc.freeze()
+    gc.enable()
     sys.exit(main())
