@@ -67,7 +67,7 @@ def test_a_record_tells_how_long_it_waited_and_for_what(past):
         journey(past, *place) for place in ((0, 0), (0, 1), (0, 2), (1, 0))
     )
     assert (at_once.pin.batch, at_once.waited.waited_ms) == (1, 0)
-    assert (later.pin.batch, later.waited.text) == (2, "waited 0.3 s for users")
+    assert (later.pin.batch, later.waited.text) == (2, "waited 300 ms for users")
     assert later.as_json()["late_rows"]["until_ms"] == T + 300
     assert (waiting.waits, waiting.released) == (True, None)
     assert waiting.waited.text == "waits for users, 1 s at most"
