@@ -4,8 +4,7 @@ Plain PySpark, nothing of Sluice: a stream from Kafka, parsed with `from_json`, 
 table by Spark's stream-static broadcast join, written by Spark's own sink in micro-batches. The
 table is not cached: each micro-batch sees its newest version, as ours does. Or the records are
 counted in windows, with the state in RocksDB, or passed on in Spark's real-time mode. It runs as a
-program (`python -m tests.bench.reference '<JSON>'`), so that each run has a JVM of its own, as ours
-has.
+program (`python -m tests.bench.reference '<JSON>'`): a JVM for each run, as ours has.
 """
 
 import json

@@ -111,7 +111,7 @@ class Witness:
 
 
 class Source:
-    """Records of two partitions without an end, each with a number of its own."""
+    """Records of two partitions without an end, numbered one after the other."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self._servers, self._topic = servers, topic

@@ -292,7 +292,7 @@ def in_order(
     chosen_rows = [(each, rows) for each, rows in chosen_rows if len(rows)]
     if not chosen_rows:
         return
-    chosen_rows.sort(key=lambda part: int(part[0].column(OFFSET)[int(part[1][0])].as_py()))
+    chosen_rows.sort(key=lambda part: int(part[0].column(OFFSET).to_numpy()[part[1][0]]))
     offsets = np.concatenate([each.column(OFFSET).to_numpy()[rows] for each, rows in chosen_rows])
     ranks = np.concatenate([rank(times_of(each)[rows]) for each, rows in chosen_rows])
     limit = _slice_rows([each for each, _ in chosen_rows])
