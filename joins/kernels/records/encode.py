@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from joins.kernels.compiled import compiled, one_at_a_time
-from joins.kernels.records.layout import BODIES
+from joins.kernels.records.layout import BODIES, text_bytes
 
 KEYLESS_RUN = 1_000
 """Rows without a key that go to one partition before the next one."""
@@ -201,23 +201,14 @@ def texts_of(column: pa.Array) -> Texts:
     return Texts(content, starts, places[1:])
 
 
-def _varint(value: int) -> bytes:
-    out = np.empty(_VARINT_BYTES, np.uint8)
-    return out[: _put_varint(out, 0, value)].tobytes()
-
-
-def _text(value: bytes) -> bytes:
-    return _varint(len(value)) + value
-
-
 def _segments(headers: Mapping[str, bytes | pa.Array], rows: int) -> Headers:
     """Headers as segments; neighbours that are equal in all rows are one encoded segment."""
     before: list[bytes] = []
     counts: list[int] = []
     columns: list[Texts | None] = []
     for name, value in headers.items():
-        start = _text(name.encode())
-        whole = start + _text(value) if isinstance(value, bytes) else start
+        start = text_bytes(name.encode())
+        whole = start + text_bytes(value) if isinstance(value, bytes) else start
         if isinstance(value, bytes) and columns and columns[-1] is None:
             before[-1] += whole
             counts[-1] += 1

@@ -177,7 +177,8 @@ def _varint(value: int) -> bytes:
     return bytes((*out, rest))
 
 
-def _plain_text(value: bytes | None) -> bytes:
+def text_bytes(value: bytes | None) -> bytes:
+    """A key, a value, or the name or value of a header: its length and itself."""
     return _NO_TEXT if value is None else _varint(len(value)) + value
 
 
@@ -187,7 +188,7 @@ def plain_bodies(records: pa.RecordBatch, body_bytes: int) -> pa.RecordBatch:
     under_way: dict[int, tuple[int, bytearray]] = {}
     columns = (column.to_pylist() for column in records.columns)
     for key, value, partition in zip(*columns, strict=True):
-        text = _plain_text(key) + _plain_text(value) + _NO_HEADERS
+        text = text_bytes(key) + text_bytes(value) + _NO_HEADERS
         size = len(_IS_PLAIN) + len(text)
         count, body = under_way.get(partition, (0, bytearray()))
         if count and len(body) + size + _LONGEST_NUMBERS > body_bytes:
