@@ -23,11 +23,11 @@ def test_a_sender_that_gave_up_sends_nothing_later(
     tmp_path, mariadb, java, broker_jars, monkeypatch
 ):
     monkeypatch.setattr(ChangelogProducer, "silence_s", 2.0)
-    before = set(threading.enumerate())
     with (
         KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker,
         captured_table(mariadb, broker.bootstrap_servers, tmp_path) as (_, config),
     ):
+        before = set(threading.enumerate())  # the first server that starts here leaves a thread
         sender = ChangelogSender(config)
         sender.begin(1, 4)
         sender.watermark(config.low.position, 1)
