@@ -2,10 +2,10 @@
 
 import threading
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Self
 
+import numpy as np
 import psutil
 
 _EVERY_S = 0.2
@@ -34,34 +34,35 @@ class CpuSeconds:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self._look_at_all()
 
     def between(self, since: float, until: float) -> float:
-        """CPU seconds between two Unix times, as exact as the moments that were looked at.
+        """CPU seconds between two Unix times; what was used between two looks is spread evenly.
 
         Raises:
             ValueError: nothing was seen.
         """
         if not self._times:
             raise ValueError("no process was there to look at")
-        return self._at(until) - self._at(since)
-
-    def _at(self, moment: float) -> float:
-        place = min(bisect_left(self._times, moment), len(self._times) - 1)
-        return self._totals[place]
+        before, after = np.interp([since, until], self._times, self._totals)
+        return float(after - before)
 
     def _watch(self) -> None:
         while not self._over.wait(_EVERY_S):
-            self._root = self._root or self._find_root()
-            if self._root is None:
-                continue
-            try:
-                for process in [self._root, *self._root.children(recursive=True)]:
-                    self._look(process)
-            except psutil.NoSuchProcess:
-                self._root = None
-                continue
-            self._times.append(time.time())
-            self._totals.append(sum(self._used.values()))
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        self._root = self._root or self._find_root()
+        if self._root is None:
+            return
+        try:
+            for process in [self._root, *self._root.children(recursive=True)]:
+                self._look(process)
+        except psutil.NoSuchProcess:
+            self._root = None
+            return
+        self._times.append(time.time())
+        self._totals.append(sum(self._used.values()))
 
     def _look(self, process: psutil.Process) -> None:
         try:
