@@ -183,8 +183,8 @@ def main() -> int:
     parser.add_argument(
         "--only",
         help="crash-points, event-time: one run, such as kill-3; event-time: one job of it, such "
-        "as 'kill-3 windows'; transactions: the isolation level that the tables ask for; history: "
-        "table or stream",
+        "as 'kill-3 windows'; job-update: one action, such as kill; transactions: the isolation "
+        "level that the tables ask for; history: table or stream",
     )
     parser.add_argument(
         "--writer",

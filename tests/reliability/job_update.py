@@ -68,10 +68,11 @@ def small_cases() -> tuple[Change, ...]:
 
 
 def run(lab: Lab) -> dict[str, Any]:
-    """All cases, at full scale in one run for each action; pauses only wait."""
+    """All cases, at full scale in one run for each action, or for `--only`; pauses only wait."""
     runs = {"mixed": small_cases()}
     if lab.full:
-        runs = {a: tuple(c for c in all_cases() if c.action == a) for a in ACTIONS}
+        actions = (str(lab.options["only"]),) if lab.options.get("only") else ACTIONS
+        runs = {a: tuple(c for c in all_cases() if c.action == a) for a in actions}
     ended = in_lanes(lab.size(1, 2), lambda each: _attempt(lab, *each), runs.items())
     verdicts = [verdict for _, verdict, _ in ended]
     return result(
@@ -141,6 +142,7 @@ class ChangedRun(TroubledRun):
         self._attend(subject.idle, "the first batch is committed")
         for number, case in enumerate(cases):
             self._meet(case, 2 * number + 1)
+            self._subject.lab.say(f"{case} was met")
         self._attend(self._is_at_newest_plan, "the newest plan is taken")
 
     def met(self, case: Change, batch: int) -> bool:

@@ -82,7 +82,7 @@ class RunnerHostLink:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._directory = settings.host_dir
+        self._directory = settings.host_dir.resolve()  # the host stays if it was behind a link
         self._log = self._directory / _LOG
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
