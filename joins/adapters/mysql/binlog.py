@@ -434,8 +434,9 @@ _HINTS = {
     Effect.ALTERED: _UNDO,
     Effect.CONVERTED: "The table is copied again by itself once its columns fit the declaration: "
     "undo the change if they do not, or submit the job again with the new definition.",
-    Effect.REPLACED: "The table is copied again by itself, once it is there; delete rows by DELETE "
-    "instead of TRUNCATE to avoid it.",
+    Effect.REPLACED: "The table is copied again by itself, once it is there. No copy is needed "
+    "behind DELETE, unlike TRUNCATE, nor behind an ALTER TABLE that adds a column, unlike a tool "
+    "that replaces the table.",
     Effect.UNLOGGED: "The table is copied again by itself; let writers use binlog_format=ROW to "
     "avoid it.",
     Effect.UNKNOWN: "The table is copied again by itself, since the statement is not one that is "
