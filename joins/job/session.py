@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from joins.adapters.delta.output import keep_rows_out_of_logs
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.local_files import OwnDirectory
-from joins.plan.errors import JoinError
+from joins.plan.errors import JoinError, SourceUnavailableError
 from joins.worker import daemon
 from joins.worker.work import TAG
 
@@ -233,6 +233,7 @@ def _archive_options(archive: Path | None) -> dict[str, str]:
 
 _GATEWAY_PORT, _GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _LOOK_S = 0.05
+_START_S = 120.0  # less than a runner may take until its first report
 
 
 def run_driver(settings: SparkSettings, address: Path) -> int:
@@ -258,12 +259,15 @@ def run_driver(settings: SparkSettings, address: Path) -> int:
 def attach_session(address: Path, job_id: str, is_coming: Callable[[], bool]) -> SparkSession:
     """A session on the driver of `run_driver`; cancels Spark jobs of an earlier runner of `job_id`.
 
-    Waits for the driver while `is_coming`; JoinError if it is not there.
+    Waits for the driver while `is_coming`; JoinError if it cannot be used, SourceUnavailableError
+    if it does not start.
     """
     try:
         session = _attached(_await(address, is_coming)).newSession()
         session.conf.set(TAG, job_id)
         session.sparkContext.cancelJobsWithTag(job_id)
+    except SourceUnavailableError:
+        raise
     except Exception as exc:
         raise JoinError(
             f"the shared spark driver cannot be used: {exc}",
@@ -274,13 +278,18 @@ def attach_session(address: Path, job_id: str, is_coming: Callable[[], bool]) ->
 
 
 def _await(address: Path, is_coming: Callable[[], bool]) -> dict[str, Any]:
-    while True:
-        content = read_json(address)
-        if content is not None:
-            return content
+    until = time.monotonic() + _START_S
+    while (content := read_json(address)) is None:
         if not is_coming():
             raise TimeoutError("it has not started")
+        if time.monotonic() > until:
+            raise SourceUnavailableError(
+                f"the shared spark driver has not started within {_START_S:.0f} s",
+                hint="The runner is started again by itself; read host/host.log below the data "
+                "directory, or set SLUICE_RUNNERS=own.",
+            )
         time.sleep(_LOOK_S)
+    return content
 
 
 def _attached(where: dict[str, Any]) -> SparkSession:

@@ -15,7 +15,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from joins.job import session
-from joins.job.session import remove_directories, worker_sockets
+from joins.job.session import attach_session, remove_directories, worker_sockets
+from joins.plan.errors import SourceUnavailableError
 from service.jobs.supervise.runner_process import environment
 
 SECRETS = {
@@ -162,3 +163,10 @@ def test_the_cores_of_this_machine_are_those_that_its_group_may_use(
     monkeypatch.setattr(session, "_QUOTA", tmp_path / "cpu.max")
     (tmp_path / "cpu.max").write_text(quota)
     assert session.local_cores("local[*,4]") == cores
+
+
+def test_a_runner_whose_driver_does_not_start_ends_and_says_where_to_look(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_START_S", 0.1)
+    with pytest.raises(SourceUnavailableError, match="has not started within") as caught:
+        attach_session(tmp_path / "driver.json", "job", lambda: True)
+    assert "host/host.log" in caught.value.hint
