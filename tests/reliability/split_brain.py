@@ -106,7 +106,7 @@ def _run_case(lab: Lab, brains: "Brains", lane: Lane, name: str) -> None:
             brains.double_start(replace_lock=TWO_NODES in name)
         told = "ok"
     except (AssertionError, TimeoutError) as exc:
-        told = str(exc)[:1500]
+        told = str(exc)[:4000]
         lane.failed.append(f"{name}: {told}")
         brains.end()
     lab.say(f"{name}: {told} in {time.monotonic() - begun:.1f} s")
@@ -248,12 +248,15 @@ class Brains:
                 time.sleep(0.02)
 
     def _told(self) -> str:
-        """The ends of the newest runners' logs, without what Spark says."""
-        texts = []
-        for number in range(max(1, self._started - 1), self._started + 1):
-            lines = self._log(number).read_text(errors="replace").splitlines()
+        """The last status that a runner wrote, and the ends of logs, without what Spark says."""
+        directory = self._subject.directory
+        status = read_json(directory / "status.json") or {}
+        texts = [str({name: status.get(name) for name in ("pid", "state", "reason", "error")})]
+        newest = range(max(1, self._started - 1), self._started + 1)
+        for log in (*map(self._log, newest), directory / "runner.log"):
+            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
             ours = [line for line in lines if line.startswith("{")]
-            texts.append(f"runner {number}: " + "\n".join(line[:300] for line in ours[-6:]))
+            texts.append(f"{log.name}: " + "\n".join(line[:300] for line in ours[-6:]))
         return "\n".join(texts)
 
     @contextmanager

@@ -52,6 +52,7 @@ class MySql(MariaDb):
     def _command(self) -> Command:
         options = [f"--port={self.port}", f"--bind-address={LOOPBACK}", "--mysqlx=OFF"]
         options += ["--socket=mysql.sock", "--pid-file=mysql.pid", "--binlog-row-metadata=FULL"]
+        options += [f"--{name}={value}" for name, value in self._settings.options.items()]
         if self._users_file.exists():
             options.append(f"--init-file={self._users_file}")
         return Command([*self._server(), *options], self.log, {})

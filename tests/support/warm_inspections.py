@@ -44,7 +44,9 @@ def _load_when_asked(listening: socket.socket) -> None:
     """The loaded process ends with this thread."""
     from service.embedded import launch
 
-    select.select([listening], [], [])
+    asked = select.poll()  # select() takes no descriptor above 1,023
+    asked.register(listening, select.POLLIN)
+    asked.poll()
     bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), sys.executable]
     with subprocess.Popen(
         [*bound, "-m", "tests.support.warm_inspections", str(listening.fileno())],

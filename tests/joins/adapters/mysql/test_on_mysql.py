@@ -1,0 +1,120 @@
+"""What MySQL writes into its log that MariaDB does not, on a real server."""
+
+
+import pytest
+
+from joins.adapters.mysql.position import take_high
+from service.embedded.server import DatabaseSettings
+from tests.support.cdc import PARTITIONS, CdcProcess, captured_table, records_of
+from tests.support.copies import copy_of
+from tests.support.mysql import MySql, mysql_home
+from tests.support.sql import run_sql
+
+pytestmark = pytest.mark.experiment
+NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {})"
+GTIDS = {"gtid-mode": "ON", "enforce-gtid-consistency": "ON"}
+COMPRESSED = "SET SESSION binlog_transaction_compression = ON"
+WITH_JSON = "CREATE TABLE t (id BIGINT PRIMARY KEY, v JSON)"
+
+
+@pytest.fixture(scope="module")
+def mysql(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("mysql")
+    with MySql(directory, mysql_home(), DatabaseSettings(options=GTIDS)) as server:
+        yield server
+
+
+FOLLOWED = {
+    "rows of one statement": (
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "UPDATE t SET v = 'c' WHERE id = 1",
+        "DELETE FROM t WHERE id = 2",
+    ),
+    "a compressed transaction": (
+        COMPRESSED,
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "UPDATE t SET v = UPPER(v)",
+        "DELETE FROM t WHERE id = 2",
+    ),
+    "a compressed transaction of many rows": (
+        COMPRESSED,
+        "SET SESSION cte_max_recursion_depth = 100000",
+        f"INSERT INTO t {NUMBERS.format(20_000)} SELECT i, CONCAT('row ', i) FROM n",
+        "UPDATE t SET v = REVERSE(v) WHERE id % 3 = 0",
+    ),
+    "several transactions of several tables": (
+        COMPRESSED,
+        "CREATE TABLE u LIKE t",
+        "START TRANSACTION",
+        "INSERT INTO u VALUES (1, 'x')",
+        "INSERT INTO t VALUES (1, 'x')",
+        "INSERT INTO u VALUES (2, 'y')",
+        "COMMIT",
+        "SET SESSION binlog_transaction_compression = OFF",
+        "INSERT INTO t SELECT id + 10, v FROM u",
+        "START TRANSACTION",
+        "INSERT INTO t VALUES (99, 'rolled back')",
+        "ROLLBACK",
+    ),
+    "the text of statements in the log": (
+        "SET SESSION binlog_rows_query_log_events = ON",
+        "INSERT INTO t VALUES (1, 'INSERT INTO t VALUES (2)')",
+    ),
+    "a transaction with a tag": (
+        "SET SESSION gtid_next = 'AUTOMATIC:sluice'",
+        "INSERT INTO t VALUES (1, 'tagged')",
+        "SET SESSION gtid_next = 'AUTOMATIC'",
+        "INSERT INTO t VALUES (2, 'without')",
+    ),
+    "a column that is added in an instant": (
+        "INSERT INTO t VALUES (1, 'a')",
+        "ALTER TABLE t ADD COLUMN extra INT DEFAULT 7, ALGORITHM=INSTANT",
+        "INSERT INTO t (id, v) VALUES (2, 'b')",
+        "UPDATE t SET v = 'c' WHERE id = 1",
+        "ALTER TABLE t DROP COLUMN extra, ALGORITHM=INSTANT",
+        "INSERT INTO t VALUES (3, 'd')",
+    ),
+    "an invisible column and an expression's index": (
+        "ALTER TABLE t ADD COLUMN h INT DEFAULT 1 INVISIBLE",
+        "CREATE INDEX up ON t ((UPPER(v)))",
+        "INSERT INTO t VALUES (1, 'a')",
+        "UPDATE t SET h = 2",
+    ),
+    "other tables, users and views": (
+        "CREATE TABLE u (a INT PRIMARY KEY) ENCRYPTION='N'",
+        "CREATE VIEW w AS SELECT * FROM t",
+        "CREATE USER IF NOT EXISTS one@localhost IDENTIFIED BY 'x'",
+        "CREATE ROLE IF NOT EXISTS r",
+        "ALTER TABLE u ADD COLUMN b INT, ALGORITHM=INSTANT",
+        "ANALYZE TABLE t",
+        "INSERT INTO t VALUES (1, 'a')",
+        "DROP USER one@localhost",
+        "DROP ROLE r",
+    ),
+    "rows that are replaced and that a load brings": (
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "REPLACE INTO t VALUES (1, 'c')",
+        "INSERT INTO t VALUES (2, 'd') AS new ON DUPLICATE KEY UPDATE v = new.v",
+        "INSERT INTO t TABLE t ON DUPLICATE KEY UPDATE v = CONCAT(t.v, '!')",
+    ),
+    "an XA transaction": (
+        "XA START 'one'",
+        "INSERT INTO t VALUES (1, 'a')",
+        "XA END 'one'",
+        "XA COMMIT 'one' ONE PHASE",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", FOLLOWED.values(), ids=FOLLOWED)
+def test_changes_are_followed(mysql, kafka, tmp_path, statements):
+    with captured_table(mysql, kafka.bootstrap_servers, tmp_path) as (schema, config):
+        with CdcProcess(config) as process:
+            process.high(take_high(config.connection, 0))
+            process.wait_for("watermark")
+            run_sql(mysql, *statements, schema=schema)
+            process.wait_for_position(take_high(config.connection, 0))
+            assert process.stop() == 0
+        rows = run_sql(mysql, "SELECT id, v FROM t", schema=schema)
+        copy = copy_of(records_of(config), PARTITIONS)
+        assert {key[0]: row["v"] for key, row in copy.rows.items()} == dict(rows)
