@@ -218,9 +218,11 @@ def typed_keys() -> Iterator[Callable[[float], Iterable[str]]]:
     import tty
 
     before: list[Any] = termios.tcgetattr(sys.stdin)
+    keys = select.poll()
+    keys.register(sys.stdin, select.POLLIN)
 
     def pressed(seconds: float) -> Iterable[str]:
-        if not select.select([sys.stdin], [], [], seconds)[0]:
+        if not keys.poll(1_000 * seconds):
             return ""
         return _read_keys()
 

@@ -85,7 +85,9 @@ class ForkedChild:
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
             if left_s == 0.0:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
-            select.select([self._link], [], [], left_s)
+            ended = select.poll()
+            ended.register(self._link, select.POLLIN)
+            ended.poll(None if left_s is None else 1_000 * left_s)
         return code
 
     def kill(self) -> None:

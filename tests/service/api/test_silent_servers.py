@@ -1,6 +1,5 @@
 """Servers that accept and say nothing: whoever asks about them is answered, and so is all else."""
 
-import select
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -102,11 +101,13 @@ def test_a_broker_that_says_nothing_leaves_no_client_behind():
 def dribbling(beginning):
     """The port of a server that says `beginning`, and then a byte at a time without an end."""
 
+    pause = threading.Event()
+
     def dribble(client, _):
         with suppress(OSError):
             client.sendall(beginning)
             while client.send(b"x"):
-                select.select([], [], [], 0.05)
+                pause.wait(0.05)
 
     return listening(dribble)
 

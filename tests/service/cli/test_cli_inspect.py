@@ -97,7 +97,9 @@ def test_the_bytes_of_a_letter_go_to_a_file_and_never_to_a_terminal(plane, sluic
         command, stdout=theirs, stderr=theirs, stdin=theirs, cwd=ROOT, env=environment
     )
     assert process.wait(timeout=60) == 1
-    assert select.select([ours], [], [], 5)[0]
+    written = select.poll()
+    written.register(ours, select.POLLIN)
+    assert written.poll(5_000)
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     os.close(theirs)

@@ -1,6 +1,5 @@
 """What MySQL writes into its log that MariaDB does not, on a real server."""
 
-
 import pytest
 
 from joins.adapters.mysql.position import take_high
