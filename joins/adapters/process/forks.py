@@ -24,10 +24,11 @@ _MOST_BYTES = 1 << 20
 
 
 def send(link: socket.socket, document: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send one line, and the `descriptors` with its first byte."""
+    """Send one line, and the `descriptors` with its first byte; a short line arrives whole."""
     line = json.dumps(document).encode() + b"\n"
-    socket.send_fds(link, [line[:1]], descriptors)
-    link.sendall(line[1:])
+    sent = socket.send_fds(link, [line], descriptors)
+    if sent < len(line):
+        link.sendall(line[sent:])
 
 
 def receive(link: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], list[int]]:

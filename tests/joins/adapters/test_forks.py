@@ -42,6 +42,18 @@ def test_an_end_is_waited_for_on_any_descriptor():
         assert (child.wait(), child.poll()) == (3, 3)
 
 
+def test_an_end_is_seen_whole_whenever_it_is_looked_for():
+    for _ in range(300):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            child, end = ForkedChild(7, ours), Thread(target=send, args=(theirs, {"exit": 3}))
+            end.start()
+            while (code := child.poll()) is None:
+                pass
+            end.join()
+            assert code == 3
+
+
 def test_a_child_whose_forking_process_is_gone_counts_as_killed():
     with high_link() as (link, theirs):
         child = ForkedChild(7, link)
