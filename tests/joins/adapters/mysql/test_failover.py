@@ -1,4 +1,4 @@
-"""A stream that goes on at a replica of real MariaDBs: no change twice, none left out."""
+"""A stream that goes on at a replica of real servers: no change twice, none left out."""
 
 from dataclasses import replace
 
@@ -18,19 +18,34 @@ from joins.plan.errors import SnapshotNeededError
 from joins.plan.plan import KafkaOptions
 from tests.support.cdc import FIELDS, PARTITIONS, TABLE, CdcProcess, records_of
 from tests.support.copies import copy_of
-from tests.support.replicas import replicas
+from tests.support.mysql import mysql_home
+from tests.support.replicas import OF_MYSQL, replicas
 from tests.support.sql import run_sql
 from tests.support.topics import create_topic, delete_topics
 
 SERVER_ID = 4_000_000
+ROWS = (
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "
+    "SELECT i, 'before' FROM n"
+)
 
 
 @pytest.fixture
 def servers(database_home, tmp_path):
     with replicas(tmp_path, database_home) as made:
-        run_sql(made.primary, "CREATE DATABASE shop")
-        run_sql(made.primary, TABLE, schema="shop")
-        yield made
+        yield with_table(made)
+
+
+def with_table(made):
+    run_sql(made.primary, "CREATE DATABASE shop")
+    run_sql(made.primary, TABLE, schema="shop")
+    return made
+
+
+@pytest.fixture
+def servers_of_mysql(tmp_path):
+    with replicas(tmp_path, mysql_home(), OF_MYSQL) as made:
+        yield with_table(made)
 
 
 def config_of(servers, port):
@@ -118,8 +133,12 @@ def test_a_stream_goes_on_at_a_replica_or_says_why_not(servers, tmp_path):
         take_over(config, kept, 2)
 
 
-def test_the_process_of_a_source_goes_on_at_a_replica(servers, kafka, tmp_path):
+@pytest.mark.parametrize(
+    "kind", ["servers", pytest.param("servers_of_mysql", marks=pytest.mark.experiment)]
+)
+def test_the_process_of_a_source_goes_on_at_a_replica(kind, request, kafka, tmp_path):
     """It ends where another server answers, and the next one reads there from what was sent."""
+    servers = request.getfixturevalue(kind)
     primary, replica = servers.primary, servers.replica
     topic = create_topic(kafka.bootstrap_servers, partitions=PARTITIONS)
     connection = config_of(servers, servers.address)
@@ -127,7 +146,7 @@ def test_the_process_of_a_source_goes_on_at_a_replica(servers, kafka, tmp_path):
     options = KafkaOptions(kafka.bootstrap_servers, topic)
     file = tmp_path / "boundary.json"
     config = CdcConfig(connection, table, SERVER_ID, low, 1, options, PARTITIONS, file)
-    run_sql(primary, "INSERT INTO t SELECT seq, 'before' FROM seq_1_to_500", schema="shop")
+    run_sql(primary, "INSERT INTO t " + ROWS, schema="shop")
     with CdcProcess(config) as process:
         process.high(take_high(connection, 0))
         process.wait_for("watermark")

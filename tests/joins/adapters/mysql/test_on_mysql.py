@@ -94,13 +94,57 @@ FOLLOWED = {
         "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
         "REPLACE INTO t VALUES (1, 'c')",
         "INSERT INTO t VALUES (2, 'd') AS new ON DUPLICATE KEY UPDATE v = new.v",
-        "INSERT INTO t TABLE t ON DUPLICATE KEY UPDATE v = CONCAT(t.v, '!')",
     ),
-    "an XA transaction": (
-        "XA START 'one'",
+    "a rename there and back of another table": (
+        "CREATE TABLE u LIKE t",
+        "RENAME TABLE u TO w",
+        "DROP TABLE w",
         "INSERT INTO t VALUES (1, 'a')",
-        "XA END 'one'",
-        "XA COMMIT 'one' ONE PHASE",
+    ),
+}
+# statements, and what the reason of the copy has
+COPIED_AGAIN = {
+    "an XA transaction": (
+        ("XA START 'x'", "INSERT INTO t VALUES (1, '{}')", "XA END 'x'", "XA COMMIT 'x' ONE PHASE"),
+        "XA",
+    ),
+    "a session without whole row images": (
+        (
+            "INSERT INTO t VALUES (1, '{}')",
+            "SET SESSION binlog_row_image = MINIMAL",
+            "UPDATE t SET v = '[]' WHERE id = 1",
+        ),
+        "binlog_row_image",
+    ),
+    "a session whose updates are parts of JSON": (
+        (
+            'INSERT INTO t VALUES (1, \'{"a": 1, "b": "x"}\')',
+            "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+            "UPDATE t SET v = JSON_SET(v, '$.a', 2)",
+        ),
+        "partial",
+    ),
+    "the same, in a compressed transaction": (
+        (
+            'INSERT INTO t VALUES (1, \'{"a": 1, "b": "x"}\')',
+            COMPRESSED,
+            "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+            "UPDATE t SET v = JSON_SET(v, '$.a', 2)",
+        ),
+        "partial",
+    ),
+    "a table that is emptied": (("TRUNCATE t",), "TRUNCATE"),
+    "a table that another one replaces": (
+        ("CREATE TABLE u LIKE t", "RENAME TABLE t TO w, u TO t"),
+        "RENAME TABLE",
+    ),
+    "a captured column of another type": (("ALTER TABLE t MODIFY v VARCHAR(9)",), "MODIFY"),
+    "a partition that is exchanged": (
+        (
+            "CREATE TABLE p (id BIGINT PRIMARY KEY, v JSON) PARTITION BY HASH (id) PARTITIONS 2",
+            "ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE t",
+        ),
+        "EXCHANGE",
     ),
 }
 
@@ -117,3 +161,37 @@ def test_changes_are_followed(mysql, kafka, tmp_path, statements):
         rows = run_sql(mysql, "SELECT id, v FROM t", schema=schema)
         copy = copy_of(records_of(config), PARTITIONS)
         assert {key[0]: row["v"] for key, row in copy.rows.items()} == dict(rows)
+
+
+@pytest.mark.parametrize(("statements", "reason"), COPIED_AGAIN.values(), ids=COPIED_AGAIN)
+def test_what_the_log_does_not_have_means_another_copy(mysql, kafka, tmp_path, statements, reason):
+    table = captured_table(mysql, kafka.bootstrap_servers, tmp_path, table=WITH_JSON)
+    with table as (schema, config), CdcProcess(config) as process:
+        process.high(take_high(config.connection, 0))
+        process.wait_for("watermark")
+        run_sql(mysql, *statements, schema=schema)
+        error = process.wait_for("error", lambda e: not e["retry"])
+        assert error["type"] == "SnapshotNeededError"
+        assert reason in error["message"], error
+        assert process.exit_code() == 1
+
+
+def test_a_server_that_is_started_again_is_followed_on(tmp_path, kafka):
+    with (
+        MySql(tmp_path / "server", mysql_home(), DatabaseSettings(options=GTIDS)) as mysql,
+        captured_table(mysql, kafka.bootstrap_servers, tmp_path) as (schema, config),
+    ):
+        with CdcProcess(config) as process:
+            process.high(take_high(config.connection, 0))
+            process.wait_for("watermark")
+            run_sql(mysql, "INSERT INTO t VALUES (1, 'before')", schema=schema)
+            process.wait_for_position(take_high(config.connection, 0))
+            mysql.stop()
+            process.wait_for("error", lambda e: e["retry"])
+            mysql.start()
+            run_sql(mysql, "INSERT INTO t VALUES (2, 'behind')", schema=schema)
+            process.wait_for_position(take_high(config.connection, 0))
+            assert process.stop() == 0
+        copy = copy_of(records_of(config), PARTITIONS)
+        values = {key[0]: row["v"] for key, row in copy.rows.items()}
+        assert values == {1: "before", 2: "behind"}
