@@ -372,7 +372,7 @@ class _EventTime:
     def is_due(self, plan: BatchPlan, state: EventState) -> bool:
         """True if rows or windows become due by `plan`, or the stream's time ends by it."""
         move, times = self._planner.moved(plan, state), self._next_times(state)
-        if _is_due(move, times, state) or self._has_new_rows(plan, state):
+        if move.is_due(*times) or self._has_new_rows(plan, state):
             return True
         self._show(plan.start, state, move, times)
         return False
@@ -422,12 +422,3 @@ class _EventTime:
             topics=self._settings.topics,
         )
         self._parts.seen(view)
-
-
-def _is_due(move: Advance, times: _NextTimes, state: EventState) -> bool:
-    if move.after.has_ended and not state.has_ended:
-        return True
-    waiting, windows = times
-    return (waiting is not None and waiting <= move.after.release_ms) or (
-        windows is not None and windows <= move.after.window_watermark
-    )

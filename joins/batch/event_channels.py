@@ -13,7 +13,8 @@ decides which channel receives what, and when:
 - A partition read up to its backlog's end changes to processing time at the end of that batch, or
   once the clock has reached its watermark. Its later records have no watermark.
 - A partition without records, read or not, for longer than its timeout is idle, by the batch's
-  clock. So a partition whose records wait for a table (`join.max-staleness`) is not.
+  clock. So a partition whose records wait for a table (`join.max-staleness`) is not. The records
+  of a dimension are as old as their commit.
 - A partition without records, read or not, for longer than its maximum wait follows the batch's
   clock.
 - Event time ends when the stream has ended and its dimensions are idle.
@@ -102,7 +103,11 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """A channel's state; `active_at_ms` is the batch clock of its newest record or its creation."""
+    """A channel's state.
+
+    `active_at_ms` is when its newest record came (of the stream the batch's clock, of a dimension
+    the commit), or when the channel was made.
+    """
 
     input: EventInput
     partition: int
@@ -235,10 +240,13 @@ class EventChannels:
         return steps_of, tuple(places)
 
     def _notice(self, each: EventInput, partition: int, heard: Heard) -> None:
-        noted = self._noted[each.name]
+        noted, active_at = self._noted[each.name], self._active_at[each.name]
         if heard.records is not None and noted.get(partition) != heard.records:
             noted[partition] = heard.records
-            self._active_at[each.name][partition] = self._now_ms
+            at_ms = self._now_ms
+            if each is not self.inputs[0]:  # as old as its commit, however often it is looked at
+                at_ms = max(active_at[partition], min(at_ms, heard.records))
+            active_at[partition] = at_ms
             self._mark(each, partition, WatermarkStatus.ACTIVE)
 
     def _raise(self, each: EventInput, partition: int, watermark_ms: int) -> None:

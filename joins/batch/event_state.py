@@ -135,6 +135,11 @@ class EventState:
         return self.late_rows is not None and self.late_rows["tried"] == versions
 
     @property
+    def partitions(self) -> frozenset[str]:
+        """The partitions of the stream that a batch has seen."""
+        return frozenset(() if self.channels is None else self.channels["active_at_ms"][PROBE])
+
+    @property
     def release_ms(self) -> int:
         return MAX_TIMESTAMP if self.processing_time else self.watermark
 
@@ -162,6 +167,21 @@ class Advance:
     after: EventState
     merged: Merged
     channels: EventChannels
+
+    def is_due(self, next_waiting_ms: int | None, next_window_ms: int | None) -> bool:
+        """True if rows or windows are due, or the stream's time ends.
+
+        Also if something waits and a partition is new: its quiet time counts from a batch on.
+        """
+        if self.after.has_ended and not self.before.has_ended:
+            return True
+        if next_waiting_ms is None and next_window_ms is None:
+            return False
+        return (
+            (next_waiting_ms is not None and next_waiting_ms <= self.after.release_ms)
+            or (next_window_ms is not None and next_window_ms <= self.after.window_watermark)
+            or bool(self.after.partitions - self.before.partitions)
+        )
 
 
 def advance(spec: EventSpec, before: EventState, batch: BatchInput) -> Advance:

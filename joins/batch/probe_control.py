@@ -136,13 +136,15 @@ class ProbeControl:
     # ----------------------------------------------------------------------------------------
 
     def prepare_start(self) -> None:
-        """Check before the loop starts that no pin is missing.
+        """Undo what is given up, and check that no pin is missing, before the loop starts.
 
         Raises:
             LogsDisagreeError: committed batches have no pin.
             RequestError: a batch of the previous loop is still running.
+            SinkError: a table does not answer.
         """
         with self._quiet():
+            self._abandon(self.lives.current)
             self._catch_up()
             newest, done = self.pins.newest(), self._newest_committed()
             if done < self.lives.current.first_batch:
@@ -178,9 +180,15 @@ class ProbeControl:
                 return
 
     def _abandon(self, life: Life) -> None:
+        """Undo the batches that `life` has given up; the pin goes last, so all of it is repeated.
+
+        No loop and no later life begins before it is done: they read the state.
+        """
         for batch in life.abandoned:
             pin = self.pins.read(batch)
-            if pin is not None and self._parts.event is not None:
+            if pin is None:
+                continue
+            if self._parts.event is not None:
                 self._parts.event.undo(pin, self._parts.meta.epoch)
             self._parts.dead_letters.retract(batch, self._parts.meta.epoch)
             self.pins.abandon(batch)
@@ -214,6 +222,7 @@ class ProbeControl:
         Raises:
             NothingToAcknowledgeError: the named fault is not the one that keeps the probe.
             RequestError: the request is incomplete, or it comes too early.
+            SinkError: a table does not answer; if the life has begun, its loop waits for the rest.
         """
         kept = self.lives.acknowledgement(request.id)
         if kept is not None:
@@ -221,6 +230,7 @@ class ProbeControl:
         error, fault = self._acknowledged_fault(request)
         choice = _choice(request, fault)
         with self._quiet():
+            self._abandon(self.lives.current)
             self._catch_up()
             view = self.progress.look(holding=False)
             self._see_topics(view, error)
@@ -230,10 +240,10 @@ class ProbeControl:
                     output.retract(batch, self._parts.meta.epoch)
             self.lives.begin(life)
             self.progress.read_topics(self.lives.current.topics)
-            self._abandon(life)
             if isinstance(error, OutputTopicChangedError):
                 self._parts.accept_outputs()
             self._guard.begin(life, view)
+            self._abandon(life)
         self._parts.stalls.clear(_PART)
         _log.warning("fault acknowledged", **dict(life.acknowledgement or {}))
         return dict(life.acknowledgement or {})

@@ -37,7 +37,7 @@ class EventPin:
     # partitions behind the job's backlog, by `read` and `read_before`
     backlog: Mapping[str, Sequence[int]] = ABSENT
     unread: Sequence[int] = ABSENT  # partitions with records behind the batch, if time needs them
-    # versioned dimension → partition → its watermark, and when it was heard
+    # versioned dimension → partition → its watermark, and when its newest records were committed
     dimensions: Mapping[str, Mapping[str, Any]] = ABSENT
     state_versions: Mapping[str, int] = ABSENT  # state table → its version before the batch
     # sums of late rows and the versions they were looked up in; None for jobs without them

@@ -312,21 +312,22 @@ class ResidentPool:
         while (item := self._next(resident)) is not None:
             try:
                 answer = self._answer_to(resident, item)
+                texts = [] if "error" in answer else [str(text) for text in answer["texts"]]
             except TimeoutError:
                 with self._changed:
                     self._residents.clear()  # the end of the job ends all of them
                 self._failed(item, f"a task has not answered within {self._timeout_s:g} s")
                 self._cancel_job()
                 return
-            except (OSError, ValueError, KeyError, TypeError) as exc:
-                self._failed(item, f"the process of a task has ended: {exc}")
+            except Exception as exc:  # whatever it is, another resident gets the item
+                self._failed(item, f"the process of a task has ended: {exc!r}")
                 return
             if "error" in answer:
                 self._failed(item, str(answer["error"]))
                 continue
             with self._changed:
                 resident.item = None
-                item.call.texts[item.number] = [str(text) for text in answer["texts"]]
+                item.call.texts[item.number] = texts
                 self._changed.notify_all()
         if self._is_closed:
             with suppress(OSError):

@@ -253,7 +253,7 @@ class GeneratorView(Document):
     status: str = Field(description="ACTIVE, IDLE, or ENDED at the end of a bounded stream.")
     aligned: bool = default(True, "It counts for its input's watermark.")
     active_at_ms: int | None = default(
-        None, "When a batch saw its newest records, or its beginning."
+        None, "When its newest records came, or a batch first saw it."
     )
     idle_timeout_ms: int | None = default(None, "Null: it never becomes idle.")
     max_wait_ms: int | None = default(None, "Null: it never follows the clock.")

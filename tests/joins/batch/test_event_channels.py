@@ -147,6 +147,28 @@ def test_a_restart_that_knows_nothing_of_new_records_wakes_nobody():
     assert channels.status_of("rates") is WatermarkStatus.IDLE
 
 
+def test_a_look_that_no_batch_follows_delays_no_idleness():
+    """Only a batch keeps what was heard: until then each look hears it for the first time."""
+    channels = EventChannels([STREAM, RATES])
+    channels.take(batch(1_000, heard=heard(p0=(500, 1), p1=(500, 1)), dimensions=rates(200, 900)))
+    kept = json.loads(json.dumps(channels.snapshot()))
+    for now_ms, watermark_ms in ((2_800, 300), (2_801, 500), (90_000, 500)):
+        look = EventChannels([STREAM, RATES], kept)
+        there = batch(now_ms, dimensions=rates(300, 1_800), unread=(0, 1))
+        assert look.take(there).after == Watermark(watermark_ms)
+
+
+def test_a_clock_that_was_set_back_makes_no_news_old():
+    channels = EventChannels([STREAM, RATES])
+    channels.take(batch(9_000, heard=heard(p0=(500, 1), p1=(500, 1)), dimensions=rates(200, 8_900)))
+    again = batch(9_001, heard=heard(p0=(600, 2), p1=(600, 2)), dimensions=rates(300, 5_000))
+    assert channels.take(again).after == Watermark(300)
+
+
+def rates(watermark_ms, committed_ms):
+    return {"rates": {0: Heard(watermark_ms, committed_ms)}}
+
+
 def test_a_dimension_without_watermarks_takes_no_part():
     channels = EventChannels([STREAM, NO_TIME])
     assert channels.take(batch(heard=heard(p0=(500, 1), p1=(400, 1)))).after == Watermark(400)
@@ -271,6 +293,11 @@ MILLIS = st.integers(0, 50).map(lambda each: each * 100)
 
 
 @st.composite
+def news_of_rates(draw, now_ms):
+    return {p: Heard(draw(st.none() | MILLIS), draw(st.integers(0, now_ms))) for p in (0, 1)}
+
+
+@st.composite
 def histories(draw):
     """Batches with a clock and offsets that do not go back; watermarks may."""
     now_ms, found, done = 0, [], set()
@@ -282,7 +309,7 @@ def histories(draw):
         if draw(st.booleans()):
             rising = {p: sorted(draw(st.sets(MILLIS, max_size=3))) for p in partitions}
             steps = {p: list(enumerate(values)) for p, values in rising.items()}
-        rates = {p: Heard(draw(st.none() | MILLIS), draw(st.integers(0, 3))) for p in (0, 1)}
+        rates = draw(news_of_rates(now_ms))
         ended = draw(st.sets(st.integers(0, 2), max_size=1)) - partitions
         before = frozenset(done)
         done |= draw(st.sets(st.integers(0, 2), max_size=1))
@@ -349,6 +376,17 @@ def test_the_watermark_never_goes_back_and_never_passes_an_active_partition(batc
                 assert channels.watermark_of(view.input.name).timestamp_ms <= max(
                     view.state.watermark.timestamp_ms, MIN_TIMESTAMP
                 )
+
+
+@given(histories(), st.data())
+def test_a_dimension_is_idle_a_timeout_after_its_newest_commit(batches, data):
+    channels = EventChannels([STREAM, RATES])
+    for each in batches:
+        channels.take(each)
+    news = data.draw(news_of_rates(batches[-1].now_ms))
+    now_ms = batches[-1].now_ms + RATES.idle_timeout_ms + 1
+    channels.take(BatchInput(now_ms, (0, 1, 2), dimensions={"rates": news}))
+    assert channels.status_of("rates") is WatermarkStatus.IDLE
 
 
 def test_partitions_of_the_topic_begin_with_the_watermark_of_the_files():

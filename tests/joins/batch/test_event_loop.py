@@ -6,6 +6,7 @@ from joins.batch.event_channels import BatchInput, EventInput, Heard
 from joins.batch.event_state import EventSpec, EventState, EventView, advance, batch_input
 from joins.durable.pins import EventPin
 from joins.plan.plan import Windowing, WindowKind
+from joins.plan.stream_topics import FILES
 from joins.plan.types import Column, SqlType, TypeName
 from tests.support.probe import PLAN, USERS
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -65,6 +66,34 @@ def test_a_state_is_the_same_after_json():
     counted = state.counted({"waited": 5, "released": 2, "late": 1, "fired": 4})
     assert EventState.of({**counted.as_json(), "at_end": []}) == counted
     assert (counted.waiting, counted.late, counted.fired) == (3, 1, 4)
+
+
+def test_a_partition_that_comes_while_windows_wait_follows_the_clock_from_a_batch_on():
+    """Behind the files of a history the partitions of a quiet topic appear, without records."""
+    stream = spec(
+        EventInput("probe", max_wait_ms=1_000), waits=False, window=window(Column("c", "ts", TIME))
+    )
+    state = advance(stream, EventState(), BatchInput(5_000, (FILES,), {FILES: Heard(700, 1)})).after
+    batches = 0
+    for now_ms in (5_100, 6_000, 6_200):
+        move = advance(stream, state, BatchInput(now_ms, (FILES, 0, 1)))
+        assert not move.is_due(None, None), "nothing waits"
+        if move.is_due(None, 1_000):
+            state, batches = move.after, batches + 1
+    assert (batches, state.window_watermark) == (2, 5_200)
+
+
+def test_rows_windows_and_the_end_of_the_streams_time_are_due():
+    stream = spec(STREAM, waits=False, window=window(Column("c", "ts", TIME)))
+    state = advance(stream, EventState(), BatchInput(5_000, (0,), {0: Heard(700, 1)})).after
+    quiet = advance(stream, state, BatchInput(5_001, (0,)))
+    due = {(ms, None): ms <= 700 for ms in (700, 701)} | {
+        (None, ms): ms <= 700 for ms in (700, 701)
+    }
+    assert {times: quiet.is_due(*times) for times in due} == due
+    ended = advance(stream, state, BatchInput(5_001, (0,), ended=[0]))
+    assert ended.is_due(None, None)
+    assert not advance(stream, ended.after, BatchInput(5_002, (0,), ended=[0])).is_due(None, None)
 
 
 def view(move, waiting_ms, state):

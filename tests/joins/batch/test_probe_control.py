@@ -1,6 +1,7 @@
 """Whether the probe may run, and from where, on a real topic and real tables, without Spark."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from joins.plan.errors import (
     PinnedVersionExpiredError,
     RecordsLostError,
     RequestError,
+    SinkError,
     TopicIdentityChangedError,
 )
 from joins.plan.plan import KafkaOptions
@@ -580,26 +582,70 @@ def test_an_event_batch_that_was_not_counted_is_counted(job):
     assert control.progress.next_offsets == {0: 10}
 
 
-def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
+class GivenUp:
     """Batch 1 has committed its state, not its output, when its version expires."""
-    waiting = job.keeps_state()
-    control, state = job.control(), EventState(watermark=5, waiting=1)
-    control.open()
-    kept = waiting_row(waiting.log.path, 0, 7)
-    job.commit(job.event_pin(0, control, EventState()))
-    waiting.commit(0, 1, StateChange([kept], (), state.as_json()))
-    job.event_pin(1, control, state)
-    after = EventState(watermark=9, waiting=1)
-    new = waiting_row(waiting.log.path, 1, 30)
-    waiting.commit(1, 1, StateChange([new], [kept.path], after.as_json()))
-    job.event.late.commit(1, 1, [waiting_row(job.event.late.path, 1, 3)], {})
-    control.report(PinnedVersionExpiredError("version 3 is gone", hint="-"))
-    job.look(control)
-    control.acknowledge(asked("pinned-version-expired", choice="repin"))
-    assert control.lives.current.first_batch == 2
-    assert [file.path for file in waiting.newest_files()] == [kept.path]
-    assert EventState.of(waiting.newest_after()) == state
-    assert job.event.late.files.files_at(job.event.late.version()) == []
+
+    def __init__(self, job):
+        self.job, self.waiting = job, job.keeps_state()
+        self.control, self.state = job.control(), EventState(watermark=5, waiting=1)
+        self.control.open()
+        self.kept = waiting_row(self.waiting.log.path, 0, 7)
+        job.commit(job.event_pin(0, self.control, EventState()))
+        self.waiting.commit(0, 1, StateChange([self.kept], (), self.state.as_json()))
+        job.event_pin(1, self.control, self.state)
+        after = EventState(watermark=9, waiting=1)
+        new = waiting_row(self.waiting.log.path, 1, 30)
+        self.waiting.commit(1, 1, StateChange([new], [self.kept.path], after.as_json()))
+        job.event.late.commit(1, 1, [waiting_row(job.event.late.path, 1, 3)], {})
+        self.control.report(PinnedVersionExpiredError("version 3 is gone", hint="-"))
+        job.look(self.control)
+
+    def acknowledge(self, request_id="r1"):
+        asked_for = asked("pinned-version-expired", request_id, choice="repin")
+        return self.control.acknowledge(asked_for)
+
+    def check_undone(self):
+        late = self.job.event.late
+        assert self.control.lives.current.first_batch == 2
+        assert [file.path for file in self.waiting.newest_files()] == [self.kept.path]
+        assert EventState.of(self.waiting.newest_after()) == self.state
+        assert late.files.files_at(late.version()) == []
+        assert self.control.pins.newest().batch == 0
+
+
+def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
+    found = GivenUp(job)
+    found.acknowledge()
+    found.check_undone()
+
+
+FAILURES = {
+    "refused_and_sent_again": (SinkError("no store", hint="-"), ["r2"]),
+    "refused": (SinkError("no store", hint="-"), []),
+    "left_for_the_next_time": (OSError("no space"), ["r1"]),
+}
+
+
+@pytest.mark.parametrize(("error", "again"), FAILURES.values(), ids=FAILURES)
+def test_no_loop_starts_before_a_batch_that_is_given_up_is_undone(job, monkeypatch, error, again):
+    found, undo, errors = GivenUp(job), EventTables.undo, [error, error]
+
+    def failing(tables, pin, epoch):
+        if errors:
+            raise errors.pop()
+        undo(tables, pin, epoch)
+
+    monkeypatch.setattr(EventTables, "undo", failing)
+    with pytest.raises(type(error)):
+        found.acknowledge()
+    with pytest.raises(type(error)):
+        found.control.prepare_start()
+    for request_id in again:
+        with suppress(NothingToAcknowledgeError):
+            found.acknowledge(request_id)
+    found.control.prepare_start()
+    found.check_undone()
+    assert found.control.may_run()
 
 
 def with_another_topic(job, control) -> str:

@@ -295,17 +295,27 @@ def test_a_batch_that_would_have_more_slots_than_residents_runs_as_a_spark_job(l
     assert lonely.collected(run_of(str.upper), "ab") == ["A", "B"]
 
 
-def test_an_answer_that_is_none_costs_an_attempt_and_the_connection(lonely):
+NO_ANSWERS = {
+    "of_another_type": lambda call: [],
+    "without_texts": lambda call: {"call": call},
+    "without_a_list": lambda call: {"call": call, "texts": 5},
+}
+
+
+@pytest.mark.parametrize("made", NO_ANSWERS.values(), ids=NO_ANSWERS)
+def test_an_answer_that_is_none_costs_an_attempt_and_the_connection(lonely, made):
     first = Impostor(lonely)
     answers = []
     batch = threading.Thread(
-        target=lambda: answers.extend(lonely.collected(run_of(str.upper), "a"))
+        target=lambda: answers.extend(lonely.collected(run_of(str.upper), "a")), daemon=True
     )
     batch.start()
-    assert first.next_call()["attempt"] == 0
-    first.channel.send(b"[]")
+    call = first.next_call()
+    assert call["attempt"] == 0
+    first.channel.send(json.dumps(made(call["call"])).encode())
     wait_until(lambda: not lonely.pids)
     second = Impostor(lonely)
+    second.channel.link.settimeout(10)
     call = second.next_call()
     assert call["attempt"] == 1
     second.answer(call["call"], "right")
