@@ -14,6 +14,7 @@ from service.jobs.store.job import (
     StateUpdate,
     new_job_id,
 )
+from service.jobs.store.rows import JobFilter
 from service.jobs.store.store import JobStore
 from watermark.errors import InvalidTransitionError
 
@@ -148,6 +149,14 @@ def test_an_unlawful_transition_changes_nothing(store):
         store.transition(job.id, StateUpdate(JobState.JOINING, "jump"))
     assert store.get(job.id).state is JobState.CREATED
     assert len(store.events.after(0, job.id)) == 1
+
+
+def test_texts_that_no_database_can_store_do_not_stop_a_job(store):
+    job = store.add(_new())
+    told = [StateUpdate(JobState.STARTING, 'file "\udcff.csv"', reason="half \ud83d")]
+    assert store.follow(job.id, told, 7).reason == "half �"
+    assert store.events.after(0, job.id)[-1].cause == 'file "�.csv"'
+    assert store.page(JobFilter(search="\udcff")) == []
 
 
 def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
