@@ -230,6 +230,22 @@ def test_a_finished_job_cannot_be_wanted_to_run(store):
     store.want(job.id, DesiredState.REMOVED)
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://me@localhost:1/s?channel_binding=require", 'option "channel_binding" in'),
+        ("postgresql://me@localhost:1/s?sslmode=require&connect_timeout=5", '"connect_timeout"'),
+        ("postgresql://me@localhost:hush/s", "URL that cannot be read"),
+        ("jobs.db", "URL that cannot be read"),
+    ],
+)
+def test_a_url_that_names_no_store_is_refused(url, told):
+    with pytest.raises(StoreError, match=told) as refused:
+        JobStore.open(url)
+    assert "SLUICE_DATABASE_URL" in refused.value.hint
+    assert "hush" not in str(refused.value)
+
+
 def test_a_newer_store_is_refused(store, url, tmp_path):
     store.close()
     with sqlite3.connect(tmp_path / "data" / "jobs.db") as connection:
