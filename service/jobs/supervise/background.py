@@ -254,7 +254,10 @@ class VerificationSchedule:
         newest, now_s = self._store.events.newest(), time.monotonic()
         if newest != self._newest_event or now_s >= self._listed_at_s + _REFRESH_S:
             jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
-            plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in jobs]
+            here = [
+                job for job in jobs if self._layout(job.id).plan.exists()
+            ]  # not so in a restore
+            plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in here]
             self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
             self._newest_event, self._listed_at_s = newest, now_s
         tables = [table for of_job in self._tables.values() for table in of_job]
@@ -265,10 +268,11 @@ class VerificationSchedule:
         known = self._tables.get((job.id, number))
         if known is not None:
             return known
-        layout = self._layout(job.id)
-        if not layout.plan.exists():
-            return []  # it is restored, or removed, now
-        plan = JobPlans(layout).read(number)
+        try:
+            plan = JobPlans(self._layout(job.id)).read(number)
+        except SluiceError as exc:  # tables of other jobs are compared all the same
+            _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
+            return []
         return [(job, table) for table in plan.dimensions if table.verify is not None]
 
     def _overdue_s(self, job: Job, dimension: Dimension) -> float:
