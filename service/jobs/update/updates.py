@@ -1,6 +1,6 @@
 """Updates of jobs: compared, refused or stored; a runner takes a plan at a batch's border."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from joins.plan.plan import (
     Sink,
     TopicSource,
 )
+from joins.plan.types import SqlType
 from service.config import Settings
 from service.errors import JobConflictError, UpdateRefusedError
 from service.jobs.store.job import DesiredState, Job, StateUpdate, check_wanted
@@ -45,18 +46,19 @@ K = ChangeKind
 
 
 def compare(
-    old: JoinPlan, new: JoinPlan, *, used_names: Collection[str] = (), returns: bool = False
+    old: JoinPlan, new: JoinPlan, *, earlier: Iterable[JoinPlan] = (), returns: bool = False
 ) -> tuple[PlanChange, ...]:
     """What differs between plan `old` of a job and `new`, which has the values that `old` resolved.
 
-    `used_names` are names of tables in older plans of the job that `old` does not have. `returns`
+    `earlier` are the job's plans before `old`: their tables and columns are still there. `returns`
     if `new` is an older plan: nullable columns that came after it stay in the output, as NULL.
     """
+    traces = _Traces.of(earlier, old)
     all_differences = differences(old, new, FieldPlace(K.UNKNOWN, "the plan", 0))
     return tuple(
         PlanChange(each.kind, each.of)
         if returns and each.kind is K.OUTPUT_REMOVED and each.part.nullable
-        else _in_context(each, old, new, used_names)
+        else _in_context(each, old, new, traces)
         for each in dict.fromkeys(all_differences)
     )
 
@@ -64,11 +66,29 @@ def compare(
 # Context
 # --------------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """What older plans of a job have left that its newest one does not have."""
+
+    tables: frozenset[str]
+    columns: Mapping[tuple[int, str], SqlType]  # INSERT and name → type in the output
+
+    @classmethod
+    def of(cls, earlier: Iterable[JoinPlan], old: JoinPlan) -> "_Traces":
+        tables, columns = set[str](), dict[tuple[int, str], SqlType]()
+        for plan in earlier:
+            tables |= {dimension.name for dimension in plan.dimensions}
+            for number, insert in enumerate(plan.inserts):
+                columns |= {(number, c.name): c.expression.type for c in insert.output}
+        return cls(frozenset(tables - {d.name for d in old.dimensions}), columns)
+
+
 _GROWING = (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON)
 
 
 def _in_context(
-    difference: PlanDifference, old: JoinPlan, new: JoinPlan, used_names: Collection[str]
+    difference: PlanDifference, old: JoinPlan, new: JoinPlan, traces: _Traces
 ) -> PlanChange:
     change = judged(difference.kind, difference.of)
     if not change.is_accepted:
@@ -81,9 +101,12 @@ def _in_context(
     if isinstance(part, Dimension) and change.kind in (K.DIMENSION_ADDED, K.DIMENSION_REMOVED):
         if isinstance(part.source, SharedSource):
             return _refused_as(change, K.SHARED_DIMENSION)
-        return _refused_as(change, K.DIMENSION_NAME) if part.name in used_names else change
+        return _refused_as(change, K.DIMENSION_NAME) if part.name in traces.tables else change
     sink = old.inserts[difference.insert].sink
     if change.kind is K.OUTPUT_ADDED:
+        kind = part.expression.type
+        if traces.columns.get((difference.insert, part.name), kind) != kind:
+            return _refused_as(change, K.OUTPUT_TYPE)
         return _added_column(change, part, sink)
     key = _replacing_key(sink)
     is_of_key = isinstance(part, OutputColumn) and part.name in key
@@ -336,8 +359,7 @@ class Updates:
     def _compared(
         self, plans: JobPlans, old: JoinPlan, new: JoinPlan, *, returns: bool = False
     ) -> UpdateDraft:
-        used = {each.name for each in plans.dimensions()} - {each.name for each in old.dimensions}
-        changes = compare(old, new, used_names=used, returns=returns)
+        changes = compare(old, new, earlier=plans.all(), returns=returns)
         return UpdateDraft(replace(new, number=old.number + 1), changes)
 
 
