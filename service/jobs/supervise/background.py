@@ -17,7 +17,7 @@ from service.config import Settings
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, write_private
-from service.jobs.store.plans import JobPlans
+from service.jobs.store.plans import JobPlans, note_newest
 from service.jobs.store.runner_files import begin_events, read_verifications
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.hooks import Remover
@@ -195,6 +195,7 @@ class Restorations(Attempts):
         if secrets is not None and not layout.secrets.exists():
             write_private(layout.secrets, secrets)
         begin_events(layout.job_dir, job.events_offset)
+        note_newest(self._store, layout)
         _log.info("job restored", job_id=job.id)
 
 

@@ -2,10 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-import orjson
-import structlog
 
 from joins.durable.stored import keep_stored
 from joins.plan.formats import KafkaFormat
@@ -23,9 +19,9 @@ from joins.plan.plan import (
 from joins.plan.types import SqlType
 from service.config import Settings
 from service.errors import JobConflictError, UpdateRefusedError
-from service.jobs.store.job import DesiredState, Job, StateUpdate, check_wanted
+from service.jobs.store.job import DesiredState, Job, check_wanted
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plans import JobPlans
+from service.jobs.store.plans import JobPlans, note_newest, note_plan
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
 from service.jobs.update.changes import (
@@ -40,7 +36,6 @@ from service.jobs.update.fields import FieldPlace, Part, PlanDifference, differe
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
 from service.sql.text.script import SqlError
-from watermark.errors import SluiceError
 
 K = ChangeKind
 
@@ -221,9 +216,6 @@ def _with_cluster(new: JoinPlan, old: JoinPlan) -> Sink:
     return sink
 
 
-_log = structlog.get_logger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class UpdateDraft:
     """What an update changes, before it is stored."""
@@ -307,27 +299,12 @@ class Updates:
                 f'job "{job_id}" was given plan {plans.newest_number} meanwhile',
                 hint="Look at the difference again: sluice jobs update with --preview.",
             )
-        return self._note(job_id, draft.plan)
+        return note_plan(self._store, job_id, draft.plan)
 
     def catch_up(self) -> None:
         """Bring the job store up to the plans in the jobs' directories, after a crash between."""
         for job in self._store.all_jobs():
-            layout = self._layout(job.id)
-            if not layout.plans.is_dir():
-                continue
-            try:
-                plan = JobPlans(layout).newest()
-                if _number(self._store.get(job.id)) < plan.number:
-                    self._note(job.id, plan)
-            except SluiceError as exc:  # its runner reports it
-                _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
-
-    def _note(self, job_id: str, plan: JoinPlan) -> Job:
-        content = self._submissions.dump(plan)
-        self._store.change_plan(job_id, content, plan.sql)
-        cause = f"plan {plan.number} holds from the next batch's border on"
-        state = self._store.get(job_id).state
-        return self._store.transition(job_id, StateUpdate(state, cause, is_note=True))
+            note_newest(self._store, self._layout(job.id))
 
     def _changeable(self, job_id: str) -> Job:
         job = self._store.get(job_id)
@@ -361,11 +338,6 @@ class Updates:
     ) -> UpdateDraft:
         changes = compare(old, new, earlier=plans.all(), returns=returns)
         return UpdateDraft(replace(new, number=old.number + 1), changes)
-
-
-def _number(job: Job) -> int:
-    document: Mapping[str, Any] = orjson.loads(job.plan)
-    return int(document.get("number", 1))
 
 
 def _refusal(draft: UpdateDraft) -> UpdateRefusedError:
