@@ -99,6 +99,11 @@ def _without(text: str, form: str, reference: str) -> str:
     return "".join((*pieces, text[end:]))
 
 
+def _shown(text: str) -> str:
+    """`text` redacted; the bytes of a file's name that are no UTF-8 are shown by number."""
+    return redacted(text).encode("utf-8", "backslashreplace").decode()
+
+
 class SluiceError(Exception):
     """What happened to which object (`message`) and what the operator can do (`hint`).
 
@@ -114,12 +119,12 @@ class SluiceError(Exception):
         cls.fault = fault
 
     def __init__(self, message: str, *, hint: str, detail: str = "") -> None:
-        super().__init__(redacted(message))
         # lowercase fragment with the object's kind and quoted name, the value met and expected
-        self.message = redacted(message)
-        self.hint = redacted(hint)  # one full sentence that the operator can act on
+        self.message = _shown(message)
+        self.hint = _shown(hint)  # one full sentence that the operator can act on
         # the text of a library or server behind it, for those who look closer; often empty
-        self.detail = redacted(detail)
+        self.detail = _shown(detail)
+        super().__init__(self.message)
         redact(sys.exc_info()[1])
 
 

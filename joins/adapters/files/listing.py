@@ -106,6 +106,10 @@ def _stamps(root: Path) -> Iterator[FileStamp]:
         )
     real = root.resolve()
     for path in paths:
+        if any("\ud800" <= character <= "\udfff" for character in path):
+            raise SourceError(
+                f'the name of file "{root / path}" is not UTF-8', hint="Give the file another name."
+            )
         if not (root / path).resolve().is_relative_to(real):
             raise SourceError(
                 f'"{root / path}" is a link that leads out of its directory',

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from joins.durable.requests import SOURCE
+from joins.plan.durations import duration_text
 from joins.plan.errors import (
     ConstraintViolatedError,
     OffsetsWentBackError,
@@ -395,7 +396,7 @@ def _event_time(time: Document, leading: Condition) -> StatusWords:
         at = "" if due is None else f"; the next one ends at {shown_time(due + 1)}"
         return StatusWords("Running", Tone.GOOD, f"No window has ended yet{at}.")
     name, rows, behind_ms = cause["input"] or PROBE, time["waiting_rows"], cause["behind_ms"]
-    far = "has no time yet" if behind_ms is None else f"is {behind_ms / 1000:g} s behind"
+    far = "has no time yet" if behind_ms is None else f"is {duration_text(behind_ms)} behind"
     where = "" if cause["partition"] is None else f", partition {cause['partition']},"
     one = "1 record waits" if rows == 1 else f"{rows:,} records wait"
     text = f"{one} for later records of {input_name(name)}{where} which {far}."

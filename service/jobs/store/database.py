@@ -22,6 +22,7 @@ from service.jobs.store.rows import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
 OLDEST = 14  # the first version that ends silent sessions
 _CONNECT_S, _ANSWER_S = 10, 30
 _OURS = "postgresql+pg8000"
+_OPTIONS = {"application_name", "host", "unix_sock"}  # of the driver, for URLs
 _SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 _SESSION = {
     "idle_in_transaction_session_timeout": "8s",
@@ -56,6 +57,13 @@ def reached_by(url: sa.URL, *, connect_s: int, answer_s: int) -> tuple[sa.URL, d
     if url.drivername == _OURS:
         context = _tls(url)
         rest = url.difference_update_query(("sslmode", "sslrootcert"))
+        unknown = sorted(rest.query.keys() - _OPTIONS)
+        if unknown:
+            raise StoreError(
+                f'job store has option "{unknown[0]}" in its URL, expected sslmode, sslrootcert or '
+                "application_name",
+                hint="Leave it out of SLUICE_DATABASE_URL; timeouts are set by the control plane.",
+            )
         return rest, {"timeout": answer_s, "ssl_context": context}
     if url.get_driver_name().startswith("psycopg"):
         silence = {"tcp_user_timeout": answer_s * 1000, "keepalives_idle": answer_s}
@@ -224,7 +232,14 @@ def in_our_words() -> Iterator[None]:
 
 
 def _engine(url: str) -> sa.Engine:
-    parsed = sa.make_url(url)
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        raise StoreError(
+            "job store has a URL that cannot be read",
+            hint="Correct SLUICE_DATABASE_URL, such as postgresql://user@host/database; write %2F, "
+            "%3A and %40 for /, : and @ in its password.",
+        ) from None  # its text may have a part of the password
     if parsed.get_backend_name() == "postgresql":
         return store_engine(parsed)
     if parsed.get_backend_name() != "sqlite":

@@ -158,6 +158,8 @@ class JobLayout:
         self.discard()
 
     def discard(self) -> None:
+        """Delete the directory; without its plan, what is left after a crash is deleted later."""
+        self.plan.unlink(missing_ok=True)
         shutil.rmtree(self.job_dir, ignore_errors=True)
 
 

@@ -1,5 +1,6 @@
 """Jobs and their events as rows of the store's tables."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -58,16 +59,17 @@ def record_of(row: sa.RowMapping) -> LeaderRecord:
 _EVENTS_KEPT = 10_000  # newest events per job
 _FORGET_EVERY = 100  # events
 _PLANS_AT_ONCE = 50
+_UNSTORED = re.compile("[\x00\ud800-\udfff]")
 
 
 class StoredText(sa.TypeDecorator[str]):
-    """Text without NUL, which PostgreSQL cannot store."""
+    """Text without NUL and halves of surrogate pairs, which not every database can store."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        return None if value is None else value.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+        return None if value is None else _UNSTORED.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 _METADATA = sa.MetaData()
@@ -167,7 +169,7 @@ class JobFilter:
         if self.name is not None:
             yield JOBS.c.name == self.name
         if self.search:
-            text = self.search.lower().replace("\x00", "\N{REPLACEMENT CHARACTER}")
+            text = _UNSTORED.sub("\N{REPLACEMENT CHARACTER}", self.search.lower())
             named = sa.func.lower(JOBS.c.name).contains(text, autoescape=True)
             yield named | JOBS.c.id.startswith(text, autoescape=True)
 

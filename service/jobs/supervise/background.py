@@ -17,7 +17,7 @@ from service.config import Settings
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, write_private
-from service.jobs.store.plans import JobPlans
+from service.jobs.store.plans import JobPlans, note_newest
 from service.jobs.store.runner_files import begin_events, read_verifications
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.hooks import Remover
@@ -195,6 +195,7 @@ class Restorations(Attempts):
         if secrets is not None and not layout.secrets.exists():
             write_private(layout.secrets, secrets)
         begin_events(layout.job_dir, job.events_offset)
+        note_newest(self._store, layout)
         _log.info("job restored", job_id=job.id)
 
 
@@ -254,7 +255,10 @@ class VerificationSchedule:
         newest, now_s = self._store.events.newest(), time.monotonic()
         if newest != self._newest_event or now_s >= self._listed_at_s + _REFRESH_S:
             jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
-            plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in jobs]
+            here = [
+                job for job in jobs if self._layout(job.id).plan.exists()
+            ]  # not so in a restore
+            plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in here]
             self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
             self._newest_event, self._listed_at_s = newest, now_s
         tables = [table for of_job in self._tables.values() for table in of_job]
@@ -265,10 +269,11 @@ class VerificationSchedule:
         known = self._tables.get((job.id, number))
         if known is not None:
             return known
-        layout = self._layout(job.id)
-        if not layout.plan.exists():
-            return []  # it is restored, or removed, now
-        plan = JobPlans(layout).read(number)
+        try:
+            plan = JobPlans(self._layout(job.id)).read(number)
+        except SluiceError as exc:  # tables of other jobs are compared all the same
+            _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
+            return []
         return [(job, table) for table in plan.dimensions if table.verify is not None]
 
     def _overdue_s(self, job: Job, dimension: Dimension) -> float:

@@ -137,8 +137,13 @@ class RunnerProcess:
                 )
         finally:
             os.close(descriptor)
-        write_runner_pid(job_dir, child.pid)
-        return cls(psutil.Process(child.pid), child)
+        try:
+            write_runner_pid(job_dir, child.pid)
+            return cls(psutil.Process(child.pid), child)
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
 
     @classmethod
     def of_child(cls, child: ForkedChild) -> Self:

@@ -1,11 +1,7 @@
 """Updates of jobs: compared, refused or stored; a runner takes a plan at a batch's border."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-
-import orjson
-import structlog
 
 from joins.durable.stored import keep_stored
 from joins.plan.formats import KafkaFormat
@@ -20,11 +16,12 @@ from joins.plan.plan import (
     Sink,
     TopicSource,
 )
+from joins.plan.types import SqlType
 from service.config import Settings
 from service.errors import JobConflictError, UpdateRefusedError
-from service.jobs.store.job import DesiredState, Job, StateUpdate, check_wanted
+from service.jobs.store.job import DesiredState, Job, check_wanted
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plans import JobPlans
+from service.jobs.store.plans import JobPlans, note_newest, note_plan
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
 from service.jobs.update.changes import (
@@ -39,24 +36,24 @@ from service.jobs.update.fields import FieldPlace, Part, PlanDifference, differe
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
 from service.sql.text.script import SqlError
-from watermark.errors import SluiceError
 
 K = ChangeKind
 
 
 def compare(
-    old: JoinPlan, new: JoinPlan, *, used_names: Collection[str] = (), returns: bool = False
+    old: JoinPlan, new: JoinPlan, *, earlier: Iterable[JoinPlan] = (), returns: bool = False
 ) -> tuple[PlanChange, ...]:
     """What differs between plan `old` of a job and `new`, which has the values that `old` resolved.
 
-    `used_names` are names of tables in older plans of the job that `old` does not have. `returns`
+    `earlier` are the job's plans before `old`: their tables and columns are still there. `returns`
     if `new` is an older plan: nullable columns that came after it stay in the output, as NULL.
     """
+    traces = _Traces.of(earlier, old)
     all_differences = differences(old, new, FieldPlace(K.UNKNOWN, "the plan", 0))
     return tuple(
         PlanChange(each.kind, each.of)
         if returns and each.kind is K.OUTPUT_REMOVED and each.part.nullable
-        else _in_context(each, old, new, used_names)
+        else _in_context(each, old, new, traces)
         for each in dict.fromkeys(all_differences)
     )
 
@@ -64,11 +61,29 @@ def compare(
 # Context
 # --------------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """What older plans of a job have left that its newest one does not have."""
+
+    tables: frozenset[str]
+    columns: Mapping[tuple[int, str], SqlType]  # INSERT and name → type in the output
+
+    @classmethod
+    def of(cls, earlier: Iterable[JoinPlan], old: JoinPlan) -> "_Traces":
+        tables, columns = set[str](), dict[tuple[int, str], SqlType]()
+        for plan in earlier:
+            tables |= {dimension.name for dimension in plan.dimensions}
+            for number, insert in enumerate(plan.inserts):
+                columns |= {(number, c.name): c.expression.type for c in insert.output}
+        return cls(frozenset(tables - {d.name for d in old.dimensions}), columns)
+
+
 _GROWING = (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON)
 
 
 def _in_context(
-    difference: PlanDifference, old: JoinPlan, new: JoinPlan, used_names: Collection[str]
+    difference: PlanDifference, old: JoinPlan, new: JoinPlan, traces: _Traces
 ) -> PlanChange:
     change = judged(difference.kind, difference.of)
     if not change.is_accepted:
@@ -81,9 +96,12 @@ def _in_context(
     if isinstance(part, Dimension) and change.kind in (K.DIMENSION_ADDED, K.DIMENSION_REMOVED):
         if isinstance(part.source, SharedSource):
             return _refused_as(change, K.SHARED_DIMENSION)
-        return _refused_as(change, K.DIMENSION_NAME) if part.name in used_names else change
+        return _refused_as(change, K.DIMENSION_NAME) if part.name in traces.tables else change
     sink = old.inserts[difference.insert].sink
     if change.kind is K.OUTPUT_ADDED:
+        kind = part.expression.type
+        if traces.columns.get((difference.insert, part.name), kind) != kind:
+            return _refused_as(change, K.OUTPUT_TYPE)
         return _added_column(change, part, sink)
     key = _replacing_key(sink)
     is_of_key = isinstance(part, OutputColumn) and part.name in key
@@ -198,9 +216,6 @@ def _with_cluster(new: JoinPlan, old: JoinPlan) -> Sink:
     return sink
 
 
-_log = structlog.get_logger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class UpdateDraft:
     """What an update changes, before it is stored."""
@@ -284,27 +299,12 @@ class Updates:
                 f'job "{job_id}" was given plan {plans.newest_number} meanwhile',
                 hint="Look at the difference again: sluice jobs update with --preview.",
             )
-        return self._note(job_id, draft.plan)
+        return note_plan(self._store, job_id, draft.plan)
 
     def catch_up(self) -> None:
         """Bring the job store up to the plans in the jobs' directories, after a crash between."""
         for job in self._store.all_jobs():
-            layout = self._layout(job.id)
-            if not layout.plans.is_dir():
-                continue
-            try:
-                plan = JobPlans(layout).newest()
-                if _number(self._store.get(job.id)) < plan.number:
-                    self._note(job.id, plan)
-            except SluiceError as exc:  # its runner reports it
-                _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
-
-    def _note(self, job_id: str, plan: JoinPlan) -> Job:
-        content = self._submissions.dump(plan)
-        self._store.change_plan(job_id, content, plan.sql)
-        cause = f"plan {plan.number} holds from the next batch's border on"
-        state = self._store.get(job_id).state
-        return self._store.transition(job_id, StateUpdate(state, cause, is_note=True))
+            note_newest(self._store, self._layout(job.id))
 
     def _changeable(self, job_id: str) -> Job:
         job = self._store.get(job_id)
@@ -336,14 +336,8 @@ class Updates:
     def _compared(
         self, plans: JobPlans, old: JoinPlan, new: JoinPlan, *, returns: bool = False
     ) -> UpdateDraft:
-        used = {each.name for each in plans.dimensions()} - {each.name for each in old.dimensions}
-        changes = compare(old, new, used_names=used, returns=returns)
+        changes = compare(old, new, earlier=plans.all(), returns=returns)
         return UpdateDraft(replace(new, number=old.number + 1), changes)
-
-
-def _number(job: Job) -> int:
-    document: Mapping[str, Any] = orjson.loads(job.plan)
-    return int(document.get("number", 1))
 
 
 def _refusal(draft: UpdateDraft) -> UpdateRefusedError:

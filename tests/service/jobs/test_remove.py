@@ -1,5 +1,6 @@
 """What a job has made outside its directory goes with it, even when little of the job is left."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -52,6 +53,19 @@ def test_a_job_whose_plan_is_gone_has_nothing_left_outside(tmp_path):
     remove_job(layout.job_dir, Settings.load(data_dir=tmp_path), output=True)
     layout.discard()
     remove_job(layout.job_dir, Settings.load(data_dir=tmp_path), output=True)
+
+
+def test_a_crash_while_a_directory_is_deleted_is_made_up_for(tmp_path, monkeypatch):
+    """Of a large directory a part may be left, such as the plan without the job's secrets."""
+    layout, _ = job_of(tmp_path, "localhost:1", LOGIN)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
+        layout.discard()
+    assert layout.job_dir.exists()
+    assert remove_job(layout.job_dir, Settings.load(data_dir=tmp_path), output=True) == ()
+    layout.discard()
+    assert not layout.job_dir.exists()
+    layout.discard()
 
 
 def test_topics_and_output_go_although_the_databases_password_is_gone(tmp_path, kafka):

@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from joins.plan.plan import SharedSource
 from service.api.server import bind_directory
 from service.config import Settings
 from service.errors import ControlPlaneError
+from service.jobs.store import plan_codec
 from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import (
@@ -27,6 +29,7 @@ from service.jobs.store.store import JobStore
 from service.jobs.supervise.background import Restorations
 from service.jobs.supervise.remove import remove_job
 from tests.support.object_store import object_store
+from tests.support.probe import PLAN
 from tests.support.wait import wait_until
 
 SECRETS = b'{"format_version":1,"secrets":{"inline":"hush"}}'
@@ -112,6 +115,18 @@ def test_whoever_takes_over_has_the_job_as_its_runner_left_it(store, machine):
     append_event(there.job_dir, {"at_ms": 2, "from": "JOINING", "to": "STALLED", "cause": "new"})
     changes, _ = read_changes(there.job_dir, size)
     assert [change.cause for change in changes] == ["new"]
+
+
+def test_a_plan_that_its_control_plane_did_not_live_to_note_is_noted(store, machine):
+    layout = submit(store, machine("one"))
+    run(layout)
+    plan = replace(PLAN, number=2, sql="SELECT 2")
+    layout.stored().put(layout.plan_of(2), plan_codec.dump(plan))
+    restored(store, machine("two"), layout)
+    job = store.get(layout.job_dir.name)
+    assert (job.sql, plan_codec.load(job.plan)) == ("SELECT 2", plan)
+    assert "plan 2 holds" in store.events.after(0, job.id)[-1].cause
+    assert job.state is JobState.STARTING
 
 
 def test_who_led_before_forgets_what_a_runner_said_there_then(store, machine):

@@ -329,3 +329,10 @@ PLACES = {
 @pytest.mark.parametrize(("part", "fault", "place"), PLACES.values(), ids=PLACES)
 def test_a_fault_has_a_place_only_if_its_part_or_type_says_so(part, fault, place):
     assert place_of(part, fault) == place
+
+
+def test_a_long_delay_is_shown_in_plain_numbers():
+    job = WAITS["records_wait_for_a_table_in_event_time"][0]
+    time = job["event_time"]
+    far = {**time, "waits_for": {**time["waits_for"], "behind_ms": 1_234_567_000}}
+    assert "which is 1234567 s behind" in status_words({**job, "event_time": far}).sentence

@@ -14,6 +14,7 @@ from service.jobs.store.job import (
     StateUpdate,
     new_job_id,
 )
+from service.jobs.store.rows import JobFilter
 from service.jobs.store.store import JobStore
 from watermark.errors import InvalidTransitionError
 
@@ -150,6 +151,14 @@ def test_an_unlawful_transition_changes_nothing(store):
     assert len(store.events.after(0, job.id)) == 1
 
 
+def test_texts_that_no_database_can_store_do_not_stop_a_job(store):
+    job = store.add(_new())
+    told = [StateUpdate(JobState.STARTING, 'file "\udcff.csv"', reason="half \ud83d")]
+    assert store.follow(job.id, told, 7).reason == "half �"
+    assert store.events.after(0, job.id)[-1].cause == 'file "�.csv"'
+    assert store.page(JobFilter(search="\udcff")) == []
+
+
 def test_reports_are_taken_over_once_and_unlawful_ones_left_out(store):
     job = store.add(_new())
     store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
@@ -219,6 +228,22 @@ def test_a_finished_job_cannot_be_wanted_to_run(store):
     with pytest.raises(JobConflictError, match="has finished"):
         store.want(job.id, DesiredState.RUNNING)
     store.want(job.id, DesiredState.REMOVED)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://me@localhost:1/s?channel_binding=require", 'option "channel_binding" in'),
+        ("postgresql://me@localhost:1/s?sslmode=require&connect_timeout=5", '"connect_timeout"'),
+        ("postgresql://me@localhost:hush/s", "URL that cannot be read"),
+        ("jobs.db", "URL that cannot be read"),
+    ],
+)
+def test_a_url_that_names_no_store_is_refused(url, told):
+    with pytest.raises(StoreError, match=told) as refused:
+        JobStore.open(url)
+    assert "SLUICE_DATABASE_URL" in refused.value.hint
+    assert "hush" not in str(refused.value)
 
 
 def test_a_newer_store_is_refused(store, url, tmp_path):

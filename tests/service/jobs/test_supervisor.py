@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from service.jobs.store.layout import (
     write_runner_pid,
 )
 from service.jobs.store.runner_files import REPLAY_DEAD_LETTERS, Asked, RequestBox, read_changes
+from service.jobs.supervise.runner_process import RunnerProcess
 from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, settings_in
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
@@ -69,6 +71,14 @@ def test_a_runner_that_holds_the_checkpoint_is_adopted(tmp_path):
         assert adopted["pid"] == twin.pid
         client.stop(job_id)
         twin.wait(timeout=120)
+
+
+def test_a_runner_that_cannot_be_noted_is_not_left_alone(tmp_path):
+    JobLayout(tmp_path).runner_pid.mkdir()
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with pytest.raises(OSError, match=r"runner\.pid"):
+        RunnerProcess.start(sleeper, tmp_path)
+    assert str(tmp_path) not in processes_on_jobs()
 
 
 def test_a_checkpoint_held_by_something_unknown_stalls_the_job(tmp_path):

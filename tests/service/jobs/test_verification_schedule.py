@@ -53,3 +53,31 @@ def test_jobs_are_listed_again_only_after_a_transition(tmp_path):
         often.verification(name).unlink()
         assert schedule.next_due() is None
         assert store.listed == 3
+
+
+def test_a_damaged_plan_of_one_job_keeps_no_other_from_being_compared(tmp_path):
+    with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
+        schedule = VerificationSchedule(
+            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
+        )
+        for content in ("{", "{}"):
+            damaged, _ = submit(store, tmp_path, VerifySchedule(0, 100))
+            damaged.plan.write_text(content)
+        whole, _ = submit(store, tmp_path, VerifySchedule(0, 100))
+        job, _ = schedule.next_due()
+        assert job.id == whole.job_dir.name
+
+
+def test_a_job_that_is_restored_while_jobs_are_listed_is_compared_then(tmp_path):
+    with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
+        schedule = VerificationSchedule(
+            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
+        )
+        layout, _ = submit(store, tmp_path, VerifySchedule(0, 100))
+        plan = layout.plan.read_bytes()
+        layout.plan.unlink()
+        assert schedule.next_due() is None
+        layout.plan.write_bytes(plan)
+        submit(store, tmp_path, None)
+        job, _ = schedule.next_due()
+        assert job.id == layout.job_dir.name

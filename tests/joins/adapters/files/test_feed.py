@@ -257,6 +257,11 @@ def one_pipe(path):
     os.mkfifo(path / "a.json")
 
 
+def one_of_no_text(path):
+    path.mkdir(exist_ok=True)
+    return path / os.fsdecode(b"d\xff.json")
+
+
 # What is there, what is told, and what the hint says to do.
 NO_FILES = {
     "nothing_is_there": (
@@ -288,6 +293,11 @@ NO_FILES = {
         one_pipe,
         "is not a regular file",
         lambda path: ((path / "a.json").unlink(), (path / "a.json").touch()),
+    ),
+    "a_name_is_no_text": (
+        lambda path: one_of_no_text(path).touch(),
+        r'/d\\udcff.json" is not UTF-8',
+        lambda path: one_of_no_text(path).rename(path / "d.json"),
     ),
     "a_directory_is_not_to_be_listed": (
         one_loop,

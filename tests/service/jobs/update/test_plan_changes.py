@@ -256,10 +256,23 @@ def test_a_dimension_that_goes_is_accepted_with_its_join():
 
 
 def test_the_name_of_a_dimension_is_not_used_again():
-    changes = compare(plan(SCRIPT), plan(edited(*DIMENSION)), used_names={"items"})
+    changes = compare(plan(SCRIPT), plan(edited(*DIMENSION)), earlier=[plan(edited(*DIMENSION))])
     (refused,) = (change for change in changes if not change.is_accepted)
     assert refused.kind is K.DIMENSION_ADDED
     assert "name" in refused.hint
+
+
+@pytest.mark.parametrize(("value", "is_accepted"), [("c.note", True), ("c.item", False)])
+def test_a_column_that_a_rollback_left_in_the_output_keeps_its_type(value, is_accepted):
+    """The output has it still, although the newest plan has not."""
+    added = edited(*ADDED)
+    kind = "STRING" if is_accepted else "BIGINT"
+    again = edited(
+        ("extra STRING", f"extra {kind}"), ("c.note FROM", f"{value} FROM"), script=added
+    )
+    (change,) = compare(plan(SCRIPT), plan(again), earlier=[plan(SCRIPT), plan(added)])
+    assert (change.kind, change.is_accepted) == (K.OUTPUT_ADDED, is_accepted)
+    assert is_accepted or "in the old type" in change.reason
 
 
 def test_a_shared_table_is_neither_added_nor_removed():

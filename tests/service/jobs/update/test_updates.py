@@ -134,6 +134,18 @@ def test_a_rollback_leaves_a_column_that_came_later_as_null(services, job):
         services.updates.store(job.id, services.updates.draft(job.id, SCRIPT))
 
 
+def test_after_a_rollback_the_column_comes_back_in_its_type_only(services, job):
+    apply(services, job, WIDER)
+    services.updates.store(job.id, services.updates.draft_rollback(job.id))
+    other = WIDER.replace(
+        "item BIGINT) WITH ('connector'='black", "item STRING) WITH ('connector'='black"
+    )
+    other = other.replace("c.item FROM", "CAST(c.item AS STRING) FROM")
+    with pytest.raises(UpdateRefusedError, match="in the old type"):
+        apply(services, job, other)
+    assert apply(services, job, WIDER).sql == WIDER
+
+
 @pytest.mark.parametrize("number", [0, 2, 7, None])
 def test_a_plan_that_there_is_not_is_refused(services, job, number):
     with pytest.raises(JobConflictError, match="only plan 1"):
