@@ -294,6 +294,11 @@ NO_FILES = {
         "is a link that leads nowhere",
         lambda path: ((path / "a.json").unlink(), (path / "b.json").touch()),
     ),
+    "a_link_leads_to_a_directory": (
+        lambda path: one_link(path, ".."),
+        "is a link to a directory",
+        lambda path: ((path / "a.json").unlink(), (path / "a.json").touch()),
+    ),
     "it_is_a_pipe": (
         os.mkfifo,
         "is not a regular file",
