@@ -105,6 +105,11 @@ class BatchCommits:
             removed=tuple(action["remove"] for action in actions if "remove" in action),
         )
 
+    def has(self, batch: int) -> bool:
+        """True also if the log entry of its commit is gone."""
+        last = self._log.batches.last_batch()
+        return last is not None and last >= batch
+
     @property
     def has_deletion_vectors(self) -> bool:
         return self._log.files.table_rows().has_deletion_vectors
@@ -201,7 +206,7 @@ class History:
 
     def is_committed(self, batch: int) -> bool:
         if self.output is not None:
-            return self.output.of(batch) is not None
+            return self.output.has(batch)
         for name in (sent_note(self.places.insert), "progress.json"):
             noted = read_json(self.places.checkpoint.directory / name)
             if noted is not None and noted.get("batch") is not None:

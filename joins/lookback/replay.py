@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, topic_policy
 from joins.adapters.kafka.records import KafkaRecords
 from joins.batch.event_state import EventState
 from joins.durable.pins import Pin, shown_pin
@@ -430,6 +430,8 @@ class Replayer:
                     repeated += 1
                 else:
                     rows.append(row)
+        if len(rows) < len(expected):
+            _require_kept(pin, sink, ranges, (len(rows), len(expected)))
         return CanonicalRows.of_texts(rows), repeated
 
     def _sent_ranges(self, pin: Pin, sink: KafkaSink) -> dict[int, tuple[int, int]]:
@@ -498,6 +500,21 @@ class Replayer:
             "offset": difference.offset,
             **{name: None if text is None else json.loads(text) for name, text in values.items()},
         }
+
+
+def _require_kept(
+    pin: Pin, sink: KafkaSink, ranges: Mapping[int, tuple[int, int]], rows: tuple[int, int]
+) -> None:
+    """NotReplayableError if the topic may have removed records of the batch that it lacks."""
+    cluster, topic = KafkaCluster(sink.kafka), sink.kafka.topic
+    begin = cluster.beginning_offsets(topic)
+    is_cut = any(first <= begin[p] > 0 for p, (first, _) in ranges.items())
+    if is_cut or topic_policy(cluster, topic).is_compacted:
+        raise NotReplayableError(
+            f'topic "{topic}" has {rows[0]} of the {rows[1]} rows of batch {pin.batch}, and its '
+            f"{'retention' if is_cut else 'compaction'} may have removed the others",
+            hint="Replay a younger batch, or let the topic keep its records longer.",
+        )
 
 
 def _is_of(ranges: Mapping[int, tuple[int, int]], difference: Difference) -> bool:

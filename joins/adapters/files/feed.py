@@ -132,23 +132,29 @@ class FileFeedSession:
         return state
 
     def _send(self, producer: RecordSink, file: FileStamp, dead: DeadRows) -> int:
-        assert self._files is not None, "they were listed"
         rows = 0
+        declared = declared_fields(self._config.fields)
+        for batch in self._rows(file):
+            if not batch.num_rows:
+                continue
+            placed = batch if declared == self._config.fields else self._placed(batch, rows)
+            key, partitions = self._config.primary_key, self._config.partitions
+            for records in dead.copied(placed, key, self.state.place, partitions):
+                producer.send(records)
+            self._note_newest(batch)
+            rows += int(batch.num_rows)
+            self._sent += batch.num_rows
+            self._tell("progress", paced=True)
+            if self._protocol.stopped.is_set():
+                return rows
+        self._require_same(file)
+        return rows
+
+    def _rows(self, file: FileStamp) -> Iterator[pa.RecordBatch]:
+        """The rows of a file; keeps its refusal, but no error of Kafka, until the files change."""
+        assert self._files is not None, "they were listed"
         try:
-            declared = declared_fields(self._config.fields)
-            for batch in self._files.rows(file.path):
-                if not batch.num_rows:
-                    continue
-                placed = batch if declared == self._config.fields else self._placed(batch, rows)
-                key, partitions = self._config.primary_key, self._config.partitions
-                for records in dead.copied(placed, key, self.state.place, partitions):
-                    producer.send(records)
-                self._note_newest(batch)
-                rows += int(batch.num_rows)
-                self._sent += batch.num_rows
-                self._tell("progress", paced=True)
-                if self._protocol.stopped.is_set():
-                    return rows
+            yield from self._files.rows(file.path)
         except SourceUnavailableError:
             raise
         except SourceError as error:
@@ -156,8 +162,6 @@ class FileFeedSession:
             refused = {"message": error.message, "hint": error.hint}
             self._keep(replace(self.state, refused=refused))
             raise
-        self._require_same(file)
-        return rows
 
     def _note_newest(self, batch: pa.RecordBatch) -> None:
         if self._config.newest_of is None:

@@ -129,6 +129,14 @@ def _paths(root: Path) -> Iterator[str]:
     left = _MOST_FILES
     for directory, names, files in os.walk(root, onerror=_raise):
         names[:] = [name for name in names if not name.startswith(_HIDDEN)]
+        link = next(
+            (each for each in map(Path(directory).joinpath, names) if each.is_symlink()), None
+        )
+        if link is not None:
+            raise SourceError(
+                f'"{link}" is a link to a directory',
+                hint="Put the directory itself there.",
+            )
         visible = [name for name in files if not name.startswith(_HIDDEN)]
         left -= len(visible)
         if left < 0:

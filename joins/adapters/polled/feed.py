@@ -245,7 +245,8 @@ class PolledSession:
         On another machine, or without them, what was sent is not known row by row.
         """
         if kept is not None and kept.needed is None:
-            image = Image.read(self._file(kept, kept.done, _KEYS))
+            # without rows it has written no file; one that is there is of a read that was cut off
+            image = Image.read(self._file(kept, kept.done, _KEYS)) if kept.rows else None
             is_whole = kept.done == kept.sent or self._file(kept, kept.done, _CHANGES).exists()
             if is_whole and (image is not None or kept.rows == 0):
                 return kept, image

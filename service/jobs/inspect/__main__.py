@@ -93,13 +93,12 @@ def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
 
 def _output_json(history: History, pin: Pin) -> dict[str, Any]:
     output = None if history.output is None else history.output.of(pin.batch)
-    committed = output is not None if history.output else history.is_committed(pin.batch)
     member = history.places.kernel.member
     return {
         "insert": 1 if member is None else member.number,
         "sink_table": None if member is None else member.sink_table,
         "connector": history.places.sink.kind,
-        "committed": committed,
+        "committed": history.is_committed(pin.batch),
         "committed_at_ms": None if output is None else output.committed_at_ms,
         "counts": None if output is None else output.metadata.get("counts"),
         "output_version": None if output is None else output.version,

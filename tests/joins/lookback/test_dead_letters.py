@@ -8,6 +8,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.durable.letter_replays import LetterReplays
@@ -428,6 +429,16 @@ def test_letters_of_a_batch_without_output_must_wait(job):
     DeltaLog(job.output, APP).commit(9, 2, (), {"batch": 9})
     good = [{"partition": 0, "offset": 108, "value": '{"user_id":1}'}]
     assert job.replay().handle(request({"records": good}))["rows"] == 1
+
+
+def test_letters_of_a_batch_whose_commit_is_not_in_the_log_any_more_are_settled(job):
+    DeltaTable(str(job.output)).create_checkpoint()
+    for version in range(2):
+        (job.output / "_delta_log" / f"{version:020}.json").unlink()
+    replay = job.replay()
+    assert replay.handle(request({"records": CORRECTED[:1]}))["rows"] == 1
+    assert replay.handle(request({"all": True, "discard": "old"}, "r2"))["records"] == 4
+    assert places(job.letters.page(pending=True).letters) == [(9, 108)]
 
 
 def test_letters_whose_version_is_gone_stay_with_that_reason(job):

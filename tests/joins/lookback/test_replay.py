@@ -8,9 +8,10 @@ import pytest
 from deltalake import DeltaTable
 
 from joins.adapters.delta.log import DeltaLog
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.cluster import KafkaCluster, TopicPolicy
 from joins.durable.checkpoint import write_json_atomically
 from joins.kernels.json.exact import CanonicalRows
+from joins.lookback import replay
 from joins.lookback.replay import Committed, EventTimeResult, Recomputed, Verdict, _verdict
 from joins.plan.errors import (
     BatchNotCommittedError,
@@ -236,6 +237,23 @@ def test_a_kafka_output_that_differs_is_told(sending):
     job.send(topic, [(*rows[0][:3], {"user_id": 1, "name": "x"})])
     found = {(d["kind"], d["offset"]) for d in replayed(job)["differences"]}
     assert found == {("changed", 0), ("missing", 1)}
+
+
+def test_rows_that_the_retention_of_a_kafka_output_has_removed_are_no_difference(sending):
+    job, topic, rows = sending
+    job.send(topic, rows)
+    cluster = KafkaCluster(replace(job.plan.probe.source.kafka, topic=topic))
+    cluster.delete_records_before(topic, cluster.end_offsets(topic))
+    with pytest.raises(NotReplayableError, match=r"0 of the 2 rows .* its retention may have"):
+        replayed(job)
+
+
+def test_rows_that_compaction_may_have_removed_are_no_difference(sending, monkeypatch):
+    job, topic, rows = sending
+    monkeypatch.setattr(replay, "topic_policy", lambda *_: TopicPolicy(is_compacted=True))
+    job.send(topic, [(*rows[0][:3], {"user_id": 1, "name": "x"})])
+    with pytest.raises(NotReplayableError, match=r"1 of the 2 rows .* its compaction may have"):
+        replayed(job)
 
 
 def test_rows_of_a_dead_letter_that_was_replayed_are_no_difference(sending):

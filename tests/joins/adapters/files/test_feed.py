@@ -243,6 +243,21 @@ def test_a_bad_row_stalls_without_being_read_again_until_the_file_is_another_one
     assert (source.rows(), source.copy().generation) == (USERS, 2)
 
 
+def test_an_error_of_kafka_is_no_refusal_of_the_file(users, monkeypatch):
+    source = file_feed(users)
+    refusal = SourceError("Kafka refused to write the topic", hint="Grant WRITE on the topic.")
+
+    def refuse(records):
+        raise refusal
+
+    with monkeypatch.context() as patched:
+        patched.setattr(source.sink, "send", refuse)
+        with pytest.raises(SourceError, match=refusal.message):
+            source.run()
+    source.run()
+    assert source.rows() == USERS
+
+
 def one_link(path, target):
     path.mkdir()
     (path / "a.json").symlink_to(target)
@@ -283,6 +298,11 @@ NO_FILES = {
         lambda path: one_link(path, "b.json"),
         "is a link that leads nowhere",
         lambda path: ((path / "a.json").unlink(), (path / "b.json").touch()),
+    ),
+    "a_link_leads_to_a_directory": (
+        lambda path: one_link(path, ".."),
+        "is a link to a directory",
+        lambda path: ((path / "a.json").unlink(), (path / "a.json").touch()),
     ),
     "it_is_a_pipe": (
         os.mkfifo,
