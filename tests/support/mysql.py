@@ -1,8 +1,7 @@
-"""A MySQL server that somebody has put on this machine: the registries that tests use have none.
+"""A MySQL server that is on this machine already: `MYSQL_FOR_TESTS` names its directory.
 
-`MYSQL_FOR_TESTS` names a directory with `usr/sbin/mysqld` and what it needs below it, as `dpkg -x`
-of Debian's packages `mysql-server-core` and the libraries that it names makes it. Jars of
-Debezium's MySQL connector and of Connector/J may be in `jars/` there.
+`.ci/mysql` makes one. It has `usr/sbin/mysqld` and its libraries, as `dpkg-deb -x` unpacks them.
+Jars of Debezium's MySQL connector and of Connector/J may be in `jars/` there.
 """
 
 import os
@@ -22,7 +21,7 @@ def mysql_home() -> Path:
     """The directory; without one the test is skipped."""
     home = os.environ.get(_HOME)
     if home is None or not (Path(home) / "usr/sbin/mysqld").exists():
-        pytest.skip(f"no MySQL server: unpack one, and name its directory in {_HOME}")
+        pytest.skip(f"no MySQL server: .ci/mysql fetches one; name its directory in {_HOME}")
     return Path(home)
 
 
