@@ -217,6 +217,7 @@ class Checkpoint:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.lock = CheckpointLock(directory / "lock")
+        self._claimed = 0
 
     @property
     def _meta_file(self) -> Path:
@@ -261,15 +262,27 @@ class Checkpoint:
         stored = stored_files(self.directory / "epochs")
         if stored is not None and stored.epoch is not None:
             return stored.epoch  # it came with the job's files
-        directory = self.directory / "epochs"
-        names = [p.stem for p in directory.iterdir()] if directory.is_dir() else []
-        epoch = max([above, *(int(name) for name in names if name.isdecimal())]) + 1
+        directory, before = self.directory / "epochs", self._epochs()
+        epoch = max([above, *before]) + 1
         while not create_json_once(directory / f"{epoch}.json", {"pid": os.getpid()}):
             epoch += 1
-        for name in names:
-            if name.isdecimal() and int(name) < epoch - _EPOCHS_KEPT:
-                (directory / f"{name}.json").unlink(missing_ok=True)
+        for older in before:
+            if older < epoch - _EPOCHS_KEPT:
+                (directory / f"{older}.json").unlink(missing_ok=True)
+        self._claimed = epoch
         return epoch
+
+    def has_newer_runner(self) -> bool:
+        """True if another runner has claimed an epoch after ours: what fails here may be its work.
+
+        In an object store its lease tells this, by `FencedError`.
+        """
+        return 0 < self._claimed < max(self._epochs(), default=0)
+
+    def _epochs(self) -> list[int]:
+        directory = self.directory / "epochs"
+        names = [p.stem for p in directory.iterdir()] if directory.is_dir() else []
+        return [int(name) for name in names if name.isdecimal()]
 
     @property
     def progress_file(self) -> Path:

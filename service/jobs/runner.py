@@ -207,10 +207,10 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ControlPlaneWatch | 
         signal.signal(signal.SIGTERM, lambda *_: request_stop())
         signal.signal(signal.SIGINT, lambda *_: request_stop())
         join.run()
-    except FencedError as exc:
-        _log.error("fenced", error=exc.message, hint=exc.hint)
-        return EXIT_NOT_OWNER
     except SluiceError as exc:
+        if isinstance(exc, FencedError) or opened.checkpoint.has_newer_runner():
+            _log.error("fenced", error=exc.message, hint=exc.hint)
+            return EXIT_NOT_OWNER
         stops = join is not None and join.is_stop_requested
         if join is None or not (stops and isinstance(exc, SourceUnavailableError)):
             return _failed(opened.layout, status, exc)

@@ -254,6 +254,16 @@ def test_every_runner_has_an_epoch_of_its_own(tmp_path):
     assert Checkpoint(tmp_path).claim_epoch(4) == max(claimed) + 1
 
 
+def test_a_runner_knows_that_another_one_has_begun_after_it(tmp_path):
+    first, second = Checkpoint(tmp_path), Checkpoint(tmp_path)
+    first.claim_epoch(0)
+    assert not first.has_newer_runner()
+    assert not second.has_newer_runner(), "it has not begun"
+    second.claim_epoch(0)
+    assert first.has_newer_runner()
+    assert not second.has_newer_runner()
+
+
 def test_the_first_of_two_beginnings_holds(tmp_path):
     first = Checkpoint(tmp_path).create_meta(META)
     second = Checkpoint(tmp_path).create_meta(replace(META, incarnation="another"))
