@@ -575,6 +575,7 @@ class TopicFeedSession:
                 changes_from_ms=snapshot.journal.changes_from_ms,
                 rows_after_ms=snapshot.journal.rows_after_ms,
                 position=snapshot.journal.log_position,
+                truncated_at=snapshot.journal.facts.truncated_at,
             )
             end, new = self._labelled(window, at, older)
             generations.append(snapshot.generation - older[: end - at].astype(np.int64))

@@ -326,6 +326,25 @@ def test_a_truncated_table_has_only_what_comes_behind(connector, tmp_path):
     assert source.rows() == {3: "again"}
 
 
+def test_a_row_is_gone_that_was_written_in_the_millisecond_of_its_truncation(single, tmp_path):
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    single.change(20, "before")
+    for write in (
+        single.truncate,
+        lambda: single.change(21, "between"),
+        single.truncate,
+        lambda: single.change(3, "behind"),
+    ):
+        single.at_ms -= 20  # all have one time
+        write()
+    state = source.run()
+    assert (state["complete"], state["evidence"]) == (True, "table_truncated")
+    assert source.rows() == {3: "behind"}
+    source.run()
+    assert source.rows() == {3: "behind"}
+
+
 def test_a_connector_that_only_streams_opens_by_option(connector, tmp_path):
     for key in range(6):
         connector.change(key, "x")
