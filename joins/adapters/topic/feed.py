@@ -26,7 +26,6 @@ from joins.adapters.topic.appended_file import AppendedFile, KeyFile, TimeFile
 from joins.adapters.topic.decoding import (
     NoticeTopic,
     decoder_of,
-    is_named_after,
     partitions_of,
     schemas_of,
     warm_up,
@@ -558,7 +557,7 @@ class TopicFeedSession:
         if self._notices is not None:
             self._notices.begin_again()
             self._heard_at_s = 0.0
-            if not is_named_after(table.connector, self._topic):
+            if table.connector is not None:  # others may have matched: "a" and "a.b" of "a.b.c.d"
                 self._snapshot.forget_notices()
 
     # What it belongs to

@@ -345,6 +345,18 @@ def test_a_row_is_gone_that_was_written_in_the_millisecond_of_its_truncation(sin
     assert source.rows() == {3: "behind"}
 
 
+def test_a_connector_with_the_begin_of_the_topics_name_proves_nothing(kafka, tmp_path):
+    other = Connector(kafka.bootstrap_servers)
+    own = Connector(kafka.bootstrap_servers, prefix=f"{other.prefix}.eu")
+    own.snapshot(USERS, is_whole=False)
+    other.notices, other.at_ms = own.notices, own.at_ms
+    other.notify("COMPLETED")
+    state = topic_feed(own, tmp_path, heard(own)).run()
+    assert (state["complete"], state["missing"]) == (False, "evidence")
+    own.close()
+    other.close()
+
+
 def test_a_connector_that_only_streams_opens_by_option(connector, tmp_path):
     for key in range(6):
         connector.change(key, "x")
