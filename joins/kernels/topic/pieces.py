@@ -109,13 +109,20 @@ def newest_change_ms(piece: ChangePiece) -> int | None:
 
 
 def pieces_of(
-    records: pa.RecordBatch, changes: ChangeRows, *, has_partitions: bool = False
+    records: pa.RecordBatch,
+    changes: ChangeRows,
+    *,
+    has_partitions: bool = False,
+    has_tombstones: bool = True,
 ) -> list[ChangePiece]:
     """Changes of `records`, none bad, by partition; records of a partition are contiguous.
 
-    With `has_partitions` the tables that records name are partitions of one table.
+    With `has_partitions` the tables that records name are partitions of one table. Without
+    `has_tombstones` a tombstone, which may be of another table, deletes no row.
     """
     whole = _piece_of(records, changes, has_partitions)
+    if not has_tombstones:
+        whole.actions[_is_in(changes.kind, (RecordKind.TOMBSTONE,))] = Action.NOTHING
     partitions = records.column("partition").to_numpy()
     ends = [*(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
     pieces = []

@@ -357,6 +357,19 @@ def test_a_connector_with_the_begin_of_the_topics_name_proves_nothing(kafka, tmp
     other.close()
 
 
+def test_a_tombstone_of_another_table_deletes_no_row(connector, tmp_path):
+    connector.snapshot(USERS)
+    gone = envelope("d", row(2, "?"), None, "false", connector.tick())
+    gone["source"]["table"] = "items"
+    connector.send({"id": 2}, gone)
+    connector.send({"id": 2}, None)
+    connector.change(3, None)
+    value = RecordFormat(KafkaFormat.DEBEZIUM_JSON, (("source.table", "users"),))
+    source = topic_feed(connector, tmp_path, value=value)
+    source.run()
+    assert source.rows() == {key: name for key, name in USERS.items() if key != 3}
+
+
 def test_a_connector_that_only_streams_opens_by_option(connector, tmp_path):
     for key in range(6):
         connector.change(key, "x")
