@@ -153,9 +153,14 @@ class ForeignSnapshot:
         self.journal = replace(self.journal, facts=replace(self._facts, **facts))
 
     def _truncate(self, run: RecordRun) -> NewSnapshot | None:
-        if self._facts.begun_by_truncate and self.journal.changes_from_ms == run.first_ms:
+        """The empty table, unless it is known.
+
+        In one partition offsets order what has one time; between partitions nothing does.
+        """
+        known, is_same_time = self._facts.truncated_at, run.first_ms == self.journal.changes_from_ms
+        if known == run.place or (known and known[0] != run.place[0] and is_same_time):
             return None
-        return replace(self._new_snapshot(run.first_ms), is_empty=True)
+        return replace(self._new_snapshot(run.first_ms), truncated_at=run.place)
 
     def _began_ms(self, run: RecordRun) -> int:
         """When the snapshot of `run` began: when a row of its position was first seen, if any."""
@@ -341,7 +346,7 @@ class ForeignSnapshot:
         facts = self._facts
         if facts.override is not None:
             return Evidence.OPERATOR_OVERRIDE
-        if facts.begun_by_truncate and facts.row_times is None:
+        if facts.truncated_at is not None and facts.row_times is None:
             return Evidence.TABLE_TRUNCATED
         if self._own(NoticeKind.ABORTED) is not None:
             return Waiting(Missing.ABORTED, "the connector has given up its snapshot")

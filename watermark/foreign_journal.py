@@ -233,7 +233,8 @@ class SnapshotFacts:
     # when the connector's newest attempt began, once the generation is complete without rows
     empty_attempt_ms: int | None = None
     override: str | None = None  # the operator's reason to declare the table complete
-    begun_by_truncate: bool = False  # SQL's TRUNCATE began the generation, no snapshot
+    # place of SQL's TRUNCATE that began the generation, None if a snapshot did
+    truncated_at: tuple[int, int] | None = None
 
     @property
     def is_one_read(self) -> bool:
@@ -336,8 +337,10 @@ class SnapshotJournal:
     def superseded(self, new: NewSnapshot) -> Self:
         seen_before = {p for p, oldest in self.oldest_ms.items() if oldest < new.at_ms}
         facts = SnapshotFacts(
-            lost_partitions=frozenset() if new.is_empty else self.lost_at_start - seen_before,
-            begun_by_truncate=new.is_empty,
+            lost_partitions=self.lost_at_start - seen_before
+            if new.truncated_at is None
+            else frozenset(),
+            truncated_at=new.truncated_at,
             log_positions={new.log_position: new.at_ms} if new.log_position else {},
         )
         return self.after(
@@ -372,7 +375,7 @@ class SnapshotJournal:
             "committed_ms": facts.committed_ms,
             "empty_ms": facts.empty_attempt_ms,
             "word": facts.override,
-            "was_truncated": facts.begun_by_truncate,
+            "was_truncated": facts.truncated_at,
             "evident_at_ms": self.proven_at_ms,
             "ends": None if self.ends is None else sorted(self.ends.items()),
             "complete": None if self.complete is None else asdict(self.complete),
@@ -403,7 +406,7 @@ class SnapshotJournal:
                 committed_ms=value["committed_ms"],
                 empty_attempt_ms=value["empty_ms"],
                 override=value["word"],
-                begun_by_truncate=value["was_truncated"],
+                truncated_at=_place(value["was_truncated"]),
             )
             made = cls(
                 generation=int(value["generation"]),
@@ -429,6 +432,13 @@ class SnapshotJournal:
 
 def _span(oldest_ms: int | None, newest_ms: int | None) -> TimeSpan | None:
     return None if oldest_ms is None or newest_ms is None else TimeSpan(oldest_ms, newest_ms)
+
+
+def _place(value: Any) -> tuple[int, int] | None:  # noqa: ANN401
+    """An older entry says only that there was a TRUNCATE."""
+    if not value:
+        return None
+    return (-1, -1) if value is True else (int(value[0]), int(value[1]))
 
 
 def _firsts(value: Mapping[str, Any]) -> dict[int, FirstRow]:

@@ -40,6 +40,8 @@ class RecordRun:
     log_position: int = 0
     # hash of the partition of the database's table, of `FIRST` rows; 0 unless records name several
     table_partition: int = 0
+    # Kafka partition and offset of the last record of `TRUNCATE`, which order those of one time
+    place: tuple[int, int] = (-1, -1)
 
 
 @checked
@@ -50,7 +52,8 @@ class NewSnapshot:
     at_ms: int  # changes from this time on come after its beginning
     rows_after_ms: int  # snapshot rows after this time belong to it
     must_read_again: bool  # records of that time and later were taken as the older snapshot's
-    is_empty: bool = False  # the table was truncated; there is no snapshot
+    # place of the TRUNCATE that emptied the table, of which there is no snapshot then
+    truncated_at: tuple[int, int] | None = None
     log_position: int = 0  # where the row was read that began it; 0 if it began otherwise
 
 

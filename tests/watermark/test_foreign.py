@@ -1,5 +1,7 @@
 """When somebody else's snapshot is complete, case by case."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.watermark.foreign_model import is_older
@@ -331,11 +333,14 @@ def test_rows_of_an_incremental_snapshot_are_read_again_with_the_snapshot_that_t
 
 def test_a_truncated_table_is_complete_without_its_rows():
     snapshot = told(PLAIN, [FIRST])
-    truncate = RecordRun(Mark.TRUNCATE, frozenset([0]), 150_000, 150_000, 150_000, 150_000)
+    at = (150_000,) * 4
+    truncate = RecordRun(Mark.TRUNCATE, frozenset([0]), *at, place=(0, 7))
     new = snapshot.take(truncate)
-    assert new.is_empty
+    assert new.truncated_at == (0, 7)
     snapshot.begin_generation(new)
     assert snapshot.take(truncate) is None
+    assert snapshot.take(replace(truncate, place=(1, 3))) is None
+    assert snapshot.take(replace(truncate, place=(0, 9))).truncated_at == (0, 9)
     snapshot.ask(0, {})
     snapshot.take_ends({0: 0, 1: 0})
     assert snapshot.ask(0, {}).evidence is Evidence.TABLE_TRUNCATED

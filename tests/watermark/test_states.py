@@ -76,8 +76,8 @@ def test_a_journal_has_what_its_state_has(state, event):
 
 TIMES = st.integers(0, 40)
 RUNS = st.builds(
-    lambda mark, partitions, first, length, source, position: RecordRun(
-        mark, frozenset(partitions), first, first + length, source, source, position
+    lambda mark, partitions, first, length, source, position, place: RecordRun(
+        mark, frozenset(partitions), first, first + length, source, source, position, 0, place
     ),
     st.sampled_from([*Mark]),
     st.sets(st.integers(0, 1), min_size=1),
@@ -85,6 +85,7 @@ RUNS = st.builds(
     st.integers(0, 3),
     TIMES,
     st.sampled_from([0, 7, 8]),
+    st.tuples(st.integers(0, 1), st.integers(0, 9)),
 )
 NOTICES = st.builds(Notice, st.sampled_from([*NoticeKind]), TIMES, st.sampled_from([None, 0, 2]))
 INPUTS = st.one_of(

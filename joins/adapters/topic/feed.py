@@ -26,7 +26,6 @@ from joins.adapters.topic.appended_file import AppendedFile, KeyFile, TimeFile
 from joins.adapters.topic.decoding import (
     NoticeTopic,
     decoder_of,
-    is_named_after,
     partitions_of,
     schemas_of,
     warm_up,
@@ -50,7 +49,7 @@ from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import PART_BYTES, BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
-from joins.kernels.debezium.options import UnsentValues, debezium_options
+from joins.kernels.debezium.options import UnsentValues, ValueLayout, debezium_options
 from joins.kernels.topic.keys import DeletionTimes, foreign_keys, key_hashes
 from joins.kernels.topic.pieces import (
     Action,
@@ -269,6 +268,7 @@ class TopicFeedSession:
         ends = self._find_ends() if kept.begins else kept.ends or self._config.source.end_offsets
         self._bounds = dict(ends or ())
         self._rules = self._find_rules(ends)
+        self._has_tombstones = self._find_tombstones()
         if kept.begins:
             journal, self._done = self._find_start(kept, begins)
             self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
@@ -367,6 +367,16 @@ class TopicFeedSession:
             self._times = TimeFile(file.with_suffix(".row-times"), kept)
             if self._rules.replaces:
                 self._time_offsets = TimeFile(file.with_suffix(".row-offsets"), offsets)
+
+    def _find_tombstones(self) -> bool:
+        """True if tombstones count: one of several tables' names none, and may have any key.
+
+        In an envelope's topic each follows the deletion of its row, unless compaction removed that.
+        """
+        options = debezium_options(dict(self._config.source.value.options))
+        is_one_of_several = options.table is not None and not options.table.is_pattern
+        is_flat = options.layout is ValueLayout.FLAT
+        return is_flat or self._rules.is_compacted or not is_one_of_several
 
     def _find_values(self, kept: tuple[int, int], places: tuple[int, int]) -> ValueFile | None:
         config = self._config
@@ -497,7 +507,12 @@ class TopicFeedSession:
         changes = self._decoder.decode(records)
         self._check_bad(records, changes)
         self._check_table(records, changes)
-        for piece in pieces_of(records, changes, has_partitions=self._partitions is not None):
+        for piece in pieces_of(
+            records,
+            changes,
+            has_partitions=self._partitions is not None,
+            has_tombstones=self._has_tombstones,
+        ):
             self._order.add(piece)
             self._read[piece.partition] = int(piece.offsets[-1]) + 1
 
@@ -558,7 +573,7 @@ class TopicFeedSession:
         if self._notices is not None:
             self._notices.begin_again()
             self._heard_at_s = 0.0
-            if not is_named_after(table.connector, self._topic):
+            if table.connector is not None:  # others may have matched: "a" and "a.b" of "a.b.c.d"
                 self._snapshot.forget_notices()
 
     # What it belongs to
@@ -575,6 +590,7 @@ class TopicFeedSession:
                 changes_from_ms=snapshot.journal.changes_from_ms,
                 rows_after_ms=snapshot.journal.rows_after_ms,
                 position=snapshot.journal.log_position,
+                truncated_at=snapshot.journal.facts.truncated_at,
             )
             end, new = self._labelled(window, at, older)
             generations.append(snapshot.generation - older[: end - at].astype(np.int64))

@@ -18,7 +18,13 @@ from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.files.listing import FileFeedConfig, FileStamp
 from joins.adapters.process.sessions import SourceProtocol
 from joins.adapters.topic.feed import TopicFeedSession
-from joins.adapters.topic.feed_state import CopiedHistory, TopicFeedConfig
+from joins.adapters.topic.feed_state import (
+    CopiedHistory,
+    Decisions,
+    TopicFeedConfig,
+    read_decisions,
+    write_decisions,
+)
 from joins.kernels.changelog.changes import GENERATION, numbers
 from joins.kernels.changelog.comparison import Place, hashes_of
 from joins.kernels.changelog.envelope import BinlogPosition, CapturedColumn, decode
@@ -225,13 +231,17 @@ def read_topic(
     proven it before is gone.
     """
     source = config.source
+    skips = tuple(d for d in read_decisions(config.decisions_file).all if d.place is not None)
     config = replace(
         config,
         source=replace(source, kafka=source.kafka.unreported()),
         state_file=directory / "state",
+        decisions_file=directory / "decisions",
         failpoints="",
         freshness_s=_NEVER_S,
     )
+    # records are left out as in the copy; that a generation is whole was said of another read
+    write_decisions(config.decisions_file, Decisions(skips))
     records = RecordFile(directory / "rows.arrow", config.fields, config.primary_key, rows_per_s)
     history = None
     if source.history is not None:

@@ -29,7 +29,6 @@ for _kind in KINDS:
         _LETTERS[ord(_kind)] = CODES[_kind]
 WITH_ROW = [CODES[kind] for kind in (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)]
 _SOURCE = ("snapshot", "ts_ms", "name", "db", "schema", "table")
-_TABLE = ("db", "schema", "table")
 _POSITION = ("lsn", "file", "pos")
 _ONE_IS_EMPTY = "it empties one partition of the table, whose rows are not known"
 
@@ -83,12 +82,14 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
 
 
 def flat_rows(payloads: Payloads, table: CapturedName | None, faults: Faults) -> Changes:
-    long = [f"__source_{name}" for name in _SOURCE]
-    short = [f"__{name}" for name in _TABLE]
-    places = [f"__source_{name}" for name in _POSITION]
+    names = (*_SOURCE, *_POSITION)
+    long = [f"__source_{name}" for name in names]  # of `source.table` in add.fields
+    short = [
+        f"__{name}" for name in names if name != "ts_ms"
+    ]  # of `table`; ts_ms is not a source's
     op_name, deleted_name = "__op", "__deleted"
     rows = payloads.values
-    members = members_of(rows, (op_name, deleted_name, *long, *short, *places))
+    members = members_of(rows, (op_name, deleted_name, *long, *short))
     faults.add_all(RecordFault.UNREADABLE, members.reasons)
     op, deleted = members[op_name], members[deleted_name]
     codes = _codes_of(op)
@@ -101,15 +102,17 @@ def flat_rows(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
     for row in np.flatnonzero((no_op | ~(gone | stays)) & faults.sound).tolist():
         name, value = (op_name, op) if no_op[row] else (deleted_name, deleted)
         faults.add(RecordFault.LAYOUT, row, f'"{name}" is {value.shown(row)}, which says nothing')
-    said_of = [members[name] for name in long]
-    for at, name in enumerate(short, 3):
-        first, second = said_of[at], members[name]
-        has_first = first.lasts != ABSENT
-        firsts = np.where(has_first, first.firsts, second.firsts)
-        lasts = np.where(has_first, first.lasts, second.lasts)
-        said_of[at] = RawValues(firsts, lasts, first.kept)
-    positions = _positions([members[name] for name in places], codes)
-    source = _source_of(said_of, positions, np.zeros(len(rows), np.bool_), faults)
+    said_of = {name: members[f"__source_{name}"] for name in names}
+    for name, first in said_of.items():
+        if f"__{name}" in short:
+            second, has_first = members[f"__{name}"], first.lasts != ABSENT
+            firsts = np.where(has_first, first.firsts, second.firsts)
+            lasts = np.where(has_first, first.lasts, second.lasts)
+            said_of[name] = RawValues(firsts, lasts, first.kept)
+    positions = _positions([said_of[name] for name in _POSITION], codes)
+    source = _source_of(
+        [said_of[name] for name in _SOURCE], positions, np.zeros(len(rows), np.bool_), faults
+    )
     _leave_others(codes, source, table, faults)
     is_gone = codes == CODES[RecordKind.DELETE]
     before = RawValues(rows.firsts, np.where(is_gone, rows.lasts, ABSENT), rows.kept)

@@ -67,7 +67,7 @@ _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _RECENT = tuple(datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1_990, 2_100))
 _DAYS = range(7_000, 48_000)  # 1989 to 2101
-_INT = range(-(2**31), 2**31)
+_INT, _LONG = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _OPERATIONS = frozenset("rcudtm")
 _PREFIX = "__"
 Row = Mapping[str, object]
@@ -105,7 +105,8 @@ def of_schema(connect: ConnectType) -> TypeGuess:
 def _sql(connect: ConnectType) -> str | None:
     if connect.name == DECIMAL:
         scale = connect.scale or 0
-        return f"DECIMAL({max(connect.precision or 38, scale)}, {scale})" if scale <= 38 else None
+        digits = 38 if scale < 0 else max(connect.precision or 38, scale)
+        return f"DECIMAL({digits}, {max(scale, 0)})" if scale <= 38 else None
     if connect.name in _NAMED:
         return _NAMED[connect.name]
     if (connect.name or "").startswith(f"{_TIME}.Structured"):
@@ -148,11 +149,14 @@ def of_values(values: Sequence[object]) -> TypeGuess:
 def _of_integers(values: Sequence[int]) -> TypeGuess:
     if any(value < 0 for value in values) and any(value > 1 << 62 for value in values):
         return TypeGuess("BIGINT", "or DECIMAL(20, 0), if it is BIGINT UNSIGNED")
+    if any(value not in _LONG for value in values):
+        fits = all(abs(value) < 10**38 for value in values)
+        return TypeGuess("DECIMAL(38, 0)" if fits else None, "numbers beyond BIGINT")
     sql = "INT" if all(value in _INT for value in values) else "BIGINT"
     if set(values) <= {0, 1}:
         return TypeGuess(sql, "or BOOLEAN")
     for divisor, kind in ((1_000, "TIMESTAMP(3)"), (1_000_000, "TIMESTAMP(6)")):
-        if all(_RECENT[0] <= value / divisor < _RECENT[1] for value in values):
+        if all(_RECENT[0] * divisor <= value < _RECENT[1] * divisor for value in values):
             shown = datetime.fromtimestamp(values[-1] / divisor, UTC).replace(tzinfo=None)
             return TypeGuess(sql, f"or {kind}: {shown.isoformat(' ')}")
     if all(value in _DAYS for value in values):
@@ -173,9 +177,10 @@ def _of_texts(values: Sequence[str]) -> TypeGuess:
 
 
 def _of_objects(values: Sequence[dict[str, object]]) -> TypeGuess:
-    if all(value.keys() == {"scale", "value"} for value in values):
-        scale = max(int(str(value["scale"])) for value in values)
-        return TypeGuess(f"DECIMAL(38, {min(scale, 38)})", "each value has its own scale")
+    scales = [each for value in values if isinstance(each := value.get("scale"), int)]
+    if len(scales) == len(values) and all(v.keys() == {"scale", "value"} for v in values):
+        scale = min(max(*scales, 0), 38)
+        return TypeGuess(f"DECIMAL(38, {scale})", "each value has its own scale")
     if all({"year", "month", "day"} <= value.keys() for value in values):
         if any("offsetSeconds" in value for value in values):
             return TypeGuess("TIMESTAMP_LTZ(6)")

@@ -109,13 +109,20 @@ def newest_change_ms(piece: ChangePiece) -> int | None:
 
 
 def pieces_of(
-    records: pa.RecordBatch, changes: ChangeRows, *, has_partitions: bool = False
+    records: pa.RecordBatch,
+    changes: ChangeRows,
+    *,
+    has_partitions: bool = False,
+    has_tombstones: bool = True,
 ) -> list[ChangePiece]:
     """Changes of `records`, none bad, by partition; records of a partition are contiguous.
 
-    With `has_partitions` the tables that records name are partitions of one table.
+    With `has_partitions` the tables that records name are partitions of one table. Without
+    `has_tombstones` a tombstone, which may be of another table, deletes no row.
     """
     whole = _piece_of(records, changes, has_partitions)
+    if not has_tombstones:
+        whole.actions[_is_in(changes.kind, (RecordKind.TOMBSTONE,))] = Action.NOTHING
     partitions = records.column("partition").to_numpy()
     ends = [*(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
     pieces = []
@@ -327,17 +334,25 @@ class Window:
         self._source_ms = joined["source_ms"][self._order]
         self._positions = joined["positions"][self._order]
         self._tables = joined["tables"][self._order]
+        self._offsets = joined["offsets"][self._order]
         self._marks = joined["marks"][self._order]
 
     def __len__(self) -> int:
         return len(self._order)
 
     def older(
-        self, first: int, *, changes_from_ms: int | None, rows_after_ms: int | None, position: int
+        self,
+        first: int,
+        *,
+        changes_from_ms: int | None,
+        rows_after_ms: int | None,
+        position: int,
+        truncated_at: tuple[int, int] | None = None,
     ) -> np.ndarray:
         """Mask from `first` on: older than the generation with these start times.
 
-        Snapshot rows that were read at `position` belong to the generation.
+        Snapshot rows that were read at `position` belong to the generation. In the partition of a
+        TRUNCATE that began it, its offset decides, because many records may have its time.
         """
         times, marks = self.times_ms[first:], self._marks[first:]
         is_row = np.isin(marks, ROW_CODES)
@@ -347,6 +362,9 @@ class Window:
         if rows_after_ms is not None:
             is_own = (self._positions[first:] == position) & (position != 0)
             older |= is_row & (times <= rows_after_ms) & ~is_own
+        if truncated_at is not None:
+            is_there = self._partitions[first:] == truncated_at[0]
+            older = np.where(is_there, self._offsets[first:] < truncated_at[1], older)
         return older
 
     def runs(self, first: int, left_out: np.ndarray) -> Iterable[tuple[int, RecordRun]]:
@@ -367,6 +385,7 @@ class Window:
         starts = np.flatnonzero(np.concatenate([[True], np.logical_or.reduce(differs)]))
         for at, end in zip(starts, [*starts[1:], len(counted)], strict=True):
             own = counted[at:end]
+            last = own[-1]
             times = self.times_ms[own]
             yield (
                 int(own[0]),
@@ -379,6 +398,7 @@ class Window:
                     int(source[at:end].min()),
                     int(positions[at]),
                     int(tables[at]),
+                    (int(self._partitions[last]), int(self._offsets[last])),
                 ),
             )
 

@@ -7,7 +7,12 @@ import pytest
 
 from joins.adapters.files.listing import FileFeedState, list_files
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.topic.feed_state import read_journal
+from joins.adapters.topic.feed_state import (
+    Decision,
+    Decisions,
+    read_journal,
+    write_decisions,
+)
 from joins.adapters.topic.second_copy import read_files, read_topic
 from joins.dimension.changelog_scan import DimensionStates
 from joins.durable.checkpoint import read_document
@@ -186,6 +191,17 @@ def test_a_later_snapshot_is_compared_by_its_rows_only(connector, tmp_path):
 
     result = source.copied.compared(source.read())
     assert (result["differences"], result["rows"]) == (0, 2)
+
+
+def test_the_word_for_an_earlier_read_proves_no_second_one(connector, tmp_path):
+    source = Source(connector, tmp_path, by_key=False)
+    connector.snapshot(ROWS, is_whole=False)
+    word = Decision({"reason": "all rows are there"}, generation=1)
+    write_decisions(source.feed.config.decisions_file, Decisions((word,)))
+    source.follow()
+
+    with pytest.raises(VerificationError, match="do not prove a whole table"):
+        source.read()
 
 
 def test_a_topic_that_has_removed_records_is_not_compared(source):

@@ -326,6 +326,50 @@ def test_a_truncated_table_has_only_what_comes_behind(connector, tmp_path):
     assert source.rows() == {3: "again"}
 
 
+def test_a_row_is_gone_that_was_written_in_the_millisecond_of_its_truncation(single, tmp_path):
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    single.change(20, "before")
+    for write in (
+        single.truncate,
+        lambda: single.change(21, "between"),
+        single.truncate,
+        lambda: single.change(3, "behind"),
+    ):
+        single.at_ms -= 20  # all have one time
+        write()
+    state = source.run()
+    assert (state["complete"], state["evidence"]) == (True, "table_truncated")
+    assert source.rows() == {3: "behind"}
+    source.run()
+    assert source.rows() == {3: "behind"}
+
+
+def test_a_connector_with_the_begin_of_the_topics_name_proves_nothing(kafka, tmp_path):
+    other = Connector(kafka.bootstrap_servers)
+    own = Connector(kafka.bootstrap_servers, prefix=f"{other.prefix}.eu")
+    own.snapshot(USERS, is_whole=False)
+    other.notices, other.at_ms = own.notices, own.at_ms
+    other.notify("COMPLETED")
+    state = topic_feed(own, tmp_path, heard(own)).run()
+    assert (state["complete"], state["missing"]) == (False, "evidence")
+    own.close()
+    other.close()
+
+
+def test_a_tombstone_of_another_table_deletes_no_row(connector, tmp_path):
+    connector.snapshot(USERS)
+    gone = envelope("d", row(2, "?"), None, "false", connector.tick())
+    gone["source"]["table"] = "items"
+    connector.send({"id": 2}, gone)
+    connector.send({"id": 2}, None)
+    connector.change(3, None)
+    value = RecordFormat(KafkaFormat.DEBEZIUM_JSON, (("source.table", "users"),))
+    source = topic_feed(connector, tmp_path, value=value)
+    source.run()
+    assert source.rows() == {key: name for key, name in USERS.items() if key != 3}
+
+
 def test_a_connector_that_only_streams_opens_by_option(connector, tmp_path):
     for key in range(6):
         connector.change(key, "x")

@@ -283,6 +283,17 @@ def test_a_flat_row_tells_its_table():
     assert [each.to_pylist() for each in told] == [["items"], ["last"], [7], [None]]
 
 
+def test_a_flat_row_tells_its_source_with_or_without_its_prefix():
+    told = {"snapshot": "last", "name": "shop", "db": "d", "table": "items", "file": "f", "pos": 3}
+    sources = []
+    for prefix in ("__source_", "__"):
+        added = {f"{prefix}{name}": value for name, value in told.items()}
+        changes = decoded(({"id": 1}, ROW | {"__op": "r"} | added), options=FLAT)
+        source = (changes.snapshot, changes.connector, changes.database, changes.table)
+        sources.append([each[0].as_py() for each in (*source, changes.position)])
+    assert sources == [["last", "shop", "d", "items", b'"f":3']] * 2
+
+
 MARK = b"\xef\xbb\xbf"  # the byte order mark, which Flink's parser skips
 
 

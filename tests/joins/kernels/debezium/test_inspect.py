@@ -179,3 +179,20 @@ def test_options_of_flat_rows_are_not_columns():
     assert report.tables == {(None, None, "items"): 1}
     assert report.marks == {0: {"last": 1}}
     assert DebeziumOptions(layout=report.layout).layout is ValueLayout.FLAT
+
+
+ODD_VALUES = {
+    "an_object_like_a_decimal": (
+        {"scale": None, "value": "x"},
+        "ROW<`scale` STRING, `value` STRING>",
+    ),
+    "a_decimal_of_thousands": ({"scale": -3, "value": "Dw=="}, "DECIMAL(38, 0)"),
+    "more_than_64_bits": (1 << 64, "DECIMAL(38, 0)"),
+    "more_than_a_double": (10**400, None),
+}
+
+
+@pytest.mark.parametrize(("value", "sql"), ODD_VALUES.values(), ids=ODD_VALUES)
+def test_odd_values_have_a_proposal_too(value, sql):
+    report = inspect_topic(batch([('{"id": 1}', json.dumps({"id": 1, "odd": value}))]))
+    assert {column.name: column.sql for column in report.columns}["odd"] == sql

@@ -88,6 +88,18 @@ def test_runs_are_of_one_mark_and_name_their_partitions():
     assert older.tolist() == [True, True, False, False, True, False, True]
 
 
+def test_in_the_partition_of_a_truncation_its_offset_decides():
+    window = Window([piece(0, 0, [5, 5, 4]), piece(1, 0, [4, 5])])
+    older = window.older(0, changes_from_ms=5, rows_after_ms=4, position=0, truncated_at=(0, 1))
+    assert sorted(zip(window._partitions, window._offsets, older, strict=True)) == [
+        (0, 0, True),
+        (0, 1, False),
+        (0, 2, False),
+        (1, 0, True),
+        (1, 1, False),
+    ]
+
+
 def test_rows_that_several_threads_read_are_few_runs():
     window = Window([piece(0, 0, [5, 3, 5, 4, 7, 6], [Mark.ROW] * 6)])
     runs = [run for _, run in window.runs(0, np.zeros(6, np.bool_))]
