@@ -269,7 +269,6 @@ def update_job(job_id: JobId, body: JobUpdate, services: Injected) -> UpdateView
         draft = updates.draft_rollback(job_id, body.to_plan)
     if not body.preview:
         updates.store(job_id, draft)
-        services.ends.forget(job_id)
         services.supervisor.wake()
     applied = bool(draft.changes) and not body.preview
     return UpdateView(
