@@ -37,26 +37,23 @@ _RATE = "records_per_s"
 
 
 class KnownEnds:
-    """Caches what jobs read and write: lists are read without plans.
-
-    An update changes a plan; its job is forgotten then.
-    """
+    """Caches what jobs read and write, until they change: lists are read without plans."""
 
     def __init__(self) -> None:
-        self._known: dict[str, PlannedEnds] = {}
+        self._known: dict[str, tuple[int, PlannedEnds]] = {}
 
-    def of(self, store: JobStore, job_ids: Sequence[str]) -> Mapping[str, PlannedEnds]:
+    def of(self, store: JobStore, jobs: Sequence[Job]) -> Mapping[str, PlannedEnds]:
         """By job id; empty for a removed job."""
-        known = self._known
-        if missing := [job_id for job_id in job_ids if job_id not in known]:
+        known, nothing = self._known, (-1, PlannedEnds())
+        changed_at = {job.id: job.updated_at_ms for job in jobs}
+        missing = [i for i, at_ms in changed_at.items() if known.get(i, nothing)[0] != at_ms]
+        if missing:
             if len(known) + len(missing) > _MOST_KNOWN:
-                known = {}
-            ends = store.look(lambda jobs: {i: ends_of(plan) for i, plan in jobs.plans(missing)})
+                known, missing = {}, list(changed_at)
+            plans = store.look(lambda stored: dict(stored.plans(missing)))
+            ends = {i: (changed_at[i], ends_of(plan)) for i, plan in plans.items()}
             self._known = known = {**known, **ends}
-        return {job_id: known.get(job_id, PlannedEnds()) for job_id in job_ids}
-
-    def forget(self, job_id: str) -> None:
-        self._known = {known: ends for known, ends in self._known.items() if known != job_id}
+        return {job_id: known.get(job_id, nothing)[1] for job_id in changed_at}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class Services:
 
     def listed(self, jobs: Sequence[Job], *, recent: bool = False) -> list[ListedJob]:
         """The jobs as list entries, optionally with their `recent` rates."""
-        ends = self.ends.of(self.store, [job.id for job in jobs])
+        ends = self.ends.of(self.store, jobs)
         return [self._listed(job, ends[job.id], recent=recent) for job in jobs]
 
     def _listed(self, job: Job, ends: PlannedEnds, *, recent: bool) -> ListedJob:

@@ -158,6 +158,11 @@ class Transport:
     def _once(self, method: str, path: str, options: Mapping[str, Any]) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **options)
+        except httpx.ReadTimeout as exc:
+            raise UnreachableError(
+                f'control plane at "{self.url}" has not answered in time',
+                hint="It may still be at work: see its log, then ask for less, or again.",
+            ) from exc
         except (httpx.TransportError, httpx.InvalidURL) as exc:
             raise UnreachableError(
                 f'control plane at "{self.url}" cannot be reached: {_cause(exc)}',

@@ -31,7 +31,6 @@ except ModuleNotFoundError as exc:
     ) from exc
 
 _JOINING = "JOINING"
-_AT_ONCE = 200
 _MS = 1_000_000
 
 
@@ -127,7 +126,7 @@ class SpanExporterOfJobs:
         last = self._last_batches.get(job_id)
         batches: list[BatchView] = []
         try:
-            for batch in self._client.job(job_id).batches(most=1 if last is None else _AT_ONCE):
+            for batch in self._client.job(job_id).batches(most=1 if last is None else None):
                 if last is not None and batch.batch <= last:
                     break
                 batches.append(batch)

@@ -134,7 +134,7 @@ class RunnerHost:
             self._forks.waiting[pid] = link
             send(link, {"pid": pid})
         except (OSError, LookupError, TypeError) as exc:
-            _log.warning("a request was not understood, or no caller waits for it", error=str(exc))
+            _log.warning("a request could not be carried out", error=str(exc))
             if link not in self._forks.waiting.values():
                 link.close()
         finally:

@@ -1,5 +1,6 @@
 """`/v1/jobs`: plan, submit, list, show, stop, start and remove jobs."""
 
+import codecs
 import os
 import time
 from dataclasses import asdict
@@ -160,10 +161,12 @@ def _log_block(layout: JobLayout, offset: int | None) -> tuple[bytes, int]:
             size = file.seek(0, os.SEEK_END)
             first = max(0, size - _LOG_BLOCK_BYTES) if offset is None else offset
             file.seek(0 if first > size else first)
-            text = file.read(_LOG_BLOCK_BYTES)
+            begin, block = file.tell(), file.read(_LOG_BLOCK_BYTES)
+            whole = codecs.utf_8_decode(block, "replace", False)[1]  # the rest is half a character
+            text, end = block[:whole], begin + whole
             if offset is None and first == 0:
                 text = tail_before(layout.runner_log, _LOG_BLOCK_BYTES - len(text)) + text
-            return text, file.tell()
+            return text, end
     except FileNotFoundError:
         return b"", 0
 
@@ -266,7 +269,6 @@ def update_job(job_id: JobId, body: JobUpdate, services: Injected) -> UpdateView
         draft = updates.draft_rollback(job_id, body.to_plan)
     if not body.preview:
         updates.store(job_id, draft)
-        services.ends.forget(job_id)
         services.supervisor.wake()
     applied = bool(draft.changes) and not body.preview
     return UpdateView(

@@ -280,7 +280,8 @@ def _catching_up(table: Document) -> str:
 
 
 def _more(tables: list[Document]) -> str:
-    return f"; and {len(tables) - _TOLD} more tables" if len(tables) > _TOLD else ""
+    more = len(tables) - _TOLD
+    return f"; and {_many(more, 'more table')}" if more > 0 else ""
 
 
 def _held(job: Document) -> str:
@@ -339,11 +340,13 @@ def _joining(job: Document, explained: WaitExplanation, leading: _Leading) -> St
         return _with_letters(job, explained, leading, letters)
     if leading is not None and leading.name == "rows-written" and probe["batch"] is not None:
         return StatusWords("Running", Tone.GOOD, sentence(leading.evidence), leading.hint)
-    copied = [table["name"] for table in job["dimensions"] if table["evidence"] is None]
-    again = ", ".join(f'"{name}"' for name in copied[:_TOLD])
+    copied = [table for table in job["dimensions"] if table["evidence"] is None]
     text = _running(job, leading)
     if copied:
-        text = f"Table {again} is copied again. {_MEANWHILE}."
+        names = ", ".join(f'"{table["name"]}"' for table in copied[:_TOLD])
+        more = f" and {len(copied) - _TOLD} more" if len(copied) > _TOLD else ""
+        tables = f"Table {names} is" if len(copied) == 1 else f"Tables {names}{more} are"
+        text = f"{tables} copied again. {_MEANWHILE}."
     is_idle = leading is not None and leading.name == "records-available"
     return StatusWords("Running", Tone.GOOD, text, leading.hint if leading and is_idle else None)
 

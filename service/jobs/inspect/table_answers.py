@@ -103,12 +103,15 @@ class PageCursor:
         fields = _fields_of_key(dimension)
         try:
             content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-            numbers = tuple(int(v) for v in content["v"])
+            numbers = tuple(content["v"])
+            is_of_question = len(numbers) == versions and content["t"] == dimension.name
+            if not is_of_question or any(type(v) is not int for v in numbers):
+                raise ValueError(text)
             columns = [
                 typed_values([str(part)], item.type)
                 for part, item in zip(content["k"], fields, strict=True)
             ]
-            if len(numbers) != versions or any(c.failed.any() for c in columns):
+            if any(c.failed.any() for c in columns):
                 raise ValueError(text)
             key = key_table(dimension, [c.values for c in columns])
         except (binascii.Error, ValueError, KeyError, TypeError, RecursionError) as exc:
@@ -127,7 +130,7 @@ def next_cursor(key: Key | None, dimension: Dimension, versions: tuple[int, ...]
         for value, item in zip(key, _fields_of_key(dimension), strict=True)
     ]
     texts = [part if isinstance(part, str) else json.dumps(part) for part in parts]
-    text = json.dumps({"v": versions, "k": texts}, separators=(",", ":"))
+    text = json.dumps({"t": dimension.name, "v": versions, "k": texts}, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 

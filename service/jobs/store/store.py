@@ -75,9 +75,12 @@ class CatalogStore:
                     if job is not None:
                         insert_job(connection, job)
         except sa.exc.IntegrityError as exc:
-            names = ", ".join(f'"{entry.name}"' for entry, _ in declared[:_SHOWN])
+            stored = {entry.name for entry in self.entries()}
+            taken = [f'"{entry.name}"' for entry, _ in declared if entry.name in stored]
+            more = f" and {len(taken) - _SHOWN} more" if len(taken) > _SHOWN else ""
             raise TableConflictError(
-                f"one of {names} was created by somebody else at the same time",
+                "another script has created a table of this one at the same time: "
+                f"{', '.join(taken[:_SHOWN]) or 'it is dropped again'}{more}",
                 hint="Look at the tables with sluice tables ls, and create what is missing.",
             ) from exc
 

@@ -128,7 +128,7 @@ class Outcomes:
         return self._store.transition(job.id, change)
 
     def waits(self, job: Job, watch: Watch, error: JobError) -> None:
-        """The runner gave up on an outside system that may return: no crash."""
+        """No crash: the runner gave up on what may return, or there was no room to start it."""
         watch.waits += 1
         wait_s = back_off_s(self._settings, watch.waits)
         watch.start_after(wait_s)
@@ -203,7 +203,8 @@ def cannot_start(exc: OSError) -> JobError:
     return JobError(
         "runner-not-started",
         f"runner cannot be started: {exc}",
-        "Check the job's directory and free space, then start the job again.",
+        "It is tried again by itself; check the job's directory, and the machine's room on disk, "
+        "memory and limit of processes.",
     )
 
 

@@ -19,8 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import structlog
-
 from joins.adapters.process.forks import ForkedChild, receive, send
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
@@ -35,6 +33,7 @@ from service.security.secrets import handed_over
 
 BEGIN = b"!"
 _SOCKET = "host.sock"
+_ANSWER_S = 5.0  # the supervisor waits meanwhile
 
 
 @contextmanager
@@ -58,7 +57,9 @@ def listen(directory: Path) -> socket.socket:
 
 
 def connect(directory: Path) -> socket.socket | None:
+    """A connection to the host; None if there is none. Raises OSError if it does not answer."""
     link = socket.socket(socket.AF_UNIX)
+    link.settimeout(_ANSWER_S)
     try:
         with address(directory) as path:
             link.connect(path)
@@ -72,9 +73,7 @@ def connect(directory: Path) -> socket.socket | None:
 
 
 _LOG = "host.log"
-_ANSWER_S = 60.0
 _MOST_FAILURES = 3
-_log = structlog.get_logger(__name__)
 
 
 class RunnerHostLink:
@@ -96,8 +95,8 @@ class RunnerHostLink:
                 runner = self._forked(link, job_dir)
                 self._failures = 0
                 return runner
-        except ConnectionError as exc:
-            _log.warning("the runner host ended while a runner was started", error=str(exc))
+        except (BlockingIOError, ConnectionError, TimeoutError) as exc:
+            raise ChildProcessError(f'the runner host does not answer, see "{self._log}"') from exc
         if self._process is None or self._process.poll() is not None:
             self._spawn()
         return None
@@ -117,6 +116,7 @@ class RunnerHostLink:
             if self._link is None:
                 return None
             send(self._link, {"link": True})
+            self._link.setblocking(False)
         return connect(self._directory)
 
     def _forked(self, link: socket.socket, job_dir: Path) -> RunnerProcess:
@@ -126,7 +126,6 @@ class RunnerHostLink:
             with handed_over(job_dir) as secrets:
                 request = {"job_dir": str(job_dir), "environment": environment()}
                 send(link, request, [secrets, log])
-                link.settimeout(_ANSWER_S)
                 pid = int(receive(link)[0]["pid"])
             runner = RunnerProcess.of_child(ForkedChild(pid, link))
             link.sendall(BEGIN)

@@ -6,6 +6,7 @@ import stat
 import httpx
 import pytest
 
+from service.api.routes import jobs
 from service.jobs.store.layout import JobLayout
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
@@ -78,6 +79,18 @@ def test_what_is_left_of_the_output_of_a_removed_job_is_told(plane, client):
     assert client.remove(job["id"], output=True) == {"left": [told]}
     assert client.remove(job["id"]) == {"left": [told]}, "to whoever had to wait"
     (plane.services.settings.data_dir / "shared").unlink()
+
+
+def test_a_block_of_a_log_ends_with_a_whole_character(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "_LOG_BLOCK_BYTES", 5)
+    layout, text = JobLayout(tmp_path), "a€Zürich 🙂.\n"
+    layout.runner_log.write_bytes(text.encode() + "ü".encode()[:1])  # the rest is still to come
+    shown, at = "", 0
+    while (block := jobs._log_block(layout, at))[0]:
+        shown, at = shown + block[0].decode(), block[1]
+    assert shown == text
+    layout.runner_log.write_bytes(f"{text}ü".encode())
+    assert jobs._log_block(layout, at) == ("ü".encode(), len(f"{text}ü".encode()))
 
 
 def test_a_created_job_has_a_location_and_private_files(plane, http):

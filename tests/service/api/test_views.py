@@ -1,9 +1,16 @@
 """What lists show of a stored plan."""
 
+import time
+from contextlib import closing
+
 import pytest
 
+from service.api import services
+from service.api.services import KnownEnds
 from service.api.views import ends_of
+from service.jobs.store.job import NewJob, new_job_id
 from service.jobs.store.plan_codec import dump
+from service.jobs.store.store import JobStore
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import script
 
@@ -33,3 +40,26 @@ def test_a_stream_that_the_job_generates_is_an_input_without_a_topic():
 def test_a_damaged_plan_has_no_ends(plan):
     ends = ends_of(plan)
     assert (ends.sinks, ends.inputs) == ([], [])
+
+
+def _plan_into(path):
+    return f'{{"sink_table": "t", "sink": {{"kind": "delta", "path": "{path}"}}}}'.encode()
+
+
+def _places(ends, store):
+    return [sink.place for known in ends.of(store, store.page()).values() for sink in known.sinks]
+
+
+def test_a_list_shows_the_newest_plans_also_of_another_control_plane(tmp_path, monkeypatch):
+    monkeypatch.setattr(services, "_MOST_KNOWN", 2)
+    ids = [new_job_id() for _ in range(3)]
+    standby = KnownEnds()
+    with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
+        for at, job_id in enumerate(ids[:2]):
+            store.add(NewJob(job_id, f"j{at}", _plan_into(f"p{at}"), "…", (), None, "digest"))
+        assert sorted(_places(standby, store)) == ["p0", "p1"]
+        time.sleep(0.002)
+        store.change_plan(ids[0], _plan_into("new"), "…")
+        assert sorted(_places(standby, store)) == ["new", "p1"]
+        store.add(NewJob(ids[2], "j2", _plan_into("p2"), "…", (), None, "digest"))
+        assert sorted(_places(standby, store)) == ["new", "p1", "p2"], "more than it keeps"

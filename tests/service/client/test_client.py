@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import socket
 import threading
 from datetime import date
 from decimal import Decimal
@@ -24,8 +25,10 @@ from service.client import (
 )
 from service.client.remote_job import Removed, StatusChanged, _lines, parse
 from service.client.tables import _key_text
-from service.errors import ControlPlaneError, JobNotFoundError
+from service.client.transport import Transport
+from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError
 from service.schemas.progress import Transition
+from service.security.tokens import Credentials
 from tests.support.table_job import script
 
 
@@ -345,3 +348,13 @@ def test_offsets_of_several_topics_are_by_topic_and_partition():
     with Flaky(document({**STATUS}), document(page)) as server, Sluice(server.url) as made:
         rows = made.submit("script").batches().to_arrow()
     assert rows.column("end_offsets").to_pylist() == [[("clicks/0", 3)], [("visits/2", 3)]]
+
+
+def test_a_control_plane_that_answers_late_is_not_taken_for_one_that_is_away():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        transport = Transport(url, Credentials(None, None), attempts=1)
+        with pytest.raises(UnreachableError, match="has not answered in time") as caught:
+            transport.send("POST", "/v1/jobs/1:verify", timeout=0.2)
+        transport.close()
+    assert "sluice up" not in caught.value.hint

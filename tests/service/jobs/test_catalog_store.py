@@ -53,8 +53,9 @@ def test_a_script_is_kept_as_a_whole_or_not_at_all(store):
     store.catalog.add([(taken, None)])
     job = _job("users", shared="users")
     shared = CatalogEntry("users", EntryKind.SHARED, "CREATE …", job.id, 4)
-    with pytest.raises(TableConflictError, match="at the same time"):
-        store.catalog.add([(shared, job), (taken, None)])
+    more = [(CatalogEntry(f"t{n}", EntryKind.TABLE, "CREATE"), None) for n in range(5)]
+    with pytest.raises(TableConflictError, match=r'at the same time: "taken"$'):
+        store.catalog.add([(shared, job), *more, (taken, None)])
     assert _names(store) == ["taken"]
     assert store.all_jobs() == []
 

@@ -128,6 +128,22 @@ CASES = {
         'Table "users" is copied again. Meanwhile records are joined',
         None,
     ),
+    "several_copied_again": (
+        opened(dimensions=[table(), table("rates")]),
+        "Running",
+        "good",
+        None,
+        'Tables "users", "rates" are copied again. Meanwhile records are joined',
+        None,
+    ),
+    "many_copied_again": (
+        opened(dimensions=[table(f"t{n}") for n in range(4)]),
+        "Running",
+        "good",
+        None,
+        'Tables "t0", "t1", "t2" and 1 more are copied again.',
+        None,
+    ),
     "only_dead_letters": (
         WAITS["all_records_are_dead_letters"][0],
         "Running",

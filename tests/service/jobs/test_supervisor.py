@@ -1,6 +1,7 @@
 """Runner processes that misbehave."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -79,6 +80,34 @@ def test_a_runner_that_cannot_be_noted_is_not_left_alone(tmp_path):
     with pytest.raises(OSError, match=r"runner\.pid"):
         RunnerProcess.start(sleeper, tmp_path)
     assert str(tmp_path) not in processes_on_jobs()
+
+
+def test_a_runner_that_cannot_be_started_is_tried_again(tmp_path):
+    command = tmp_path / "runner"
+    settings = settings_in(tmp_path / "data")
+    with (
+        ControlPlane(settings, hooks=HOOKS, runner_command=[str(command)]) as plane,
+        Documents(plane.url) as client,
+    ):
+        job_id = client.submit(script(), "weak")["id"]
+        job = _state(client, job_id, "STALLED")
+        assert job["error"]["type"] == "runner-not-started"
+        assert job["desired_state"] == "RUNNING"
+        command.write_text(f'#!/bin/sh\nexec {shlex.join(RUNNER)} "$@"\n')
+        command.chmod(0o700)
+        _state(client, job_id, "JOINING")
+        client.stop(job_id)
+        _state(client, job_id, "STOPPED")
+
+
+def test_the_first_start_is_no_restart_however_long_its_host_takes(tmp_path):
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
+        starter = plane.services.supervisor._starter
+        start, waits = starter.start, [1, 2]
+        starter.start = lambda *of: not (waits and waits.pop()) and start(*of)
+        job_id = client.submit(script(), "first")["id"]
+        _state(client, job_id, "JOINING")
+        assert (waits, client.job(job_id)["runner"]["restarts"]) == ([], 0)
 
 
 def test_a_checkpoint_held_by_something_unknown_stalls_the_job(tmp_path):

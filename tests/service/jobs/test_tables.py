@@ -1,7 +1,6 @@
 """What an inspection tells of a job's tables: keys as texts, cursors, exact values, the output."""
 
 import base64
-import json
 from dataclasses import replace
 from decimal import Decimal
 
@@ -198,7 +197,12 @@ def test_a_history_that_is_too_long_as_json_goes_on_below_its_last_version(ask, 
     assert (first["beginning"], second["next_cursor"]) == (None, None)
 
 
-CURSOR = base64.urlsafe_b64encode(json.dumps({"v": [3], "k": ["1"]}).encode()).decode()
+def _cursor(table="users", version="3"):
+    text = f'{{"t": "{table}", "v": [{version}], "k": ["1"]}}'
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+CURSOR = _cursor()
 WRONG = {
     "table": ("rows", {"table": "nobody"}, UnknownDimensionError, '"users", "prices"'),
     "version": ("rows", {"version": 99}, UnknownVersionError, "up to 3"),
@@ -212,6 +216,19 @@ WRONG = {
         {"table": "prices", "cursor": CURSOR},
         QuestionError,
         "cursor",
+    ),
+    "cursor_of_a_table_with_an_equal_key": (
+        "rows",
+        {"cursor": _cursor("orders")},
+        QuestionError,
+        "cursor",
+    ),
+    "cursor_without_end": ("rows", {"cursor": _cursor(version="1e999")}, QuestionError, "cursor"),
+    "cursor_of_a_later_version": (
+        "rows",
+        {"cursor": _cursor(version="9" * 30)},
+        UnknownVersionError,
+        "up to 3",
     ),
     "cursor_of_a_history": ("history", {"cursor": CURSOR}, QuestionError, "cursor"),
     "history_of_no_key": ("history", {"key": "one"}, QuestionError, "user_id"),
