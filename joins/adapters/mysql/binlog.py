@@ -149,6 +149,7 @@ class BinlogSession:
         applied = applied_at(config, kept)
         self._new = applied.new
         self._gtids = self._acknowledged_gtids = applied.gtids
+        self._sent_before = applied.sent
         self._begun: Gtid | None = None
         self._is_sending = False
         self._kept = kept
@@ -249,8 +250,25 @@ class BinlogSession:
         self._persist(self._sent())
 
     def _sent(self) -> str | None:
+        """What this session and those before it have sent; None if it is not known."""
         gtids = followed_by(self._gtids, self._begun) if self._is_sending else self._gtids
-        return None if gtids is None else str(gtids)
+        before = self._sent_before
+        if gtids is None or before is None:
+            return None
+        if not gtids.lacks(before):
+            return str(gtids)
+        return None if before.lacks(gtids) else str(before)
+
+    def _require_sent_again(self) -> None:
+        """All that the server has is read: what was sent before must have been in it."""
+        before, self._sent_before = self._sent_before, self._gtids
+        lacking = before and self._gtids and self._gtids.lacks(before)
+        if lacking:
+            raise SnapshotNeededError(
+                f"the binlog no longer has transaction {lacking}, of which changes were sent",
+                hint="The server lost it, as in a crash without sync_binlog=1; the table is copied "
+                "again by itself.",
+            )
 
     def _persist(self, sent: str | None = None) -> None:
         if not self._is_verified:
@@ -332,6 +350,7 @@ class BinlogSession:
         self._proved_at_s = now_s
         proof = clock.reached(*self._boundary)
         if proof is not None:
+            self._require_sent_again()
             self._flush(sender)
             self._protocol.tell_proof(proof)
 

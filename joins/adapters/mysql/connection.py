@@ -149,19 +149,28 @@ _UNAVAILABLE = frozenset(
         CR.CR_UNKNOWN_HOST,
         CR.CR_SERVER_GONE_ERROR,
         CR.CR_SERVER_LOST,
-        _TOO_MANY_CONNECTIONS,
         *_SHUTTING_DOWN,
-        ER.LOCK_WAIT_TIMEOUT,
-        ER.LOCK_DEADLOCK,
     }
 )
+_LOCKED = (
+    "A transaction or a statement of others has a lock, see SHOW FULL PROCESSLIST there; a running "
+    "job retries."
+)
+_BUSY = {
+    ER.LOCK_WAIT_TIMEOUT: _LOCKED,
+    ER.LOCK_DEADLOCK: _LOCKED,
+    _TOO_MANY_CONNECTIONS: "Raise max_connections of the server, or end connections to it; a "
+    "running job retries.",
+}
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
 # Server settings that would change which rows a SELECT returns, how it writes them, and how SHOW
-# CREATE TABLE quotes names. Instants are in UTC.
+# CREATE TABLE quotes names, or end a session that reads slowly or waits for other work. Instants
+# are in UTC. A lock is waited for less long than an answer, so that the error names it.
 _SESSION = (
     "SET SESSION sql_mode='', time_zone='+00:00', sql_select_limit=18446744073709551615,"
-    " sql_quote_show_create=1"
+    " sql_quote_show_create=1, wait_timeout=28800, net_write_timeout=600, lock_wait_timeout=60"
     " /*M!100304 , system_versioning_asof=DEFAULT */ /*M!100101 , max_statement_time=0 */"
+    " /*M!100300 , idle_transaction_timeout=0, idle_readonly_transaction_timeout=0 */"
     " /*!50708 , max_execution_time=0 */"
 )
 # A copy never has a row that its writer may still undo. The variable has two names, this has one.
@@ -328,6 +337,10 @@ def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> So
         )
     if code in _UNAVAILABLE or isinstance(exc, pymysql.err.InterfaceError):
         return _unavailable(config, text)
+    if code in _BUSY:
+        return SourceUnavailableError(
+            f'database server "{config.server}" refuses for now: {text}', hint=_BUSY[code]
+        )
     if code in _REFUSED:
         return SourceError(
             f'database server "{config.server}" refused user "{config.username}": {text}',

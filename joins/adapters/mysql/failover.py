@@ -117,10 +117,14 @@ def _head(connection: "Connection[Any]", name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """GTIDs before the begin of a read, None if unknown; after a failover, which ones are new."""
+    """GTIDs before the begin of a read, None if unknown; after a failover, which ones are new.
+
+    Changes of `sent` may be in the topic from earlier sessions, also on another server.
+    """
 
     gtids: Gtids | None
     new: NewTransactions | None = None
+    sent: Gtids | None = None
 
 
 def applied_at(config: CdcConfig, kept: AcknowledgedBoundary | None) -> Applied:
@@ -133,9 +137,12 @@ def applied_at(config: CdcConfig, kept: AcknowledgedBoundary | None) -> Applied:
         with connected(config.connection) as connection:
             text = gtid_at(connection, begin.file_name, kept.position.pos)
     known = None if text is None else gtids_of(text, is_mariadb=mariadb)
+    sent = known
+    if kept is not None:
+        sent = None if kept.sent is None else gtids_of(kept.sent, is_mariadb=mariadb)
     if config.takeover is None:
-        return Applied(known)
+        return Applied(known, None, sent)
     # the file at LOW has transactions that were applied on the former server; later places do not
     is_at_low = kept is None or kept.position == config.low.position
     new = NewTransactions(config.takeover, is_mariadb=mariadb, checked=is_at_low)
-    return Applied(new.applied if is_at_low else known, new)
+    return Applied(new.applied if is_at_low else known, new, sent if kept else new.executed)

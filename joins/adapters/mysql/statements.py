@@ -111,6 +111,8 @@ def _effect_of_part(part: Reading, target: Target, strict: bool) -> Effect:
     verb = parser.accept_any(*_VERBS)
     if verb == "RENAME" and words[1:2] not in (("COLUMN",), ("INDEX",), ("KEY",)):
         return Effect.REPLACED
+    if verb == "DROP" and words[1:2] == ("PRIMARY",):  # until the next one keys may be doubled
+        return Effect.CONVERTED
     if verb in ("ADD", "DROP", "RENAME", "ALTER") and parser.accept_any(*_KEYS, "CHECK"):
         return Effect.ALTERED
     kept = bool(verb) and _column_keeps(verb, parser, target, strict)
@@ -274,7 +276,7 @@ def _drop(parser: Parser, target: Target, _modes: Modes) -> Effect:
         index = parser.name()
         require(parser.accept("ON"))
         is_key = folded(index) == "primary" and target.is_named(parser.table())
-        return Effect.ALTERED if is_key else Effect.NONE
+        return Effect.CONVERTED if is_key else Effect.NONE
     parser.accept("IF", "EXISTS")
     if what in _DATABASES:
         is_database = target.is_database(parser.name())

@@ -153,7 +153,7 @@ class Transactions:
         self._is_new = True
         self._table = table
         self._parts = {(part.database, part.table): part for part in table.parts}
-        self._file = file
+        self._file, self._end = file, 0
         self._charsets = charsets
         self._maps: dict[int, bytes] = {}
         self._decoders: dict[int, RowDecoder | None] = {}
@@ -202,7 +202,21 @@ class Transactions:
         self._file = file_number(name)
         self._in_transaction = False
         self._gtid, self._is_new = None, True
-        return Boundary(self._file, position, self._gtids)
+        return self._boundary(position)
+
+    def _boundary(self, pos: int) -> Boundary:
+        self._end = pos
+        return Boundary(self._file, pos, self._gtids)
+
+    def _begin(self, pos: int) -> Begin:
+        if pos < self._end:  # rows there would count as older than those before them
+            raise SnapshotNeededError(
+                f"binlog file number {self._file} has a transaction at {pos} behind one that ends "
+                f"at {self._end}",
+                hint="The file is larger than 4 GiB, where positions begin at 0 again; the table "
+                "is copied again by itself. Change fewer rows in one transaction to avoid it.",
+            )
+        return Begin(self._file, pos, self._gtid)
 
     def _control(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
         if packet.event_type in GTIDS:
@@ -213,7 +227,7 @@ class Transactions:
             self._gtid = _gtid_of(event)
             self._is_new = self._new is None or self._is_new_by(self._new, self._gtid)
             if self._is_new:
-                yield Begin(self._file, packet.log_pos - packet.event_size, self._gtid)
+                yield self._begin(packet.log_pos - packet.event_size)
         elif isinstance(event, QueryEvent):
             yield from self._query(event, packet)
         elif isinstance(event, binlog_event.ExecuteLoadQueryEvent):
@@ -224,7 +238,7 @@ class Transactions:
                 raise self._changed_by_xa("one phase")
             yield from self._ended(packet)
         elif not self._in_transaction and packet.log_pos:
-            yield Boundary(self._file, packet.log_pos, self._gtids)
+            yield self._boundary(packet.log_pos)
 
     def _is_new_by(self, new: NewTransactions, gtid: Gtid | None) -> bool:
         if gtid is None:
@@ -297,7 +311,7 @@ class Transactions:
             self._gtids = followed_by(self._gtids, self._gtid)
         self._gtid, self._is_new = None, True
         if packet.log_pos:
-            yield Boundary(self._file, packet.log_pos, self._gtids)
+            yield self._boundary(packet.log_pos)
 
     def _body(self, event: BodyEvent) -> Iterator[RowImages | Appeared]:
         number, body = event.packet.event_type, event.body

@@ -12,7 +12,7 @@ import pytest
 
 from joins.adapters.mysql.position import take_high
 from joins.adapters.mysql.sender import AcknowledgedBoundary
-from joins.durable.checkpoint import read_document
+from joins.durable.checkpoint import read_document, write_document
 from joins.durable.codec import as_json
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
@@ -415,6 +415,37 @@ def test_broker_that_comes_back_gets_every_record(tmp_path, mariadb, java, broke
         broker.start()
         process.wait_for("watermark", deadline_s=90)
         assert newest(records_of(config)) == {1: "a", 2: "b"}
+
+
+def test_what_earlier_sessions_have_sent_is_known_until_it_is_read_again(mariadb, kafka, tmp_path):
+    """A session that ends early, or follows a killed one, does not call too little sent."""
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
+        config, file = replace(config, freshness_s=0.2), config.offset_file
+        run_sql(mariadb, "INSERT INTO t VALUES (1, 'a')", schema=schema)
+        high = take_high(config.connection, 0)
+
+        def after_session(sent, *, until):
+            write_document(file, replace(kept, sent=sent))
+            with CdcProcess(config) as process:
+                process.wait_for("streaming")
+                if until != "streaming":
+                    process.high(high)
+                event = process.wait_for(until)
+                process.stop()
+            return event, read_document(file, AcknowledgedBoundary).sent
+
+        with CdcProcess(config) as process:
+            process.wait_for_position(high)
+            process.stop()
+        kept = read_document(file, AcknowledgedBoundary)
+        assert kept.sent == kept.gtids
+        lost = f"{kept.gtids},99-1-7"
+        assert after_session(lost, until="streaming")[1] == lost
+        assert after_session(None, until="streaming")[1] is None
+        assert after_session(None, until="fresh")[1] == kept.gtids
+        error, _ = after_session(lost, until="error")
+        assert error["type"] == "SnapshotNeededError"
+        assert "no longer has transaction 99-1-7" in error["message"]
 
 
 def purged_to(server: MariaDb, last: str) -> bool:

@@ -44,18 +44,18 @@ def partial_json(table):
     yield XID, struct.pack("<Q", 9)
 
 
-def plain(events):
+def plain(events, at=0):
     *some, last = (binlogs.event(kind, body) for kind, body in events)
-    return [begun(), *some, last[:13] + struct.pack("<I", END) + last[17:]]
+    return [begun(at), *some, last[:13] + struct.pack("<I", END + at) + last[17:]]
 
 
-def begun():
-    return binlogs.event(GTID, binlogs.gtid(5), 200)
+def begun(at=0):
+    return binlogs.event(GTID, binlogs.gtid(5), 200 + at)
 
 
-def in_one(events, **options):
+def in_one(events, at=0, **options):
     inside = [binlogs.event(kind, body, 77) for kind, body in events]
-    return [begun(), binlogs.event(PAYLOAD, binlogs.payload(inside, **options), END)]
+    return [begun(at), binlogs.event(PAYLOAD, binlogs.payload(inside, **options), END + at)]
 
 
 def one_by_one(events):
@@ -192,7 +192,8 @@ def test_what_is_not_as_documented_is_refused(events, text):
 
 def test_partial_updates_of_other_tables_are_none_of_ours():
     before, behind = transaction((WRITE, [(1, "a")])), transaction((DELETE, [(1, "a")]))
-    events = [*plain(list(before)), *plain(list(partial_json("u"))), *in_one(list(behind))]
+    other = plain(list(partial_json("u")), 10_000)
+    events = [*plain(list(before)), *other, *in_one(list(behind), 20_000)]
     rows = [told for told in shown(events) if isinstance(told, tuple)]
     assert rows == [("c", [(None, [1, "a"])]), ("d", [([1, "a"], None)])]
 

@@ -4,6 +4,7 @@ import ast
 import socket
 import ssl
 import struct
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +91,45 @@ def accounts(mariadb, with_tls):
 
 def config_of(port, user, schema="mysql", **more):
     return MysqlConnectionConfig("127.0.0.1", port, user, PASSWORD, schema, "t", **more)
+
+
+WAITS = {"wait_timeout": 28_800, "net_write_timeout": 60, "idle_transaction_timeout": 0}
+
+
+@pytest.fixture
+def impatient(with_tls):
+    """A server that ends a session which reads nothing, or says nothing, for a second."""
+    run_sql(with_tls, *(f"SET GLOBAL {name} = 1" for name in WAITS))
+    yield with_tls
+    run_sql(with_tls, *(f"SET GLOBAL {name} = {value}" for name, value in WAITS.items()))
+
+
+def test_a_session_that_is_slow_or_idle_is_not_ended(impatient, accounts):
+    with connected(config_of(impatient.port, accounts["any"])) as connection:
+        wide = "SELECT seq, REPEAT('x', 4000) FROM mysql.seq_1_to_20000"
+        pieces = result_columns(connection, wide, 2)
+        count = len(next(pieces)[0])
+        time.sleep(3)
+        assert count + sum(len(piece[0]) for piece in pieces) == 20_000
+        rows(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        rows(connection, "SELECT * FROM mysql.seq_1_to_2")
+        time.sleep(3)
+        assert rows(connection, "SELECT 1") == [(1,)]
+
+
+def test_a_lock_that_is_not_released_is_named_and_not_the_server(mariadb, accounts):
+    with (
+        new_schema(mariadb, TABLE) as schema,
+        mariadb.connect() as locking,
+        locking.cursor() as cursor,
+    ):
+        cursor.execute(f"LOCK TABLES {schema}.t WRITE")
+        with (
+            pytest.raises(SourceUnavailableError, match="refuses for now: Lock wait") as error,
+            connected(config_of(mariadb.port, accounts["any"], schema)) as connection,
+        ):
+            rows(connection, f"SET STATEMENT lock_wait_timeout = 1 FOR SELECT * FROM {schema}.t")
+        assert "SHOW FULL PROCESSLIST" in error.value.hint
 
 
 # TLS

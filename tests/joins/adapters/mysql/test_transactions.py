@@ -76,6 +76,12 @@ def test_only_boundaries_are_told_of_what_was_applied():
     ]
 
 
+def test_a_transaction_at_a_position_before_the_last_one_is_not_followed():
+    """Positions have 32 bits: behind 4 GiB of a file they begin at 0 again."""
+    with pytest.raises(SnapshotNeededError, match=r"at 4\d+ behind one that ends at 6000"):
+        list(told([*insert(6), *insert(5)]))
+
+
 def test_rows_of_another_table_that_matches_are_told_where_they_are_new():
     """The table of the first transaction, which was applied, is that of the second."""
     matching = one_table(TablePattern("d", "t.*"), [TABLE])
