@@ -68,8 +68,8 @@ class ProbeControl:
 
     def open(self) -> None:
         self.progress.follow(self.pins.newest())
-        self._abandon(self.lives.current)
-        with suppress(SinkError):  # each later look asks the output again
+        with suppress(SinkError):  # `prepare_start` does both again
+            self._abandon(self.lives.current)
             self._catch_up()
 
     def close(self) -> None:
@@ -190,7 +190,8 @@ class ProbeControl:
                 continue
             if self._parts.event is not None:
                 self._parts.event.undo(pin, self._parts.meta.epoch)
-            self._parts.dead_letters.retract(batch, self._parts.meta.epoch)
+            for log in (*self._parts.outputs, self._parts.dead_letters):
+                log.retract(batch, self._parts.meta.epoch)
             self.pins.abandon(batch)
 
     # Topics
@@ -222,7 +223,8 @@ class ProbeControl:
         Raises:
             NothingToAcknowledgeError: the named fault is not the one that keeps the probe.
             RequestError: the request is incomplete, or it comes too early.
-            SinkError: a table does not answer; if the life has begun, its loop waits for the rest.
+            SinkError: a table does not answer, or keeps rows of the batch that is given up; if the
+                life has begun, its loop waits for the rest.
         """
         kept = self.lives.acknowledgement(request.id)
         if kept is not None:
@@ -235,9 +237,6 @@ class ProbeControl:
             view = self.progress.look(holding=False)
             self._see_topics(view, error)
             life = self._next_life(request, fault, choice, view)
-            for batch in life.abandoned:  # another batch has its records again
-                for output in self._parts.outputs:
-                    output.retract(batch, self._parts.meta.epoch)
             self.lives.begin(life)
             self.progress.read_topics(self.lives.current.topics)
             if isinstance(error, OutputTopicChangedError):

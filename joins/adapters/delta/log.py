@@ -198,8 +198,8 @@ class DeltaLog:
     def _not_retracted(self, batch: int, version: int, why: str) -> SinkError:
         return SinkError(
             f'batch {batch} cannot be removed from delta table "{self.path}": {why}',
-            hint="Try again; if this stays, remove with Spark what is left of the rows that "
-            f"version {version} of the table has added, and then try again.",
+            hint="It is tried again; if this stays, remove with Spark what is left of the rows "
+            f"that version {version} of the table has added.",
         )
 
     def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:
