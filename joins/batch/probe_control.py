@@ -157,8 +157,11 @@ class ProbeControl:
                 )
 
     def _newest_committed(self) -> int:
-        letters, output = self._parts.dead_letters.batches, self._parts.writer
-        batches = (self.progress.counts.batch, letters.last_batch(), output.newest_batch())
+        """The newest batch of which a table has something."""
+        event, output = self._parts.event, self._parts.writer
+        logs = (self._parts.dead_letters, *(() if event is None else event.logs))
+        kept = [log.batches.last_batch() for log in logs]
+        batches = (self.progress.counts.batch, output.newest_batch(), *kept)
         return max((batch for batch in batches if batch is not None), default=-1)
 
     def _is_committed(self, pin: Pin) -> bool:

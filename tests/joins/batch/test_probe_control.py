@@ -665,6 +665,16 @@ def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
     found.check_undone()
 
 
+def test_a_pin_that_is_gone_of_a_batch_that_only_the_state_has_waits_for_an_operator(job):
+    """Pinned again with other records, the batch would find its number in the state."""
+    found = GivenUp(job)
+    found.control.pins.abandon(1)
+    later = job.control()
+    later.open()
+    with pytest.raises(LogsDisagreeError, match="batch 1 is committed, but has no pin"):
+        later.prepare_start()
+
+
 FAILURES = {
     "refused_and_sent_again": (SinkError("no store", hint="-"), ["r2"]),
     "refused": (SinkError("no store", hint="-"), []),
