@@ -474,6 +474,25 @@ def entry_of(path, version):
     return path / "_delta_log" / f"{version:020d}.json"
 
 
+@pytest.mark.parametrize("values", [None, {}], ids=["absent", "empty"])
+def test_a_removed_file_has_its_partition_even_where_the_commit_leaves_it_out(tmp_path, values):
+    """The protocol lets a writer leave it out; without it, another key would be deleted."""
+    path, key = tmp_path / "product", ("id", "region")
+    fields = (*FIELDS, Field("region", SqlType(TypeName.STRING)))
+    data = rows((1, "a"), (2, "b"), regions=["north", "south"])
+    write_deltalake(path, data, partition_by=["region"])
+    source = feed(path, tmp_path, fields, key)
+    session = source.run()
+    DeltaTable(path).delete("region = 'north'")
+    actions = actions_of(path, 1)
+    for action in actions:
+        if "remove" in action:
+            action["remove"]["partitionValues"] = values
+    put(path, 1, actions)
+    source.run(session)
+    assert source.rows() == [{"id": 2, "name": "b", "region": "south"}]
+
+
 def actions_of(path, version):
     return [json.loads(line) for line in entry_of(path, version).read_text().splitlines()]
 
