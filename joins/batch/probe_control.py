@@ -68,8 +68,8 @@ class ProbeControl:
 
     def open(self) -> None:
         self.progress.follow(self.pins.newest())
-        self._abandon(self.lives.current)
-        with suppress(SinkError):  # each later look asks the output again
+        with suppress(SinkError):  # `prepare_start` does both again
+            self._abandon(self.lives.current)
             self._catch_up()
 
     def close(self) -> None:
@@ -157,8 +157,11 @@ class ProbeControl:
                 )
 
     def _newest_committed(self) -> int:
-        letters, output = self._parts.dead_letters.batches, self._parts.writer
-        batches = (self.progress.counts.batch, letters.last_batch(), output.newest_batch())
+        """The newest batch of which a table has something."""
+        event, output = self._parts.event, self._parts.writer
+        logs = (self._parts.dead_letters, *(() if event is None else event.logs))
+        kept = [log.batches.last_batch() for log in logs]
+        batches = (self.progress.counts.batch, output.newest_batch(), *kept)
         return max((batch for batch in batches if batch is not None), default=-1)
 
     def _is_committed(self, pin: Pin) -> bool:
@@ -190,7 +193,8 @@ class ProbeControl:
                 continue
             if self._parts.event is not None:
                 self._parts.event.undo(pin, self._parts.meta.epoch)
-            self._parts.dead_letters.retract(batch, self._parts.meta.epoch)
+            for log in (*self._parts.outputs, self._parts.dead_letters):
+                log.retract(batch, self._parts.meta.epoch)
             self.pins.abandon(batch)
 
     # Topics
@@ -222,7 +226,8 @@ class ProbeControl:
         Raises:
             NothingToAcknowledgeError: the named fault is not the one that keeps the probe.
             RequestError: the request is incomplete, or it comes too early.
-            SinkError: a table does not answer; if the life has begun, its loop waits for the rest.
+            SinkError: a table does not answer, or keeps rows of the batch that is given up; if the
+                life has begun, its loop waits for the rest.
         """
         kept = self.lives.acknowledgement(request.id)
         if kept is not None:
@@ -235,9 +240,6 @@ class ProbeControl:
             view = self.progress.look(holding=False)
             self._see_topics(view, error)
             life = self._next_life(request, fault, choice, view)
-            for batch in life.abandoned:  # another batch has its records again
-                for output in self._parts.outputs:
-                    output.retract(batch, self._parts.meta.epoch)
             self.lives.begin(life)
             self.progress.read_topics(self.lives.current.topics)
             if isinstance(error, OutputTopicChangedError):

@@ -273,7 +273,8 @@ def record_of(
 def append_missing(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Append to the list in `path`, durably, the `records` that it lacks."""
     known = path.read_text() if path.exists() else ""
-    missing = [each for each in records if f'"id":"{each["id"]}"' not in known]
+    whole = known[: known.rfind("\n") + 1]  # a crash may have cut the last line
+    missing = [each for each in records if f'"id":"{each["id"]}"' not in whole]
     if not missing:
         return
     begin = "" if known.endswith("\n") or not known else "\n"

@@ -28,7 +28,6 @@ from joins.plan.errors import (
     CheckpointError,
     FencedError,
     RequestError,
-    SinkError,
     UnknownBatchError,
 )
 from joins.plan.stream_topics import StreamTopics, place_json
@@ -104,8 +103,9 @@ class DeadLetterReplay:
                 )
             try:
                 self._finish(replay)
-            except SinkError as exc:
-                if replay.request == request_id:
+            except SluiceError as exc:
+                is_over = self._parts.replays.outcome(number) is not None
+                if replay.request == request_id or not is_over:
                     raise
                 _log.warning("replay is abandoned", replay=number, error=exc.message)
 
@@ -374,7 +374,7 @@ def _corrected(record: Mapping[str, Any]) -> bytes | None:
     text, encoded = record.get("value"), record.get("value_base64")
     try:
         if text is not None and encoded is None:
-            return str(text).encode()
+            return bytes(text, "utf-8")
         if encoded is not None and text is None:
             return base64.b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as exc:

@@ -51,6 +51,7 @@ from watermark.freshness import Freshness, Proof
 
 MAX_COMPARED_ROWS = 2_000_000
 _BATCH_ROWS = 5_000
+_MOST_AHEAD = 200  # versions that one question looks up; the commits wait meanwhile
 _BEFORE = ("delete", "update_preimage")
 _COPIED_AGAIN = "No action is needed: the table is copied again by itself."
 
@@ -85,6 +86,7 @@ class FeedSession:
         self._source_ts_ms = 0
         self._proofs = Freshness()
         self._asked_at_s = float("-inf")
+        self._newest = 0
 
     def run(self, producer: RecordSink) -> None:
         """Copy the rest of the snapshot, then follow the table until the protocol stops.
@@ -113,14 +115,16 @@ class FeedSession:
         return True
 
     def _ask(self) -> None:
-        """Once an interval, note which version is the newest now."""
+        """Once an interval, note which version is the newest now, unless it is far ahead."""
         if time.monotonic() - self._asked_at_s < self._config.freshness_s:
             return
         self._asked_at_s, asked_ms = time.monotonic(), now_ms()
-        newest = self._state.version
-        while self._entry_path(newest + 1).exists():
-            newest += 1
-        self._proofs.add(Proof(asked_ms, {"version": newest}, {0: newest}))
+        first = max(self._newest, self._state.version)
+        for self._newest in range(first, first + _MOST_AHEAD):
+            if not self._entry_path(self._newest + 1).exists():
+                newest = self._newest
+                self._proofs.add(Proof(asked_ms, {"version": newest}, {0: newest}))
+                return
 
     def _prove(self) -> None:
         """Tell the newest answer whose version is sent."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -104,7 +104,7 @@ def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
     return CommitFiles(
         at_ms=committed_at_ms(actions) or 0,
         added=_files(table, added, table.version),
-        removed=_files(table, removed, table.version - 1),
+        removed=_with_partitions(table, _files(table, removed, table.version - 1)),
         feed=_files(table, cdc_actions, table.version),
         redefines=any("metaData" in a or "protocol" in a for a in actions),
     )
@@ -165,6 +165,24 @@ def _files(
             mask = alive[_local(table.path, action["path"])]
         files.append(DataFile(action["path"], action.get("partitionValues") or {}, mask))
     return tuple(files)
+
+
+def _with_partitions(table: SourceTable, removed: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+    """A commit may leave out the partitions of files that it removes: the version before has them.
+
+    A file that it does not have either was removed earlier.
+    """
+    has_partitions = any(column.is_partition for column in table.columns)
+    if not has_partitions or all(file.partition for file in removed):
+        return removed
+    before, _ = files_of(replace(table, version=table.version - 1))
+    known = {_local(table.path, file.path): file.partition for file in before}
+    places = [(file, _local(table.path, file.path)) for file in removed]
+    return tuple(
+        replace(file, partition=file.partition or known[place])
+        for file, place in places
+        if file.partition or place in known
+    )
 
 
 def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:

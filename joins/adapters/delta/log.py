@@ -7,7 +7,7 @@ files and rows. Clean-up may remove entries, so application transactions keep la
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -169,7 +169,8 @@ class DeltaLog:
         """Remove the files that `batch` added; its number stays used.
 
         Returns the version of the removal, None without files. SinkError, and no removal, if the
-        table does not allow it or a deletion vector covers the files.
+        table does not allow it, a deletion vector covers the files, or a compaction such as
+        OPTIMIZE has put their rows into other files.
         """
         with self.versions.lock:
             table = self.versions.fresh()
@@ -178,10 +179,14 @@ class DeltaLog:
             if version is None:
                 return None
             added = {action["path"] for action in added_files(self.versions.commit_entry(version))}
-            removed = sorted(added & set(paths_of(self.versions.whole(table))))
+            now = set(paths_of(self.versions.whole(table)))
+            since = [self.versions.commit_entry(at) for at in range(version, table.at + 1)]
+            if now & _rewritten(added, since):
+                raise self._not_retracted(batch, version, "its files were rewritten with others")
+            removed = sorted(added & now)
             if not removed:
                 return None
-            if self._have_vectors(set(removed), range(version, int(table.version()) + 1)):
+            if _have_vectors(set(removed), since):
                 raise self._not_retracted(batch, version, "its files have deletion vectors")
             fence = (Transaction(self.batches.fence_id, epoch),)
             metadata = {"sluice.retracted": batch, "sluice.epoch": epoch}
@@ -190,16 +195,11 @@ class DeltaLog:
             except SinkError as exc:
                 raise self._not_retracted(batch, version, str(exc.__cause__ or exc)) from exc
 
-    def _have_vectors(self, paths: set[str], versions: range) -> bool:
-        entries = (self.versions.commit_entry(version) for version in versions)
-        adds = (add for entry in entries for add in added_files(entry))
-        return any(add["path"] in paths and add.get("deletionVector") for add in adds)
-
     def _not_retracted(self, batch: int, version: int, why: str) -> SinkError:
         return SinkError(
             f'batch {batch} cannot be removed from delta table "{self.path}": {why}',
-            hint="Try again; if this stays, remove with Spark what is left of the rows that "
-            f"version {version} of the table has added, and then try again.",
+            hint="It is tried again; if this stays, remove with Spark what is left of the rows "
+            f"that version {version} of the table has added.",
         )
 
     def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:
@@ -264,6 +264,23 @@ class DeltaLog:
                 f'staged file "{path}" has {rows} rows, its task counted {file.rows}',
                 hint="The file was changed from outside; the batch is run again.",
             )
+
+
+def _have_vectors(paths: set[str], entries: Iterable[Sequence[Mapping[str, Any]]]) -> bool:
+    adds = (add for entry in entries for add in added_files(entry))
+    return any(add["path"] in paths and add.get("deletionVector") for add in adds)
+
+
+def _rewritten(paths: set[str], entries: Iterable[Sequence[Mapping[str, Any]]]) -> set[str]:
+    """The files that have got the rows of `paths` by compactions, which change no rows."""
+    known = set(paths)
+    for entry in entries:
+        removed = (action["remove"] for action in entry if "remove" in action)
+        gone = {each["path"] for each in removed if not each.get("dataChange", True)}
+        if known & gone:
+            adds = added_files(entry)
+            known |= {add["path"] for add in adds if not add.get("dataChange", True)}
+    return known - paths
 
 
 def _staged_again(described: Mapping[str, Any]) -> StagedFile:

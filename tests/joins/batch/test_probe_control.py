@@ -439,24 +439,70 @@ def test_an_expired_version_is_pinned_anew_only_when_asked(job):
     assert job.letters() == 0
 
 
+class OfTwoOutputs:
+    """Of batch 0 one output has a row, the other has none, when its version expires."""
+
+    def __init__(self, job):
+        create_table(job.root / "other", DEAD_LETTERS)
+        self.job, self.other = job, DeltaLog(job.root / "other", APP)
+        job.outputs = (self.other, job.output)
+        self.control = job.control()
+        job.pin(0, self.control)
+        self.other.commit(0, 1, [waiting_row(self.other.path, 0, 1)], {})
+        self.control.open()
+        self.control.report(PinnedVersionExpiredError("version 3 is gone", hint="Repin."))
+        job.look(self.control)
+
+    def rows(self):
+        return len(self.other.files.files_at(self.other.version()))
+
+    def refuse(self, monkeypatch):
+        """The output without rows takes no removal."""
+
+        def retract(batch, epoch):
+            raise SinkError("the table is append-only", hint="-")
+
+        monkeypatch.setattr(self.job.output, "retract", retract)
+
+
 def test_what_one_of_several_outputs_has_of_a_batch_that_is_given_up_is_taken_back(job):
     """Its records come again in another batch, with another version."""
-    create_table(job.root / "other", DEAD_LETTERS)
-    other = DeltaLog(job.root / "other", APP)
-    job.outputs = (other, job.output)
-    control = job.control()
-    job.pin(0, control)
-    with ParquetStage(other.path, DEAD_LETTERS, FileOrigin(1, 0, 0, 0)) as stage:
-        stage.write(pa.RecordBatch.from_pylist([{}], schema=DEAD_LETTERS))
-        staged = stage.finish()
-    other.commit(0, 1, [staged], {})
-    control.open()
-    control.report(PinnedVersionExpiredError("version 3 is gone", hint="Repin."))
-    job.look(control)
-    assert len(other.files.files_at(other.version())) == 1
-    control.acknowledge(asked("pinned-version-expired"))
-    assert other.files.files_at(other.version()) == []
-    assert control.lives.current.first_batch == 1
+    two = OfTwoOutputs(job)
+    assert two.rows() == 1
+    two.control.acknowledge(asked("pinned-version-expired"))
+    assert two.rows() == 0
+    assert two.control.lives.current.first_batch == 1
+
+
+def test_no_output_loses_rows_of_a_batch_that_is_not_given_up_after_all(job, monkeypatch):
+    """The batch may still run again, and would not write them: the output has its number."""
+    two = OfTwoOutputs(job)
+
+    def begin(life):
+        raise OSError("no space")
+
+    with monkeypatch.context() as full:
+        full.setattr(two.control.lives, "begin", begin)
+        with pytest.raises(OSError, match="no space"):
+            two.control.acknowledge(asked("pinned-version-expired"))
+    assert two.rows() == 1
+    two.control.acknowledge(asked("pinned-version-expired"))
+    assert two.rows() == 0
+
+
+def test_an_output_that_keeps_its_rows_keeps_the_loop_waiting_also_after_a_start(job, monkeypatch):
+    two = OfTwoOutputs(job)
+    with monkeypatch.context() as refusing:
+        two.refuse(refusing)
+        with pytest.raises(SinkError, match="append-only"):
+            two.control.acknowledge(asked("pinned-version-expired"))
+        later = job.control()
+        later.open()
+        with pytest.raises(SinkError, match="append-only"):
+            later.prepare_start()
+        assert later.pins.newest().batch == 0
+    later.prepare_start()
+    assert (two.rows(), later.pins.newest(), later.lives.current.first_batch) == (0, None, 1)
 
 
 def test_an_interrupted_acknowledgement_is_completed_at_the_next_start(job):
@@ -617,6 +663,16 @@ def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
     found = GivenUp(job)
     found.acknowledge()
     found.check_undone()
+
+
+def test_a_pin_that_is_gone_of_a_batch_that_only_the_state_has_waits_for_an_operator(job):
+    """Pinned again with other records, the batch would find its number in the state."""
+    found = GivenUp(job)
+    found.control.pins.abandon(1)
+    later = job.control()
+    later.open()
+    with pytest.raises(LogsDisagreeError, match="batch 1 is committed, but has no pin"):
+        later.prepare_start()
 
 
 FAILURES = {

@@ -96,7 +96,10 @@ def test_acknowledgements_are_listed_once(checkpoint):
     assert acknowledged(checkpoint) == [RECORD]
 
 
-@pytest.mark.parametrize("text", ["", '{"id":"r0"}\n', '{"id":"r0"}\n{"id":"r'])
+CUT = ["", '{"id":"r0"}\n', '{"id":"r0"}\n{"id":"r', f'{{"id":"{RECORD["id"]}","at']
+
+
+@pytest.mark.parametrize("text", CUT)
 def test_a_list_that_a_crash_has_cut_is_completed(checkpoint, text):
     ProbeLives(checkpoint, META).begin(SECOND)
     listed = checkpoint.directory / "acknowledgements.jsonl"

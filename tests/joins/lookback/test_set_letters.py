@@ -185,6 +185,21 @@ def test_a_replay_that_every_output_refuses_is_abandoned(job):
     assert (job.rows(), job.rows(1)) == (CORRECTED, CORRECTED_SIZES)
 
 
+def test_a_replay_that_cannot_be_finished_keeps_no_other_from_its_letters(job):
+    with pytest.raises(CutOffError):
+        replay(job, SET_CORRECTED, passed=cut_off("chosen", 1))
+    (job.checkpoint.pins_directory / "0000000007.json").write_text("damaged")
+    assert replay(job, [SET_CORRECTED[2]], "r2")["rows"] == 1
+    assert "0000000007.json" in job.replays.outcome(1)["abandoned"]
+    assert job.rows(1) == [*SIZED, (8, 104, 8, "u9")]
+
+
+@pytest.mark.parametrize("value", [{"user_id": 2, "note": "5"}, 7, "\ud800"], ids=repr)
+def test_a_corrected_value_that_is_no_text_is_refused(job, value):
+    with pytest.raises(RequestError, match="corrected value cannot be read"):
+        replay(job, [{"partition": 0, "offset": 101, "value": value}])
+
+
 def test_a_fenced_runner_leaves_the_rest_to_the_new_one(job):
     DeltaLog(job.outputs[1], replay_app_id(job.log(1).app_id)).commit_epoch(3)
     with pytest.raises(FencedError):

@@ -1,6 +1,7 @@
 """A Delta table as a source: whatever happens to it, the records say what the table is."""
 
 import json
+import os
 import shutil
 import struct
 from datetime import date
@@ -473,6 +474,25 @@ def entry_of(path, version):
     return path / "_delta_log" / f"{version:020d}.json"
 
 
+@pytest.mark.parametrize("values", [None, {}], ids=["absent", "empty"])
+def test_a_removed_file_has_its_partition_even_where_the_commit_leaves_it_out(tmp_path, values):
+    """The protocol lets a writer leave it out; without it, another key would be deleted."""
+    path, key = tmp_path / "product", ("id", "region")
+    fields = (*FIELDS, Field("region", SqlType(TypeName.STRING)))
+    data = rows((1, "a"), (2, "b"), regions=["north", "south"])
+    write_deltalake(path, data, partition_by=["region"])
+    source = feed(path, tmp_path, fields, key)
+    session = source.run()
+    DeltaTable(path).delete("region = 'north'")
+    actions = actions_of(path, 1)
+    for action in actions:
+        if "remove" in action:
+            action["remove"]["partitionValues"] = values
+    put(path, 1, actions)
+    source.run(session)
+    assert source.rows() == [{"id": 2, "name": "b", "region": "south"}]
+
+
 def actions_of(path, version):
     return [json.loads(line) for line in entry_of(path, version).read_text().splitlines()]
 
@@ -656,3 +676,26 @@ def test_version_counts_once_it_is_sent(path, tmp_path):
     assert [sent for sent, _ in asked] == [newest - 2, newest - 1, newest]
     assert all(told <= sent for sent, told in asked)
     assert asked[-1][1] == newest
+
+
+def test_versions_that_wait_are_not_looked_up_again_with_each_question(path, tmp_path, monkeypatch):
+    """In a store each look takes as long as a commit: a table far ahead would never be reached."""
+    source = feed(path, tmp_path, FIELDS)
+    session, _ = proofs(source)
+    for number in range(6):
+        write_deltalake(path, rows((100 + number, "late")), mode="append")
+    looks = []
+
+    def exists(each):
+        looks.append(each.name)
+        return os.path.exists(each)
+
+    monkeypatch.setattr(delta_feed, "_MOST_AHEAD", 3, raising=False)
+    monkeypatch.setattr(type(path), "exists", exists)
+    while True:
+        session._asked_at_s = float("-inf")
+        if not session.step(BatchTopic(source.topic)):
+            break
+    newest = DeltaTable(path).version()
+    assert max(looks.count(f"{version:020d}.json") for version in range(newest + 1)) <= 2
+    assert session._protocol.events[-1]["position"] == {"version": newest}

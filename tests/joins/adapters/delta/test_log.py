@@ -300,6 +300,23 @@ def test_a_batch_is_retracted_once_and_its_number_stays_used(table):
         log.retract(2, 1)
 
 
+def test_a_batch_whose_rows_were_compacted_is_not_retracted_before_they_are_deleted(table):
+    log = DeltaLog(table, "app")
+    for batch in range(3):
+        log.commit(batch, 1, [stage(table, rows_of(batch))], {})
+    user = DeltaTable(str(table))
+    user.optimize.compact()
+    log.commit(3, 1, [stage(table, rows_of(3))], {})
+    with pytest.raises(SinkError, match="its files were rewritten with others"):
+        log.retract(1, 1)
+    assert log.retract(3, 1) == log.version(), "what came later is in a file of its batch"
+    assert ids_in(table) == [0, 1, 2]
+    user.update_incremental()
+    user.delete("id = 1")
+    assert log.retract(1, 1) is None
+    assert ids_in(table) == [0, 2]
+
+
 def test_a_file_whose_rows_were_counted_wrong_is_refused(table):
     wrong = replace(stage(table, rows_of(1, 2)), rows=1)
     with pytest.raises(SinkError, match="has 2 rows, its task counted 1"):
