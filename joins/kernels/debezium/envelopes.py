@@ -83,10 +83,9 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
 
 def flat_rows(payloads: Payloads, table: CapturedName | None, faults: Faults) -> Changes:
     names = (*_SOURCE, *_POSITION)
-    long = [f"__source_{name}" for name in names]  # of `source.table` in add.fields
-    short = [
-        f"__{name}" for name in names if name != "ts_ms"
-    ]  # of `table`; ts_ms is not a source's
+    # add.fields with `source.table`, and with `table`, where ts_ms is not the source's
+    long = [f"__source_{name}" for name in names]
+    short = [f"__{name}" for name in names if name != "ts_ms"]
     op_name, deleted_name = "__op", "__deleted"
     rows = payloads.values
     members = members_of(rows, (op_name, deleted_name, *long, *short))

@@ -255,9 +255,8 @@ class VerificationSchedule:
         newest, now_s = self._store.events.newest(), time.monotonic()
         if newest != self._newest_event or now_s >= self._listed_at_s + _REFRESH_S:
             jobs = [job for job in self._store.all_jobs() if job.state is JobState.JOINING]
-            here = [
-                job for job in jobs if self._layout(job.id).plan.exists()
-            ]  # not so in a restore
+            # a job that is restored now has no plan yet
+            here = [job for job in jobs if self._layout(job.id).plan.exists()]
             plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in here]
             self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
             self._newest_event, self._listed_at_s = newest, now_s
