@@ -17,6 +17,7 @@ from watermark.freshness import LookUp, Proof, ProofKind
 
 _OF_A_PROOF = ("time_ms", "position", "kind", "source_ms")
 Number = TypeVar("Number", int, int | None)
+DAMAGED = (KeyError, TypeError, ValueError, AttributeError)  # what a damaged pin raises
 ABSENT: Any = ...  # the runner that wrote the pin did not know this field; None is a value
 
 
@@ -139,7 +140,13 @@ class PinStore:
         value = read_json(self._path(batch))
         if value is None:
             return None
-        return pin_of_json(value)
+        try:
+            return pin_of_json(value)
+        except DAMAGED as exc:
+            raise CheckpointError(
+                f'pin "{self._path(batch)}" is damaged: {exc!r}',
+                hint="Restore this file from a backup; without it the job cannot go on.",
+            ) from exc
 
     def create(self, pin: Pin) -> Pin:
         """Create `pin`, durably, unless its batch has one; returns the stored pin."""
@@ -176,7 +183,7 @@ class PinStore:
 
 
 def pin_of_json(value: Mapping[str, Any]) -> Pin:
-    """What `pin_json` has written; KeyError, TypeError, ValueError or AttributeError if damaged."""
+    """What `pin_json` has written; raises one of `DAMAGED` for anything else."""
     event = value.get("event")
     return Pin(
         batch=value["batch"],

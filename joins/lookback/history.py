@@ -19,7 +19,7 @@ from joins.durable.checkpoint import (
     read_json,
     replay_app_id,
 )
-from joins.durable.pins import Pin, PinStore, pin_of_json
+from joins.durable.pins import DAMAGED, Pin, PinStore, pin_of_json
 from joins.durable.probe_lives import Life, first_life, life_of, read_lives
 from joins.kernels.probe.probe import ProbeKernelSpec
 from joins.kernels.table_path import TablePath
@@ -145,7 +145,7 @@ def user_metadata(commit_info: Mapping[str, Any]) -> dict[str, Any]:
     """The writer's JSON object in a commit, {} without one."""
     try:
         value = json.loads(commit_info.get("userMetadata") or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -305,7 +305,7 @@ class History:
 def _pin_of(value: Mapping[str, Any]) -> Pin:
     try:
         return pin_of_json(value)
-    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+    except DAMAGED as exc:
         raise CheckpointError(
             f"commit of a batch does not name its pin: {exc!r}",
             hint="Another program has written under this job's app id; stop it.",

@@ -191,7 +191,7 @@ def metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     infos = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
     try:
         value = json.loads(infos[0]) if infos and infos[0] else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return dict(value) if isinstance(value, dict) else None
 

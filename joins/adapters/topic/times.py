@@ -72,7 +72,7 @@ def heartbeat_ms(value: bytes | None) -> int | None:
     """`ts_ms` of a heartbeat, with or without a schema around it; None if it is none."""
     try:
         content = json.loads(value or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if isinstance(content, dict) and isinstance(content.get("payload"), dict):
         content = content["payload"]

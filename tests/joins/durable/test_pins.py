@@ -89,10 +89,18 @@ def test_the_newest_pin_is_that_of_the_greatest_batch(tmp_path):
     assert store.newest() == replace(PIN, batch=100)
 
 
-def test_a_damaged_pin_is_refused(tmp_path):
+DAMAGED = {
+    "cut": "{",
+    "without_members": '{"format_version": 1}',
+    "text_for_a_mapping": '{"format_version": 1, "batch": 7, "topic": "t", "start_offsets": "x"}',
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_pin_is_refused(tmp_path, content):
     store = PinStore(tmp_path)
     store.create(PIN)
-    next(tmp_path.iterdir()).write_text("{")
+    next(tmp_path.iterdir()).write_text(content)
     with pytest.raises(CheckpointError):
         store.read(7)
     with pytest.raises(CheckpointError):

@@ -25,6 +25,7 @@ HEARTBEATS = {
     "no_time": (b'{"serverName":"shop"}', None),
     "a_time_that_is_no_number": (b'{"ts_ms":true}', None),
     "no_object": (b"17", None),
+    "nested_too_deeply": (b"[" * 100_000, None),
 }
 
 
