@@ -179,7 +179,7 @@ def _changed(item: "RowChange | VersionOfKey", key: Iterable[str]) -> tuple[str,
     before, after = item.before or {}, item.after or {}
     names = [name for name in {**before, **after} if name not in set(key)]
     if item.change == "update":
-        names = [name for name in names if before[name] != after[name]]
+        names = [name for name in names if before.get(name) != after.get(name)]
     sides = ({n: side[n] for n in names if n in side} for side in (before, after))
     old, new = (_shown(side) if side else "" for side in sides)
     return old, new

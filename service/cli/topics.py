@@ -88,7 +88,13 @@ def brokers(servers: str | None, server: str | None) -> str:
 def read_config(config: Path | None) -> dict[str, str]:
     """Names and values in a file; raises typer.BadParameter for a malformed line."""
     known: dict[str, str] = {}
-    for line in [] if config is None else config.read_text(encoding="utf-8").split("\n"):
+    try:
+        text = "" if config is None else config.read_text(encoding="utf-8")
+    except (OSError, ValueError) as exc:
+        raise typer.BadParameter(
+            f'"{config}" cannot be read as UTF-8: {type(exc).__name__}', param_hint="--config"
+        ) from exc
+    for line in text.split("\n"):
         name, sign, value = (part.strip() for part in line.partition("="))
         if not name or name.startswith("#"):
             continue
@@ -327,7 +333,7 @@ class Sent:
                 self.lines += 1
                 if text := line.strip() if form.is_json else line.removesuffix(b"\r"):
                     good.append(form.record(text))
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             self._write(good, write)
             raise SubmissionError(
                 f"record {self.lines} cannot be written: {one_line(exc)}; "

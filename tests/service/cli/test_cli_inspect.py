@@ -180,6 +180,10 @@ WRONG = {
         ["dlq", "discard", "good", "0/1", "--matching", "x", "--reason", "r"],
         "--matching cannot be combined with records",
     ),
+    "batch_of_all": (
+        ["dlq", "discard", "good", "--all", "--batch", "1", "--reason", "r"],
+        "--batch requires records",
+    ),
     "value_for_two": (
         ["dlq", "replay", "good", "0/1", "0/2", "--value-file", "x"],
         "exactly one record",

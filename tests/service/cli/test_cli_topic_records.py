@@ -141,6 +141,7 @@ def test_bytes_become_readable(data, shown):
 REFUSED = {
     "a_line_that_is_no_json": ([], b'{"a":1}\n{"a":\n{"a":2}', "record 2 cannot be written", 1),
     "a_constant_of_javascript": ([], b"[NaN]", "NaN is not a JSON number", 0),
+    "nested_too_deeply": ([], b"[" * 100_000, "record 1 cannot be written", 0),
     "no_text": ([], b"\xff", "record 1 cannot be written", 0),
     "a_field_that_is_missing": (["--key-field", "id"], b'{"a":1}', 'field "id" is missing', 0),
     "a_field_of_no_object": (["--key-field", "id"], b"7", 'field "id" is missing', 0),

@@ -123,6 +123,10 @@ def test_a_config_with_something_else_is_refused(inspect, types, tmp_path):
     code, _, talk = inspect(types, "--config", str(config), "--registry", "https://127.0.0.1:1")
     assert code == 2
     assert "none.pem" in talk
+    config.write_bytes(b"sasl.password=\xff\n")
+    code, _, talk = inspect(types, "--config", str(config))
+    assert code == 2
+    assert "cannot be read as UTF-8" in talk
     config.write_text("security.protocol = PLAINTEXT\n")
     code, told, _ = inspect(types, "--config", str(config))
     assert (code, "CREATE TABLE" in told) == (0, True)
