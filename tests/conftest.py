@@ -31,7 +31,16 @@ from service.embedded.postgres import PostgreSql
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
 from tests.support.apicurio import ApicurioRegistry
-from tests.support.durations import TEST, Durations, Recorder, TimeLeft, function_of, lane_of, unit
+from tests.support.durations import (
+    TEST,
+    Durations,
+    Recorder,
+    TimeLeft,
+    function_of,
+    lane_of,
+    shares_of,
+    unit,
+)
 from tests.support.promises import named_tests
 from tests.support.scheduling import ByFile
 from tests.support.services import home_that_installs_once
@@ -66,7 +75,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Iterator[None]:
-    """Mark what needs servers or other processes, and what is slow; the longest file runs first."""
+    """Mark what needs servers or other processes, and what is slow; the longest file runs first.
+
+    With `TESTS_SHARE=2/3` the files that take long are dealt into three shares; the others run in
+    each.
+    """
     durations, shown = Durations(), named_tests()
     for item in items:
         function = function_of(item.nodeid)
@@ -90,6 +103,13 @@ def pytest_collection_modifyitems(
         for test in tests:
             test.stash[_expected_s] = took_s / len(tests)
     items.sort(key=lambda item: -seconds[unit(item.nodeid)])
+    share = os.environ.get("TESTS_SHARE")
+    if share:
+        own, count = map(int, share.split("/"))
+        shares = shares_of(seconds, count)
+        others = [item for item in items if shares.get(unit(item.nodeid), own) != own]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
 
 
 def _lane(item: pytest.Item) -> str:

@@ -11,6 +11,7 @@ from tests.support.durations import (
     Recorder,
     TimeLeft,
     lane_of,
+    shares_of,
     unit,
 )
 
@@ -82,6 +83,15 @@ def test_all_phases_of_all_tests_of_a_file_count(table):
 def test_a_lane_is_that_of_the_rarest_mark():
     marks = [(), ("servers",), ("matrix", "servers"), ("experiment", "matrix")]
     assert [lane_of(names) for names in marks] == ["test", "test", "matrix", "experiment"]
+
+
+def test_shares_take_about_the_same_time_and_what_is_quick_is_in_each():
+    seconds = {"a": 60, "b": 40, "c": 30, "d": 20, "e": 20, "f": 10, "quick": 9.9}
+    shares = shares_of(seconds, 3)
+    assert shares.keys() == seconds.keys() - {"quick"}
+    totals = [sum(seconds[each] for each in shares if shares[each] == own) for own in (1, 2, 3)]
+    assert sorted(totals) == [60, 60, 60]
+    assert set(shares_of(seconds, 1).values()) == {1}
 
 
 def test_experiments_at_small_scale_are_listed_one_by_one():

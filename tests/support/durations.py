@@ -7,7 +7,7 @@
 import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ RECORDED = Path(__file__).parents[1] / "durations.json"
 ONE_BY_ONE = ("test_small_scale.py",)  # their tests go to any worker
 SLOW_S = 0.3
 TEST, LANES = "test", ("experiment", "matrix")
+_DEAR_S = 10.0  # a unit that takes less is in every share
 _LEAST_TIMES = 2.0  # other tests run beside it
 _SEEN_S = 10.0  # one short test says little about the machine
 
@@ -85,6 +86,17 @@ class Durations:
 
     def _exists(self, name: str) -> bool:
         return (self._path.parents[1] / name.partition("::")[0]).exists()
+
+
+def shares_of(seconds: Mapping[str, float], count: int) -> dict[str, int]:
+    """The share, 1 to `count`, of each unit that takes long; shares take about the same time."""
+    shares: dict[str, int] = {}
+    totals = dict.fromkeys(range(1, count + 1), 0.0)
+    dear = [name for name in sorted(seconds) if seconds[name] >= _DEAR_S]
+    for name in sorted(dear, key=lambda name: -seconds[name]):
+        shares[name] = min(totals, key=lambda share: totals[share])
+        totals[shares[name]] += seconds[name]
+    return shares
 
 
 class TimeLeft:

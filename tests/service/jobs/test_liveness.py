@@ -24,12 +24,12 @@ def _when(client, job_id, found):
         job = client.job(job_id)
         return job if found(job) else None
 
-    return wait_until(look, deadline_s=30, what="job")
+    return wait_until(look, deadline_s=120, what="job")
 
 
 @pytest.mark.experiment
 def test_a_stopped_runner_is_shown_then_killed_and_started_again(tmp_path):
-    values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 4}
+    values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 10}
     with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "frozen")["id"]
         running = _when(client, job_id, lambda job: job["state"] == "JOINING")
