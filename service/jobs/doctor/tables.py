@@ -79,7 +79,8 @@ def _broken(before: Pin, after: Pin, lives: tuple[Life, ...]) -> Iterator[str]:
     missing = set(range(before.batch + 1, after.batch)) - gone
     if missing:
         yield f"pin {min(missing)} is missing"
-    if any(after.versions.get(d, -1) < v for d, v in before.versions.items()):
+    # An updated job may join other tables than before.
+    if any(after.versions.get(d, v) < v for d, v in before.versions.items()):
         yield f"versions go back from pin {before.batch} to {after.batch}"
     if after.epoch < before.epoch:
         yield f"epochs go back from pin {before.batch} to {after.batch}"
@@ -208,9 +209,11 @@ def _pinned(patient: Patient, dimension: str) -> set[int]:
     names = sorted(p.stem for p in directory.glob("*.json")) if directory.is_dir() else []
     store = PinStore(directory)
     pins = [store.read(int(name)) for name in (*names[:1], *names[-1:])]
-    versions = [pin.versions[dimension] for pin in pins if pin is not None]
+    met = [pin.versions for pin in pins if pin is not None]
     phase = patient.checkpoint.read_phase()
-    return set(versions or ([phase["versions"][dimension]] if phase else []))
+    opened = [phase["versions"]] if phase else []
+    # A table that an update has added is in newer pins only.
+    return {versions[dimension] for versions in met or opened if dimension in versions}
 
 
 def _is_readable(log: DeltaLog, version: int) -> bool:

@@ -73,8 +73,8 @@ def pin_file(patient, batch):
     return patient.checkpoint.pins_directory / f"{batch:010d}.json"
 
 
-def edited_pin(patient, **changed):
-    path = pin_file(patient, 8)
+def edited_pin(patient, batch=8, **changed):
+    path = pin_file(patient, batch)
     path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
 
 
@@ -135,6 +135,14 @@ DAMAGES = {
 def test_damage_is_found_where_it_is(patient, damage, found):
     damage(patient)
     assert ill(patient) == found
+
+
+def test_a_job_that_an_update_gave_other_tables_is_well(patient):
+    edited_pin(patient, batch=7, versions={"users": 1, "until_then": 5})
+    assert ill(patient) == set()
+    edited_pin(patient, batch=7, versions={"until_then": 5})
+    assert ill(patient) == set()
+    assert "[2]" in inside(patient)["versions users"].detail
 
 
 def test_requests_of_a_living_runner_must_not_wait_long(patient):
