@@ -122,14 +122,15 @@ class Following:
         newest, jobs = self.hub.look()
         if self.job_id is not None and self.job_id not in jobs and self._read_to >= 0:
             raise JobNotFoundError(f'job "{self.job_id}" was removed', hint="Close the stream.")
-        events = list(self._transitions(newest))
+        status = list(self._status())
+        events: list[ServerSentEvent] = []
+        if status or newest != self._read_to:  # `newest` may be older than the status
+            events += self._transitions(newest)
         events += [_removed(job_id) for job_id in sorted(self._known - jobs)]
         self._known = jobs if self.job_id is None else frozenset()
-        return events + list(self._status())
+        return events + status
 
     def _transitions(self, newest: int) -> Iterator[ServerSentEvent]:
-        if newest == self._read_to:
-            return
         while True:
             page = self.store.events.after(self.after, self.job_id, limit=_PAGE)
             for event in page:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from functools import partial
 
 import httpx
 import pytest
@@ -94,6 +95,28 @@ def test_a_stream_tells_what_was_and_what_comes_and_goes_on_where_it_was_left(pl
         client.remove(job_id)
         last = list(told)[-1]
     assert (last["event"], last["data"]) == ("removed", {"job_id": job_id})
+
+
+def test_a_status_comes_behind_its_transition_however_old_the_look_at_the_store_is(
+    plane, client, monkeypatch
+):
+    monkeypatch.setattr(event_routes, "_TICK_S", 3600)
+    services = plane.services
+    job_id = client.submit(script(), "ordered")["id"]
+    wait_until(lambda: client.job(job_id)["state"] == "JOINING")
+    hub = event_routes.EventHub(services.store, closing=lambda: False)
+    detail = partial(_detail, services, job_id)
+    following = event_routes.Following(hub, services.store, job_id, 0, detail=detail)
+    following.next_events()
+    client.pause(job_id)
+    wait_until(lambda: client.job(job_id)["state"] == "PAUSED")
+    events = following.next_events()
+    assert [event.event for event in events[-2:]] == ["transition", "status"]
+    assert json.loads(events[-2].data)["to"] == "PAUSED"
+
+
+def _detail(services, job_id):
+    return services.detail(services.store.get(job_id))
 
 
 def test_the_stream_of_all_jobs_begins_now_and_tells_what_is_gone(plane, client):

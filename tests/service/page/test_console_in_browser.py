@@ -55,8 +55,9 @@ def test_an_hour_or_a_day_is_drawn_with_gaps_marks_and_a_table_that_says_the_sam
     assert len(drawn) == 5
     areas = browser.run("return document.querySelectorAll('#numbers .area').length")
     assert areas == 2  # join and commit
-    assert min(path.count("M") for path in drawn) == 1
-    assert max(path.count("M") for path in drawn) >= 2  # the gap stays one
+    # The gap stays one; live samples that come late add one to every series.
+    parts = [path.count("M") for path in drawn]
+    assert max(parts) > min(parts)
     assert "Bands:" in text
     assert "Starting" in browser.text("[data-key=bands]")
     assert browser.run("return document.querySelectorAll('#numbers .band.good').length") == 4

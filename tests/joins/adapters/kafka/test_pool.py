@@ -98,8 +98,9 @@ def test_a_pool_that_is_closed_keeps_nothing(kafka, pool, connections):
 
 @pytest.mark.experiment
 def test_a_kept_connection_whose_broker_has_restarted_is_made_anew(
-    tmp_path, java, broker_jars, pool
+    tmp_path, java, broker_jars
 ):
+    pool = ClusterPool(idle_s=3600)  # a broker may take long to start
     with KafkaBroker(tmp_path, java, broker_jars, BrokerSettings(heap="256m")) as broker:
         servers = broker.bootstrap_servers
         topic = create_topic(servers)
