@@ -75,35 +75,33 @@ _LINE_BYTES, _LINE_END = 57, r"\n"  # of a text in base64
 
 def json_text(raw: bytes) -> str:
     """The server's text (`{"a": [1, 2.0]}`); ValueError, LookupError, struct.error if invalid."""
-    return _text(_document(raw or _NULL), 0)
+    return _text(_document(raw or _NULL))
 
 
 def changed_json_text(raw: bytes, parts: bytes) -> str:
     """The text of `raw` after the changes that an update has of it; errors as `json_text`."""
     document, data = _document(raw or _NULL), Bytes(parts)
     while data.left:
-        operation, path = data.number(1), data.text().decode("utf-8")
-        value = None if operation == _REMOVE else _document(data.text())
-        _change(document, operation, path, value)
-    return _text(document, 0)
+        _change(document, data)
+    return _text(document)
 
 
-def _text(value: Json, depth: int) -> str:
-    _require_shallow(depth)
+def _text(value: Json) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return f"[{', '.join(_text(item, depth + 1) for item in value)}]"
-    members = (f"{_quoted(key)}: {_text(item, depth + 1)}" for key, item in value.items())
+        return f"[{', '.join(map(_text, value))}]"
+    members = [f"{_quoted(key)}: {_text(item)}" for key, item in value.items()]
     return f"{{{', '.join(members)}}}"
 
 
-def _document(raw: bytes) -> Json:
-    return _value(_part(raw, 0, 1)[0], raw[1:], 0)
+def _document(raw: bytes, depth: int = 0) -> Json:
+    return _value(_part(raw, 0, 1)[0], raw[1:], depth)
 
 
 def _value(kind: int, data: bytes, depth: int) -> Json:
-    _require_shallow(depth)
+    if depth > _DEEPEST:
+        raise ValueError("a JSON value has too many levels")
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
         return _object(data, kind == _LARGE_OBJECT, depth)
     if kind in (_SMALL_ARRAY, _LARGE_ARRAY):
@@ -119,11 +117,6 @@ def _value(kind: int, data: bytes, depth: int) -> Json:
     if kind == _OPAQUE:
         return _opaque(data[0], _sized(data[1:]))
     raise ValueError(f"a JSON value has type {kind}, which is not known")
-
-
-def _require_shallow(depth: int) -> None:
-    if depth > _DEEPEST:
-        raise ValueError("a JSON value has too many levels")
 
 
 def _array(data: bytes, is_large: bool, depth: int) -> Json:
@@ -192,8 +185,11 @@ _LEG = re.compile(
 )
 
 
-def _change(document: Json, operation: int, path: str, value: Json | None) -> None:
+def _change(document: Json, data: Bytes) -> None:
+    """Make the next change of `data`."""
+    operation, path = data.number(1), data.text().decode("utf-8")
     *way, last = _legs(path)
+    value = None if operation == _REMOVE else _document(data.text(), len(way) + 1)
     holder: Any = document
     for leg in way:
         holder = _inside(holder, leg)
