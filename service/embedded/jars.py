@@ -44,6 +44,7 @@ class JarSet(Enum):
     CONNECT = "connect"  # Kafka Connect with Debezium's connectors
     POSTGRES = "postgres"
     REGISTRY = "registry"  # of schemas, for tests
+    MYSQL = "mysql"  # Debezium's connector, beside Kafka Connect, for tests
     REFERENCE = "reference"  # Spark's Kafka source, which benchmarks compare with
 
 
@@ -127,6 +128,7 @@ _PARTS = {
     JarSet.CONNECT: "Kafka Connect with Debezium",
     JarSet.POSTGRES: "PostgreSQL",
     JarSet.REGISTRY: "a schema registry",
+    JarSet.MYSQL: "Debezium's MySQL connector",
     JarSet.REFERENCE: "Spark's Kafka source",
 }
 

@@ -49,13 +49,9 @@ def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
 def worker(
     tmp_path_factory: pytest.TempPathFactory, java: Java, jar_cache: JarCache, rig: Rig
 ) -> Iterator[KafkaConnect]:
-    own = sorted((mysql_home() / "jars").glob("*.jar"))
-    if not own:
-        pytest.skip(
-            "no jars of Debezium's MySQL connector in the directory jars of MYSQL_FOR_TESTS"
-        )
-    jars, directory = jar_cache.jars(JarSet.CONNECT), tmp_path_factory.mktemp("connect")
-    with KafkaConnect(directory, java, [*jars, *own], rig.kafka.bootstrap_servers) as running:
+    jars = [*jar_cache.jars(JarSet.CONNECT), *jar_cache.jars(JarSet.MYSQL)]
+    directory = tmp_path_factory.mktemp("connect")
+    with KafkaConnect(directory, java, jars, rig.kafka.bootstrap_servers) as running:
         yield running
 
 

@@ -132,9 +132,9 @@ def _grown(data: bytes) -> bytes:
     return struct.pack("<I", len(data) + _CRC_BYTES)
 
 
-def told(events: Sequence[bytes]) -> Iterator[Event]:
+def told(events: Sequence[bytes], table: CapturedTable = TABLE) -> Iterator[Event]:
     """What a stream makes of events, from a boundary in file 1 on."""
-    transactions = Transactions(TABLE, CHARSETS, 1)
+    transactions = Transactions(table, CHARSETS, 1)
     for data in events:
         made = packet(data).event
         if made is not None:

@@ -1,7 +1,6 @@
 """A MySQL server that is on this machine already: `MYSQL_FOR_TESTS` names its directory.
 
 `.ci/mysql` makes one. It has `usr/sbin/mysqld` and its libraries, as `dpkg-deb -x` unpacks them.
-Jars of Debezium's MySQL connector and of Connector/J may be in `jars/` there.
 """
 
 import os

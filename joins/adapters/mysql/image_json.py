@@ -7,8 +7,15 @@ text ("The JSON Data Type").
 import base64
 import json
 import math
+import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
+
+from joins.adapters.mysql.events.row_events import Bytes
+
+Json = str | list["Json"] | dict[str, "Json"]
+"""A document; a scalar is its text."""
 
 _DECIMAL_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _DECIMAL_GROUP = 9
@@ -57,6 +64,7 @@ _DOUBLE = 0xB
 _INLINE = (0x5, 0x6, _LITERAL)
 _INLINE_IF_LARGE = (0x7, 0x8)
 _DEEPEST = 100  # levels, like the server
+_NULL = b"\4\0"
 
 # Field types of opaque values
 _DECIMALS = (0, 246)
@@ -67,51 +75,67 @@ _LINE_BYTES, _LINE_END = 57, r"\n"  # of a text in base64
 
 def json_text(raw: bytes) -> str:
     """The server's text (`{"a": [1, 2.0]}`); ValueError, LookupError, struct.error if invalid."""
-    return "".join(_value(raw[0], raw[1:], 0)) if raw else "null"
+    return _text(_document(raw or _NULL))
 
 
-def _value(kind: int, data: bytes, depth: int) -> Iterator[str]:
+def changed_json_text(raw: bytes, parts: bytes) -> str:
+    """The text of `raw` after the changes that an update has of it; errors as `json_text`."""
+    document, data = _document(raw or _NULL), Bytes(parts)
+    while data.left:
+        _change(document, data)
+    return _text(document)
+
+
+def _text(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    members = [f"{_quoted(key)}: {_text(item)}" for key, item in value.items()]
+    return f"{{{', '.join(members)}}}"
+
+
+def _document(raw: bytes, depth: int = 0) -> Json:
+    return _value(_part(raw, 0, 1)[0], raw[1:], depth)
+
+
+def _value(kind: int, data: bytes, depth: int) -> Json:
     if depth > _DEEPEST:
         raise ValueError("a JSON value has too many levels")
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
-        yield from _object(data, kind == _LARGE_OBJECT, depth)
-    elif kind in (_SMALL_ARRAY, _LARGE_ARRAY):
-        yield from _array(data, kind == _LARGE_ARRAY, depth)
-    elif kind == _LITERAL:
-        yield _LITERALS[data[0]]
-    elif kind in _NUMBERS:
-        yield str(struct.unpack_from(_NUMBERS[kind], data)[0])
-    elif kind == _DOUBLE:
-        yield double_text(struct.unpack_from("<d", data)[0])
-    elif kind == _STRING:
-        yield _quoted(_sized(data))
-    elif kind == _OPAQUE:
-        yield _opaque(data[0], _sized(data[1:]))
-    else:
-        raise ValueError(f"a JSON value has type {kind}, which is not known")
+        return _object(data, kind == _LARGE_OBJECT, depth)
+    if kind in (_SMALL_ARRAY, _LARGE_ARRAY):
+        return _array(data, kind == _LARGE_ARRAY, depth)
+    if kind == _LITERAL:
+        return _LITERALS[data[0]]
+    if kind in _NUMBERS:
+        return str(struct.unpack_from(_NUMBERS[kind], data)[0])
+    if kind == _DOUBLE:
+        return double_text(struct.unpack_from("<d", data)[0])
+    if kind == _STRING:
+        return _quoted(_sized(data).decode("utf-8"))
+    if kind == _OPAQUE:
+        return _opaque(data[0], _sized(data[1:]))
+    raise ValueError(f"a JSON value has type {kind}, which is not known")
 
 
-def _array(data: bytes, is_large: bool, depth: int) -> Iterator[str]:
+def _array(data: bytes, is_large: bool, depth: int) -> Json:
     count, data, size = _head(data, is_large)
-    yield "["
-    for number in range(count):
-        yield ", " if number else ""
-        yield from _entry(data, 2 * size + number * (1 + size), is_large, depth)
-    yield "]"
+    places = (2 * size + number * (1 + size) for number in range(count))
+    return [_entry(data, at, is_large, depth) for at in places]
 
 
-def _object(data: bytes, is_large: bool, depth: int) -> Iterator[str]:
+def _object(data: bytes, is_large: bool, depth: int) -> Json:
     count, data, size = _head(data, is_large)
     values_at = 2 * size + count * (size + 2)
-    yield "{"
+    members = dict[str, Json]()
     for number in range(count):
         at = 2 * size + number * (size + 2)
-        key_at = _number(data, at, size)
-        key = _part(data, key_at, _number(data, at + size, 2))
-        yield ", " if number else ""
-        yield _quoted(key) + ": "
-        yield from _entry(data, values_at + number * (1 + size), is_large, depth)
-    yield "}"
+        key = _part(data, _number(data, at, size), _number(data, at + size, 2)).decode("utf-8")
+        members[key] = _entry(data, values_at + number * (1 + size), is_large, depth)
+    if len(members) < count:
+        raise ValueError("a JSON object has a key twice")
+    return members
 
 
 def _head(data: bytes, is_large: bool) -> tuple[int, bytes, int]:
@@ -119,13 +143,12 @@ def _head(data: bytes, is_large: bool) -> tuple[int, bytes, int]:
     return _number(data, 0, size), _part(data, 0, _number(data, size, size)), size
 
 
-def _entry(data: bytes, at: int, is_large: bool, depth: int) -> Iterator[str]:
+def _entry(data: bytes, at: int, is_large: bool, depth: int) -> Json:
     size = 4 if is_large else 2
     kind = _part(data, at, 1)[0]
     if kind in _INLINE or (is_large and kind in _INLINE_IF_LARGE):
-        yield from _value(kind, _part(data, at + 1, size), depth + 1)
-    else:
-        yield from _value(kind, data[_number(data, at + 1, size) :], depth + 1)
+        return _value(kind, _part(data, at + 1, size), depth + 1)
+    return _value(kind, data[_number(data, at + 1, size) :], depth + 1)
 
 
 def _number(data: bytes, at: int, size: int) -> int:
@@ -149,8 +172,70 @@ def _sized(data: bytes) -> bytes:
             return _part(data, at, length)
 
 
-def _quoted(text: bytes) -> str:
-    return json.dumps(text.decode("utf-8"), ensure_ascii=False)
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+_REPLACE, _INSERT, _REMOVE = range(3)
+# The next member of a path, bare or in quotes, or its next item, counted from either end.
+_LEG = re.compile(
+    r'\.(?P<name>[^\s".*\[\]\\]+)|\.(?P<quoted>"(?:[^"\\]|\\.)*")'
+    r"|\[(?:(?P<first>[0-9]{1,10})|last(?:-(?P<last>[0-9]{1,10}))?)\]",
+    re.ASCII,
+)
+
+
+def _change(document: Json, data: Bytes) -> None:
+    """Make the next change of `data`."""
+    operation, path = data.number(1), data.text().decode("utf-8")
+    *way, last = _legs(path)
+    value = None if operation == _REMOVE else _document(data.text(), len(way) + 1)
+    holder: Any = document
+    for leg in way:
+        holder = _inside(holder, leg)
+    is_there = _inside(holder, last) is not None
+    is_new = isinstance(holder, dict) and isinstance(last, str) and not is_there
+    if operation == _INSERT and is_new:
+        members = sorted({**holder, last: value}.items(), key=_order)
+        holder.clear()
+        holder.update(members)
+    elif operation == _INSERT and isinstance(holder, list) and isinstance(last, int):
+        holder.insert(last, value)  # an item behind the end becomes the last one, as in the server
+    elif operation == _REPLACE and is_there:
+        holder[last] = value
+    elif operation == _REMOVE and is_there:
+        del holder[last]
+    else:
+        raise ValueError(f'a JSON document does not fit its change {operation} at "{path}"')
+
+
+def _legs(path: str) -> list[str | int]:
+    """Names and numbers of the way from the document, negative from the end of an array."""
+    legs, at = list[str | int](), len("$")
+    while leg := _LEG.match(path, at):
+        name, quoted, first, last = leg.groups()
+        if quoted is not None:
+            legs.append(json.loads(quoted))
+        else:
+            legs.append(name or (int(first) if first else -1 - int(last or 0)))
+        at = leg.end()
+    if not path.startswith("$") or at < len(path) or not legs:
+        raise ValueError(f'JSON path "{path}" is not known')
+    return legs
+
+
+def _inside(holder: Json | None, leg: str | int) -> Json | None:
+    if isinstance(holder, dict) and isinstance(leg, str):
+        return holder.get(leg)
+    if isinstance(holder, list) and isinstance(leg, int) and -len(holder) <= leg < len(holder):
+        return holder[leg]
+    return None
+
+
+def _order(member: tuple[str, Json]) -> tuple[int, bytes]:
+    """The server orders members by the length of their keys, then by their bytes."""
+    key = member[0].encode()
+    return len(key), key
 
 
 def double_text(value: float) -> str:

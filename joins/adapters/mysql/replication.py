@@ -35,14 +35,12 @@ from joins.plan.errors import (
 )
 from joins.plan.types import quoted
 
-# Setting, required value, versions that have it; MySQL has partial JSON as an option.
+# Setting, required value, versions that have it.
 _REQUIRED = (
     ("binlog_format", "ROW", ""),
     ("binlog_row_image", "FULL", ""),
     ("binlog_row_metadata", "FULL", "MySQL 8.0.1 and MariaDB 10.5"),
 )
-# Not every server has these; each hides changes in events that Sluice cannot read.
-_REFUSED_OTHERWISE = (("binlog_row_value_options", ""),)
 _FILTERS = ("Binlog_Do_DB", "Binlog_Ignore_DB")
 _LOGS_WHAT_IT_REPLICATES = ("log_slave_updates", "log_replica_updates")
 _OF_REPLICAS = (*_LOGS_WHAT_IT_REPLICATES, "wsrep_on", "gtid_slave_pos")
@@ -211,7 +209,7 @@ def logs_cascades(settings: dict[str, str]) -> bool:
 
 
 def _require_settings(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    names = [name for name, *_ in (*_REQUIRED, *_REFUSED_OTHERWISE)]
+    names = [name for name, *_ in _REQUIRED]
     settings = variables(connection, "log_bin", "version", _TRIGGERS, *names)
     if settings.get("log_bin", "").upper() not in ("ON", "1"):
         raise _wrong_setting(
@@ -229,17 +227,12 @@ def _require_settings(connection: "Connection[Any]", config: MysqlConnectionConf
         if settings.get(name, "").upper() != expected:
             value = settings.get(name, "unknown")
             raise _wrong_setting(config, (name, value, expected), _set_global(name, expected))
-    for name, expected in _REFUSED_OTHERWISE:
-        if settings.get(name, expected).upper() != expected:
-            shown = (name, settings[name], expected or "nothing")
-            raise _wrong_setting(config, shown, _set_global(name, expected))
     if settings.get(_TRIGGERS, "").upper() == "YES":
         shown = (_TRIGGERS, "YES", "NO, LOGGING or ENFORCE")
         raise _wrong_setting(config, shown, _set_global(_TRIGGERS, "LOGGING"))
 
 
 def _set_global(name: str, value: str) -> str:
-    value = value or "''"
     return (
         f"Run SET GLOBAL {name}={value}, put it into the server's configuration and let writers "
         "connect again"

@@ -8,6 +8,7 @@ TIMESTAMP is ISO text, a DATETIME microseconds; a date that Python cannot hold i
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 from pymysqlreplication.constants import FIELD_TYPE
@@ -21,8 +22,14 @@ from joins.adapters.mysql.events.row_events import (
     BinlogColumn,
     RowsEvent,
     TableMap,
+    partial_columns,
 )
-from joins.adapters.mysql.image_json import decimal_bytes, decimal_converter, json_text
+from joins.adapters.mysql.image_json import (
+    changed_json_text,
+    decimal_bytes,
+    decimal_converter,
+    json_text,
+)
 from joins.adapters.mysql.table import CapturedTable, MysqlColumn, in_zone
 from joins.kernels.calendar.zones import UTC
 from joins.kernels.json.wire import WIRE_TYPES, Encoding
@@ -31,6 +38,8 @@ from joins.plan.errors import SnapshotNeededError, SourceError
 Value = int | float | bool | str | bytes | None
 Reader = Callable[[bytes, int], tuple[Value, int]]
 Row = list[Value]
+Plan = list[tuple[int, Reader]]
+"""Of each column its place in a row, -1 if it is not captured, and its reader."""
 Change = tuple[Row | None, Row | None]
 """A row before and after; None where there is none."""
 
@@ -65,13 +74,17 @@ class RowDecoder:
             now = by_name.get(captured.server.name)
             _require_same(self._where, captured, now, charsets)
             slots[captured.server.name] = slot
-        self._plan: list[tuple[int, Reader]] = []
+        self._columns = table_map.columns
+        self._plan: Plan = []
         for column in table_map.columns:
             slot = slots.get(column.name, -1)
             self._plan.append((slot, _skipper(column) if slot < 0 else _reader(column, charsets)))
         self._captured = [column.captured.name for column in table.columns]
         self._key = [self._captured.index(name) for name in table.primary_key]
         self._by_place = [slot for slot, _ in self._plan]
+        self._json = [
+            at for at, column in enumerate(self._columns) if column.kind == FIELD_TYPE.JSON
+        ]
 
     def changes(self, event: RowsEvent, at_s: int = 0) -> Iterator[Change]:
         """The rows before and after each change, which was made at `at_s`.
@@ -87,21 +100,44 @@ class RowDecoder:
         images, at = event.images, 0
         nothing: Row = [*self._table.constants(at_s)]
         while at < len(images):
-            row, at = self._row(images, at, event.present, nothing)
+            start, plan = at, self._plan
+            row, at = self._row(images, at, event.present, nothing, plan)
             self._require_key(row)
             if event.op == "u":
-                after, at = self._row(images, at, event.present_after, row)
+                if event.is_partial:
+                    plan, at = self._plan_of_parts(event, start, at)
+                after, at = self._row(images, at, event.present_after, row, plan)
                 self._require_key(after)
                 yield row, after
             else:
                 yield (row, None) if event.op == "d" else (None, row)
 
-    def _row(self, images: bytes, start: int, present: int, defaults: Row) -> tuple[Row, int]:
+    def _plan_of_parts(self, event: RowsEvent, before: int, at: int) -> tuple[Plan, int]:
+        """How to read the image after an update, and where it begins, of what is at `at`.
+
+        `before` is where the image begins whose documents its parts change.
+        """
+        places, at = partial_columns(event.images, at, self._json)
+        parts = [place for place in places if self._by_place[place] >= 0]
+        plan, whole = list(self._plan), list(self._plan)
+        for place in parts:
+            whole[place] = self._by_place[place], _converted(self._columns[place], bytes)
+        nothing: Row = [None] * len(self._captured)
+        documents, _ = self._row(event.images, before, event.present, nothing, whole)
+        for place in parts:
+            slot = self._by_place[place]
+            change = partial(_changed, documents[slot])
+            plan[place] = slot, _converted(self._columns[place], change)
+        return plan, at
+
+    def _row(
+        self, images: bytes, start: int, present: int, defaults: Row, plan: Plan
+    ) -> tuple[Row, int]:
         """The image from `start`, and its end; a column that is not `present` has its default."""
         values = list(defaults)
         at = start + (present.bit_count() + 7) // 8
         nulls = int.from_bytes(images[start:at], "little")
-        for slot, reader in self._plan:
+        for slot, reader in plan:
             if present & 1:
                 value: Value = None
                 if not nulls & 1:
@@ -296,8 +332,11 @@ def _reader(column: BinlogColumn, charsets: Charsets) -> Reader:
     if column.kind in _INTEGERS:
         unpack = struct.Struct(_INTEGERS[column.kind][0 if column.unsigned else 1])
         return lambda image, at: (unpack.unpack_from(image, at)[0], at + unpack.size)
+    return _converted(column, _converter(column, charsets))
+
+
+def _converted(column: BinlogColumn, convert: Callable[[bytes], Value]) -> Reader:
     bounds = _size_reader(column)
-    convert = _converter(column, charsets)
 
     def read(image: bytes, at: int) -> tuple[Value, int]:
         start, end = bounds(image, at)
@@ -334,6 +373,12 @@ def _converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Va
         FIELD_TYPE.JSON: lambda: json_text,
     }
     return makers[kind]()
+
+
+def _changed(document: Value, parts: bytes) -> str:
+    if not isinstance(document, bytes):
+        raise ValueError("parts of a JSON document changed where there was none")
+    return changed_json_text(document, parts)
 
 
 def _text_converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Value]:

@@ -12,7 +12,6 @@ from joins.adapters.mysql.events.compressed import HEADER_BYTES, PAYLOAD, QUERY
 from joins.adapters.mysql.events.row_events import (
     COMPRESSED_ROWS,
     FRAGMENT,
-    PARTIAL_JSON,
     ROW_OPS,
     TABLE_MAP,
 )
@@ -25,8 +24,8 @@ _COPIED_AGAIN = "; the table is copied again by itself."
 # They begin a transaction; their other content, such as a tag, is ignored.
 GTIDS = frozenset({33, 34, 42, 162})
 # The stream understands them.
-_UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 38, 172}
-_UNDERSTOOD |= {PAYLOAD, QUERY, PARTIAL_JSON, *COMPRESSED_ROWS}
+_UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 27, 38, TABLE_MAP, FRAGMENT}
+_UNDERSTOOD |= {PAYLOAD, QUERY, *ROW_OPS, *COMPRESSED_ROWS}
 # They are in no compressed transaction.
 OUTSIDE = GTIDS | {4, 15, PAYLOAD}
 # They change no table by themselves.
@@ -92,7 +91,7 @@ class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
 
     _BinLogPacketWrapper__event_map: ClassVar[dict[int, type]] = {
         **BinLogPacketWrapper._BinLogPacketWrapper__event_map,
-        **dict.fromkeys((TABLE_MAP, FRAGMENT, PARTIAL_JSON, *ROW_OPS), BodyEvent),
+        **dict.fromkeys((TABLE_MAP, FRAGMENT, *ROW_OPS), BodyEvent),
         **dict.fromkeys((PAYLOAD, QUERY, *COMPRESSED_ROWS), BodyEvent),
     }
 

@@ -7,16 +7,16 @@ and reads members of ENUM as UTF-8. Sources: MySQL's documentation of `Table_map
 
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pymysqlreplication.constants import FIELD_TYPE
 
 TABLE_MAP = 19
 PARTIAL_JSON = 39
-"""An update of MySQL in which a JSON column has only the parts that changed."""
+"""An update of MySQL in which a JSON column may have only the parts that changed."""
 FRAGMENT = 172
-ROW_OPS = {23: "c", 24: "u", 25: "d", 30: "c", 31: "u", 32: "d"}
+ROW_OPS = {23: "c", 24: "u", 25: "d", 30: "c", 31: "u", 32: "d", PARTIAL_JSON: "u"}
 """Event type → `c`, `u` or `d`."""
 COMPRESSED_ROWS = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
 """MariaDB's compressed row event → the type of the same event without compression."""
@@ -30,6 +30,7 @@ _HEADER_BYTES = 19
 _CHECKSUM_BYTES = 4
 _FRAGMENT_HAS_SIZE = 1
 _SMALL_ID_HEADER = 6
+_PARTIAL_VALUES = 1
 
 _BLOBS = (
     *(FIELD_TYPE.TINY_BLOB, FIELD_TYPE.MEDIUM_BLOB, FIELD_TYPE.LONG_BLOB, FIELD_TYPE.BLOB),
@@ -93,7 +94,8 @@ class RowsEvent:
     """Row images of one table; `op` is `c`, `u` (images before and after) or `d`.
 
     `present` and `present_after` are bit masks of the columns in the images, lowest bit first; the
-    second is for images after an update.
+    second is for images after an update. If it `is_partial`, each of these follows what
+    `partial_columns` reads.
     """
 
     op: str
@@ -102,6 +104,7 @@ class RowsEvent:
     present: int
     present_after: int
     images: bytes
+    is_partial: bool = False
 
 
 class Bytes:
@@ -277,8 +280,24 @@ def rows_event(event_type: int, body: bytes, header_bytes: int) -> RowsEvent:
     data = Bytes(body)
     table_id, columns, present, after = _rows_head(event_type, data, header_bytes)
     used = (1 << columns) - 1
-    op = ROW_OPS[event_type]
-    return RowsEvent(op, table_id, columns, present & used, after & used, data.rest())
+    masks, is_partial = (present & used, after & used), event_type == PARTIAL_JSON
+    return RowsEvent(ROW_OPS[event_type], table_id, columns, *masks, data.rest(), is_partial)
+
+
+def partial_columns(images: bytes, at: int, documents: Sequence[int]) -> tuple[list[int], int]:
+    """The places of columns of which the image after an update has parts, and where it begins.
+
+    `documents` are the places of all JSON columns, present or not. ValueError for invalid bytes.
+    """
+    data = Bytes(images)
+    data.at = at
+    options = data.packed()
+    if options & ~_PARTIAL_VALUES:
+        raise ValueError(f"a row has value options {options}, which are not known")
+    if not options:
+        return [], data.at
+    bits = data.number((len(documents) + 7) // 8)
+    return [place for bit, place in enumerate(documents) if bits >> bit & 1], data.at
 
 
 def images_at(event_type: int, body: bytes, header_bytes: int) -> int:

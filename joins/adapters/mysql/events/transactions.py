@@ -26,7 +26,6 @@ from joins.adapters.mysql.events.row_events import (
     COMPRESSED_ROWS,
     FRAGMENT,
     NO_TABLE,
-    PARTIAL_JSON,
     TABLE_MAP,
     WITH_EXTRA,
     Fragments,
@@ -333,13 +332,6 @@ class Transactions:
             if number in COMPRESSED_ROWS:
                 number, body = rows_body(number, body, fixed)
             decoder = self._decoder_of(table_id_of(body, fixed))
-            if decoder is not None and number == PARTIAL_JSON:
-                raise SnapshotNeededError(
-                    f'table "{self._table.database}.{self._table.table}" was changed with partial '
-                    "JSON updates, of which the binlog has not the whole values",
-                    hint="The table is copied again by itself; let its writers set "
-                    "binlog_row_value_options='' to avoid it.",
-                )
             if decoder is not None:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
