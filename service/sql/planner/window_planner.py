@@ -7,6 +7,7 @@ from joins.plan.durations import duration_ms
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
 from joins.plan.types import (
     Call,
+    Cast,
     Column,
     Constant,
     Expression,
@@ -28,7 +29,14 @@ from service.sql.expressions.scope import (
 from service.sql.expressions.time_functions import interval_of
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node, Reference
 from service.sql.grammar.syntax import GroupBy, WindowNode
-from service.sql.grammar.type_parser import BIGINT, BOOLEAN, PROCTIME, type_text
+from service.sql.grammar.type_parser import (
+    BIGINT,
+    BOOLEAN,
+    INSTANTS,
+    PROCTIME,
+    is_lossless,
+    type_text,
+)
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.text.script import Script
 
@@ -197,6 +205,21 @@ def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
     if name == "window_time":
         return value
     return ExpressionPlanner(NameScope(script, ())).cast(value, _BOUND)
+
+
+def window_column(expression: Expression) -> str | None:
+    """The window column that an expression preserves; None if it may map two values to one."""
+    while isinstance(expression, Cast):
+        source, target = expression.operand.type, expression.type
+        same_instant = {source.name, target.name} <= INSTANTS
+        if not is_lossless(source, target) and not (
+            same_instant and source.precision <= target.precision
+        ):
+            return None
+        expression = expression.operand
+    if isinstance(expression, Column) and expression.relation == WINDOW:
+        return expression.name
+    return None
 
 
 def assigned(window: OpenWindow, value: Typed) -> Typed:
