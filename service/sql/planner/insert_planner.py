@@ -363,8 +363,8 @@ class JobPlanner:
                 "a window by processing time over a join by event time",
                 hint="Name the rowtime in DESCRIPTOR, or join by PROCTIME().",
             )
-        if window is None and ALLOW_LATENESS in self._session.settings:
-            self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without a window.')
+        if (window is None or window.rows is not None) and ALLOW_LATENESS in self._session.settings:
+            self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without aggregates.')
 
     def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
         assert query.base is not None
