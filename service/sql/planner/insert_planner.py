@@ -57,7 +57,6 @@ from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import PlannedInsert, check_count, one_job
 from service.sql.planner.update_sinks import (
     check_written,
-    check_zone,
     created_columns,
     partitioned_sink,
     shown,
@@ -335,7 +334,6 @@ class JobPlanner:
         if window is not None or _waits(query, window) or waits_for_rows:
             query.unions.refuse_beside_state(self._script, select)
         self._check_times(query, window)
-        check_zone(self._script, select.at, window)
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.kernels.calendar.zones import UTC
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import (
     DeltaSink,
@@ -14,9 +13,9 @@ from joins.plan.plan import (
     Windowing,
     WindowKind,
 )
-from joins.plan.types import TypeName, columns_of
+from joins.plan.types import columns_of
 from service.sql.catalog.catalog import Table
-from service.sql.catalog.settings import ALLOW_LATENESS, LOCAL_TIME_ZONE
+from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, Typed
 from service.sql.grammar.expression_nodes import Name, TypeNode
@@ -24,18 +23,6 @@ from service.sql.grammar.syntax import PhysicalColumn
 from service.sql.grammar.type_parser import STRING, type_text, unfit
 from service.sql.planner.window_planner import WINDOW_COLUMNS, window_column
 from service.sql.text.script import Script
-
-
-def check_zone(script: Script, at: int, window: Windowing | None) -> None:
-    """Refuse a window over instants outside UTC: windows are aligned in UTC."""
-    if window is None or script.zone == UTC:
-        return
-    if window.time is None or window.time.type.name is not TypeName.TIMESTAMP:
-        raise script.error(
-            at,
-            f'a window of instants in the time zone "{script.zone}"',
-            hint=f"Write SET '{LOCAL_TIME_ZONE}' = 'UTC', and give the window an OFFSET.",
-        )
 
 
 def refuse_unkept(script: Script, value: Typed, what: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from joins.kernels.calendar.zones import UTC
 from joins.plan.durations import duration_ms
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
 from joins.plan.types import (
@@ -17,7 +18,7 @@ from joins.plan.types import (
     array_type,
     with_parts,
 )
-from service.sql.catalog.settings import ALLOW_LATENESS
+from service.sql.catalog.settings import ALLOW_LATENESS, LOCAL_TIME_ZONE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -134,11 +135,22 @@ class OpenWindow:
     at: int
 
 
+def _check_zone(script: Script, time_type: SqlType, at: int) -> None:
+    """Refuse a window over instants outside UTC: windows are aligned in UTC."""
+    if time_type.name is not TypeName.TIMESTAMP and script.zone != UTC:
+        raise script.error(
+            at,
+            f'a window of instants in the time zone "{script.zone}"',
+            hint=f"Write SET '{LOCAL_TIME_ZONE}' = 'UTC', and give the window an OFFSET.",
+        )
+
+
 def open_window(
     script: Script, node: WindowNode, scope: NameScope, *, is_key: bool = False
 ) -> OpenWindow:
     """The window function over the rows of `scope`; `is_key` if it stands in GROUP BY."""
     time, time_type = _time(script, node, scope)
+    _check_zone(script, time_type, node.at)
     planner = ExpressionPlanner(scope)
     sizes = {name: _milliseconds(script, name, part) for name, part in node.intervals.items()}
     window = OpenWindow(
