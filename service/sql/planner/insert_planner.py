@@ -308,9 +308,10 @@ class JobPlanner:
         output = preview_output([column.name for column in columns], values)
         self._check_size(select, values)
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
+        of_each = " of each query of UNION ALL" if unions.is_used else ""
         self._warnings.append(
             f"This is a preview: it reads {PREVIEW_RECORDS:,} records of each partition at the "
-            f"most, prints {rows:,} rows at the most to the job's log, and ends."
+            f"most, prints {rows:,} rows at the most{of_each} to the job's log, and ends."
         )
         return self._job(query, select, target, Extent.PREVIEW, name)
 
