@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
-from joins.plan.plan import JoinPlan
+from joins.plan.plan import WINDOW, JoinPlan
 from joins.plan.types import (
     Call,
     Case,
@@ -80,6 +80,24 @@ def assert_has_types(made: JoinPlan) -> None:
     for root in _roots(made):
         for part in _parts(root):
             _check(part)
+    _check_rows(made)
+
+
+def _check_rows(made: JoinPlan) -> None:
+    """What is computed before a window reads rows; what is computed behind it, windows."""
+    rows: list[Expression | None] = [made.where]
+    behind: list[Expression | None] = [column.expression for column in made.output]
+    if made.window is None:
+        rows += behind
+    else:
+        rows += [key.expression for key in made.window.keys]
+        rows += [part for each in made.window.aggregates for part in (each.argument, each.where)]
+        assert {column.relation for each in behind for column in _columns(each)} <= {WINDOW}
+    assert WINDOW not in {column.relation for each in rows for column in _columns(each)}
+
+
+def _columns(expression: Expression | None) -> Iterator[Column]:
+    return (part for part in _parts(expression) if isinstance(part, Column))
 
 
 def assert_is_evaluated(made: JoinPlan, *, may_fail: bool) -> None:

@@ -318,14 +318,14 @@ def _with_deletions(joined: "_Joined", columns: list[pa.Array], matched: Rows) -
 
 
 def _columns_of_deletions(spec: ProbeKernelSpec) -> frozenset[str]:
-    """The output columns that are computed from columns of the key alone."""
+    """The output columns that are computed from columns of the key alone, or from no column."""
     assert spec.changes is not None, "only a stream of changes has deletions"
     known = {(spec.alias, name) for name in spec.changes.key}
     read = {
         item.name: {(column.relation, column.name) for column in columns_of(item.expression)}
         for item in spec.output
     }
-    return frozenset(name for name, columns in read.items() if columns and columns <= known)
+    return frozenset(name for name, columns in read.items() if columns <= known)
 
 
 @dataclass(slots=True)

@@ -219,7 +219,8 @@ def _check_pair(place: TablePlace, other: TablePlace) -> None:
     if _holds(other.parts, place.parts):
         raise _refused(place.role, place.written, f"is in {whose}")
     is_mixed = (place.role == LATE) != (other.role == LATE) or other.role == FILES
-    if place.parts == other.parts and is_mixed:
+    is_joined = other.role == DIMENSION and other.owner == place.owner
+    if place.parts == other.parts and (is_mixed or is_joined):
         raise _refused(place.role, place.written, f"is {whose}")
 
 

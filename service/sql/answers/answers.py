@@ -31,7 +31,7 @@ from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.session import OpenScript, ScriptSession, open_script
 from service.sql.stored import CatalogEntry, EntryKind, names_in
 from service.sql.text.dialect import pieces
-from service.sql.text.script import Script, masked_comments, not_too_deep
+from service.sql.text.script import Script, not_too_deep
 
 _ALONE = (
     "Send CREATE TABLE, CREATE VIEW and CREATE SHARED TABLE only; what an INSERT needs besides, "
@@ -74,8 +74,7 @@ def _declarations(
     declared: list[Declared] = []
     for statement in opened.statements:
         node = _declaration(session.script, statement)
-        written = masked_comments(text[node.at : ends[node.at]], ())
-        declared.append(_declare(session, node, written))
+        declared.append(_declare(session, node, ends[node.at]))
         _check_secrets(session)
     if not declared:
         raise session.script.error(0, "the script declares nothing", hint=_ALONE)
@@ -102,18 +101,21 @@ def _declaration(script: Script, statement: Statement) -> CreateTable | CreateVi
     return statement
 
 
-def _declare(session: ScriptSession, node: CreateTable | CreateView, written: str) -> Declared:
-    name = node.name.text
+def _declare(session: ScriptSession, node: CreateTable | CreateView, end: int) -> Declared:
+    """The entry of a declaration; `end` is where that ends."""
+    name, secrets = node.name.text, session.secrets
     if isinstance(node, CreateView):
         session.apply(node)
-        return Declared(CatalogEntry(name, EntryKind.VIEW, written), node.if_not_exists, (), ())
+        sql = secrets.redacted(session.script, node.at, end)
+        return Declared(CatalogEntry(name, EntryKind.VIEW, sql), node.if_not_exists, (), ())
     session.create_table(replace(node, shared=False))
     table = session.relations[name]
     assert isinstance(table, Table), "it was declared just now"
-    sql = written
-    if node.like is not None:
+    if node.like is None:
+        sql = secrets.redacted(session.script, node.at, end)
+    else:
         merged = replace(table.node, shared=node.shared)
-        sql = table_text(session.script, replace(table, node=merged))
+        sql = table_text(session.script, replace(table, node=merged), secrets)
     if not node.shared:
         entry = CatalogEntry(name, EntryKind.TABLE, sql)
         return Declared(entry, node.if_not_exists, table.fields, table.primary_key)
@@ -323,5 +325,5 @@ def _row(column: ScopeColumn, key: str = "", extras: str = "", watermark: str = 
 def _create(session: ScriptSession, name: Name) -> str:
     declared = session.find(name)
     if isinstance(declared, CreateView):
-        return view_text(session.script, declared)
-    return table_text(session.script, declared)
+        return view_text(session.script, declared, session.secrets)
+    return table_text(session.script, declared, session.secrets)

@@ -18,7 +18,13 @@ from service.sql.grammar.syntax import (
     StatementSet,
 )
 from service.sql.planner.insert_planner import JobPlanner
-from service.sql.planner.planner import behind_a_query, fills_a_table, plan_script
+from service.sql.planner.planner import (
+    behind_a_job,
+    behind_a_query,
+    drops,
+    fills_a_table,
+    plan_script,
+)
 from service.sql.planner.session import ScriptSession
 from service.sql.stored import CatalogEntry, own_names, with_catalog
 from service.sql.text.dialect import SqlToken, SqlTokenKind, Use, pieces
@@ -220,14 +226,17 @@ def _created(tokens: Sequence[SqlToken]) -> Iterator[str]:
 def _of_statements(session: ScriptSession, statements: Sequence[Statement]) -> list[SqlError]:
     faults: list[SqlError] = []
     jobs: list[JobStatement] = []
-    fills = fills_a_table(statements)
+    fills, is_behind = fills_a_table(statements), False
     for statement in statements:
         if fills and isinstance(statement, Select):
             continue
         if isinstance(statement, JobStatement):
             jobs.append(statement)
+            is_behind = fills
         elif isinstance(statement, Explain):
             jobs.append(statement.statement)
+        elif is_behind and drops(statement):
+            faults.append(behind_a_job(session.script, statement))
         elif isinstance(statement, Declaration):
             try:
                 with not_too_deep():
@@ -236,21 +245,22 @@ def _of_statements(session: ScriptSession, statements: Sequence[Statement]) -> l
                 faults.append(fault)
                 _replace_broken(session, statement)
     for job in jobs:
-        inserts = job.inserts if isinstance(job, StatementSet) else (job,)
-        for insert in inserts:
-            try:
-                with not_too_deep():
-                    JobPlanner(session).plan(insert)
-            except SqlError as fault:
-                if isinstance(insert, Insert) and fault.at == session.stood_in.get(
-                    insert.table.text
-                ):
-                    fault.follows = True  # of what stands in for the table that is written
-                faults.append(fault)
-                _check_target(session, insert, faults)
+        for insert in job.inserts if isinstance(job, StatementSet) else (job,):
+            _check_job(session, insert, faults)
     if not fills:
         _check_queries(session, jobs, faults)
     return faults
+
+
+def _check_job(session: ScriptSession, job: JobStatement, faults: list[SqlError]) -> None:
+    try:
+        with not_too_deep():
+            JobPlanner(session).plan(job)
+    except SqlError as fault:
+        if isinstance(job, Insert) and fault.at == session.stood_in.get(job.table.text):
+            fault.follows = True  # of what stands in for the table that is written
+        faults.append(fault)
+        _check_target(session, job, faults)
 
 
 def _check_queries(

@@ -108,10 +108,12 @@ def role_of(script: Script, table: CreateTable) -> TableRole:
     if re.match(r"\s*AS\b", _COMMENT.sub(" ", script.text[table.options_end :]), re.IGNORECASE):
         return TableRole.SINK  # CREATE TABLE … AS fills it
     name = rf"(?:[`\w]+\s*\.\s*)*`?{re.escape(table.name.text)}`?(?![\w`])"
-    if re.search(rf"\bINTO\s+{name}", text, re.IGNORECASE):
+    if re.search(rf"(?i:\bINTO)\s+{name}", text):
         return TableRole.SINK
-    joined = rf"\b{name}\s*(?:/\*.*?\*/\s*)?FOR\s+SYSTEM_TIME\b|\bSNAPSHOT\s*\([^)]*\b{name}"
-    if re.search(joined, text, re.IGNORECASE | re.DOTALL):
+    joined = (
+        rf"\b{name}\s*(?:/\*.*?\*/\s*)?(?i:FOR\s+SYSTEM_TIME\b)|(?i:\bSNAPSHOT)\s*\([^)]*\b{name}"
+    )
+    if re.search(joined, text, re.DOTALL):
         return TableRole.DIMENSION
     return TableRole.STREAM
 

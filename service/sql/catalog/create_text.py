@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from joins.plan.types import nested_text, quoted
 from service.sql.catalog.catalog import Table
+from service.sql.catalog.option_values import InlineSecrets, literal
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.syntax import (
     ColumnNode,
@@ -19,7 +20,7 @@ from service.sql.grammar.syntax import (
     WatermarkNode,
 )
 from service.sql.grammar.type_parser import STRING, type_text
-from service.sql.text.script import Script
+from service.sql.text.script import Script, masked_comments
 
 
 def merged(script: Script, node: CreateTable, like: Like, base: CreateTable) -> CreateTable:
@@ -150,8 +151,8 @@ def with_hint(script: Script, node: CreateTable, options: tuple[OptionNode, ...]
 _LONGEST = 2**31 - 1
 
 
-def table_text(script: Script, table: Table) -> str:
-    """The CREATE TABLE of a table, LIKE applied, inline secrets as references."""
+def table_text(script: Script, table: Table, secrets: InlineSecrets) -> str:
+    """The CREATE TABLE of a table, LIKE applied, its options as `secrets` show them."""
     lines = [_column(script, column) for column in table.columns]
     if table.primary_key:
         names = ", ".join(quoted(name) for name in table.primary_key)
@@ -159,8 +160,9 @@ def table_text(script: Script, table: Table) -> str:
     if table.watermark is not None:
         node = table.watermark.node
         lines.append(f"WATERMARK FOR {quoted(node.column.text)} AS {watermark_text(script, table)}")
-    secrets = {secret.node.value_at: secret.reference for secret in table.inline_secrets}
-    options = [_option(option, secrets) for option in table.node.options]
+    options = [
+        f"{literal(option.key)} = {literal(secrets.shown(option))}" for option in table.node.options
+    ]
     cut = ", ".join(quoted(name.text) for name in table.node.partitioned)
     clauses = f" PARTITIONED BY ({cut})" if cut else ""
     shared = "SHARED " if table.node.shared else ""
@@ -168,20 +170,20 @@ def table_text(script: Script, table: Table) -> str:
     return f"{columns}{clauses} WITH (\n{_listed(options)}\n)"
 
 
-def view_text(script: Script, view: CreateView) -> str:
+def view_text(script: Script, view: CreateView, secrets: InlineSecrets) -> str:
     columns = ""
     if view.columns is not None:
         columns = f" ({', '.join(quoted(name.text) for name in view.columns)})"
-    query = script.shown(view.start, view.end)
+    query = secrets.redacted(script, view.start, view.end)
     return f"CREATE VIEW {quoted(view.name.text)}{columns} AS\n{query}"
 
 
 def column_extras(script: Script, column: ColumnNode) -> str:
     """The clause of a computed or metadata column; empty for a physical one."""
     if isinstance(column, ComputedColumn):
-        return f"AS {script.shown(column.start, column.end)}"
+        return f"AS {_written(script, column.start, column.end)}"
     if isinstance(column, MetadataColumn):
-        key = "" if column.key == column.name.text else f" FROM {_text(column.key)}"
+        key = "" if column.key == column.name.text else f" FROM {literal(column.key)}"
         return f"METADATA{key}{' VIRTUAL' if column.virtual else ''}"
     return ""
 
@@ -189,7 +191,12 @@ def column_extras(script: Script, column: ColumnNode) -> str:
 def watermark_text(script: Script, table: Table) -> str:
     if table.watermark is None:
         return ""
-    return script.shown(table.watermark.node.start, table.watermark.node.end)
+    return _written(script, table.watermark.node.start, table.watermark.node.end)
+
+
+def _written(script: Script, start: int, end: int) -> str:
+    """An expression as it is planned; only its comments may have credentials."""
+    return masked_comments(script.text[start:end], ())
 
 
 def _column(script: Script, column: ColumnNode) -> str:
@@ -215,13 +222,5 @@ def _type(node: TypeNode) -> str:
     return f"{fixed if node.fixed else varying}({node.length})"
 
 
-def _option(option: OptionNode, secrets: dict[int, str]) -> str:
-    return f"{_text(option.key)} = {_text(secrets.get(option.value_at, option.value))}"
-
-
 def _listed(lines: list[str]) -> str:
     return ",\n".join(f"  {line}" for line in lines)
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -391,18 +391,24 @@ class InlineSecrets:
             name, number = f"{plain}-{number}", number + 1
         return name
 
-    def redacted(self, script: Script) -> str:
-        """The script with references for credentials, and without credentials in its comments."""
+    def shown(self, node: OptionNode) -> str:
+        """The value of an option; a reference for a credential, asterisks for what may be one."""
+        if node.value_at in self._by_position:
+            return self._by_position[node.value_at].reference
+        return "***" if node.value_at in self._hidden else node.value
+
+    def redacted(self, script: Script, start: int = 0, end: int | None = None) -> str:
+        """The script, or a part of it, as `shown`, and without credentials in its comments."""
         values = [secret.value for secret in self._by_position.values()]
         values += [node.value for node in self._hidden.values()]
-        text = masked_comments(script.text, values)
-        shown = {at: (each.reference, each.node) for at, each in self._by_position.items()}
-        shown |= {at: ("***", node) for at, node in self._hidden.items()}
-        for at in sorted(shown, reverse=True):
-            reference, node = shown[at]
-            start, before, behind = node.inside or (at, "", "")
-            text = f"{text[:start]}{before}'{reference}'{behind}{text[node.end :]}"
-        return text
+        text = masked_comments(script.text, values)[:end]
+        nodes = self._hidden | {at: each.node for at, each in self._by_position.items()}
+        for at in sorted(nodes, reverse=True):
+            node = nodes[at]
+            if start <= at < len(text):
+                place, before, behind = node.inside or (at, "", "")
+                text = f"{text[:place]}{before}'{self.shown(node)}'{behind}{text[node.end :]}"
+        return text[start:]
 
 
 class Home(StrEnum):

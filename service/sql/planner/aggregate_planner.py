@@ -15,7 +15,6 @@ from joins.plan.plan import (
 from joins.plan.types import (
     Call,
     Case,
-    Cast,
     Column,
     Constant,
     Expression,
@@ -54,6 +53,7 @@ from service.sql.planner.window_planner import (
     OpenWindow,
     part_of,
     same_intervals,
+    window_column,
     window_value,
 )
 from service.sql.text.script import OUTSIDE, Script, SqlError
@@ -475,15 +475,6 @@ def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputCo
             "PARTITION BY of SESSION and GROUP BY have different keys",
             hint="List in PARTITION BY the keys of GROUP BY without the window bounds.",
         )
-
-
-def window_column(expression: Expression) -> str | None:
-    """The window column that an expression names, directly or inside a cast."""
-    if isinstance(expression, Cast):
-        expression = expression.operand
-    if isinstance(expression, Column) and expression.relation == WINDOW:
-        return expression.name
-    return None
 
 
 def is_of_window(expression: Expression) -> bool:

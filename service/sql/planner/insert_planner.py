@@ -57,7 +57,6 @@ from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import PlannedInsert, check_count, one_job
 from service.sql.planner.update_sinks import (
     check_written,
-    check_zone,
     created_columns,
     partitioned_sink,
     shown,
@@ -309,9 +308,10 @@ class JobPlanner:
         output = preview_output([column.name for column in columns], values)
         self._check_size(select, values)
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
+        of_each = " of each query of UNION ALL" if unions.is_used else ""
         self._warnings.append(
             f"This is a preview: it reads {PREVIEW_RECORDS:,} records of each partition at the "
-            f"most, prints {rows:,} rows at the most to the job's log, and ends."
+            f"most, prints {rows:,} rows at the most{of_each} to the job's log, and ends."
         )
         return self._job(query, select, target, Extent.PREVIEW, name)
 
@@ -335,7 +335,6 @@ class JobPlanner:
         if window is not None or _waits(query, window) or waits_for_rows:
             query.unions.refuse_beside_state(self._script, select)
         self._check_times(query, window)
-        check_zone(self._script, select.at, window)
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,
@@ -363,8 +362,8 @@ class JobPlanner:
                 "a window by processing time over a join by event time",
                 hint="Name the rowtime in DESCRIPTOR, or join by PROCTIME().",
             )
-        if window is None and ALLOW_LATENESS in self._session.settings:
-            self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without a window.')
+        if (window is None or window.rows is not None) and ALLOW_LATENESS in self._session.settings:
+            self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without aggregates.')
 
     def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
         assert query.base is not None

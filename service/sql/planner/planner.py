@@ -10,9 +10,11 @@ from service.sql.grammar.syntax import (
     CreateTable,
     CreateTableAs,
     CreateView,
+    Drop,
     Explain,
     Insert,
     JobStatement,
+    Namespace,
     Question,
     Select,
     SetOption,
@@ -26,7 +28,7 @@ from service.sql.planner.session import OpenScript, ScriptSession, open_script
 from service.sql.stored import CatalogEntry
 from service.sql.text.script import OUTSIDE, Script, SqlError, not_too_deep
 
-_BEHIND_A_JOB = (CreateTable, CreateView, WithoutEffect, Question)
+_BEHIND_A_JOB = (CreateTable, CreateView, WithoutEffect, Question, StopJob)
 """Statements that leave alone what a job before them means, like a setting without effect."""
 _SHOWN_BY = "sent alone it is a preview"
 _ONE_JOB = (
@@ -100,12 +102,7 @@ def _job_statement(
         if jobs and not (leaves_alone or are_inserts):
             if isinstance(jobs[0], Select):
                 raise behind_a_query(session.script, statement)
-            raise session.script.error(
-                statement.at,
-                "a statement follows the INSERT INTO",
-                hint="Move it before the INSERT INTO; put several INSERTs into EXECUTE STATEMENT "
-                "SET BEGIN … END.",
-            )
+            raise behind_a_job(session.script, statement)
         if isinstance(statement, JobStatement):
             jobs.append(statement)
         elif isinstance(statement, Question | StopJob):
@@ -118,6 +115,24 @@ def _job_statement(
         return jobs[0], tuple(ignored)
     inserts = tuple(job for job in jobs if isinstance(job, Insert))
     return StatementSet(inserts, inserts[0].at), (*ignored, _ONE_JOB.format(len(jobs)))
+
+
+def drops(statement: Statement) -> bool:
+    return isinstance(statement, Drop) or (
+        isinstance(statement, Namespace) and statement.verb == "DROP"
+    )
+
+
+def behind_a_job(script: Script, statement: Statement) -> SqlError:
+    hint = "Move it before the INSERT INTO."
+    if drops(statement):
+        hint = "Leave it out: what a script declares is forgotten at its end."
+    elif isinstance(statement, JobStatement):
+        hint = (
+            "Put all INSERTs into one EXECUTE STATEMENT SET BEGIN … END; write a CREATE TABLE … AS "
+            "as CREATE TABLE, and its query into the set."
+        )
+    return script.error(statement.at, "a statement follows the INSERT INTO", hint=hint)
 
 
 def behind_a_query(script: Script, statement: Statement) -> SqlError:

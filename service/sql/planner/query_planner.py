@@ -34,7 +34,6 @@ from service.sql.grammar.syntax import (
     TemporalJoinClause,
     UnnestClause,
 )
-from service.sql.planner.aggregate_planner import window_column
 from service.sql.planner.dimension_planner import (
     check_not_written,
     check_probe,
@@ -73,7 +72,7 @@ from service.sql.planner.relations import (
     named_columns,
     selected_columns,
 )
-from service.sql.planner.window_planner import WINDOW_COLUMNS, group_window
+from service.sql.planner.window_planner import WINDOW_COLUMNS, group_window, window_column
 from service.sql.planner.window_stage import WindowStage
 from service.sql.text.script import OUTSIDE, Script
 

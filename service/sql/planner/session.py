@@ -21,6 +21,7 @@ from service.sql.grammar.syntax import (
     CreateView,
     Declaration,
     Drop,
+    Like,
     Namespace,
     OptionNode,
     Reset,
@@ -31,7 +32,7 @@ from service.sql.grammar.syntax import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.stored import CatalogEntry, StoredNode, whole_script
-from service.sql.text.script import OUTSIDE, Script, may_be_credential, suggestion
+from service.sql.text.script import OUTSIDE, Script, SqlError, may_be_credential, suggestion
 
 Home = tuple[str, str]
 DEFAULT_HOME: Home = ("default_catalog", "default_database")
@@ -320,8 +321,9 @@ class ScriptSession:
                     f'"{base.name.text}" is a view, which has no options to copy',
                     hint="Write LIKE and the name of a table.",
                 )
-            node = merged(self.script, node, node.like, base.node)
-        table = build_table(self.script, node, self.secrets)
+            table = self._like(node, node.like, base)
+        else:
+            table = build_table(self.script, node, self.secrets)
         self.warnings += (note for note in table.notes if note not in self.warnings)
         if node.bare_key:
             self.warnings.append(
@@ -331,6 +333,23 @@ class ScriptSession:
         if self._is_free(node.name, if_not_exists=node.if_not_exists):
             self.relations[table.name] = table
             self._homes[table.name] = self._namespaces.declare(node.name)
+
+    def _like(self, node: CreateTable, like: Like, base: Table) -> Table:
+        """A table LIKE another one, which has no fault by the options that are taken from it."""
+        try:
+            return build_table(
+                self.script, merged(self.script, node, like, base.node), self.secrets
+            )
+        except SqlError as fault:
+            if all(fault.at not in (each.at, each.value_at) for each in base.node.options):
+                raise
+            raise self.script.error(
+                like.table.at,
+                f'table "{node.name.text}" takes over the options of "{base.name}", and '
+                + fault.bare_message,
+                hint=f"Write LIKE {base.name} (EXCLUDING OPTIONS), and all options of "
+                f'"{node.name.text}" into WITH.',
+            ) from fault
 
     def stand_in(self, node: CreateTable) -> None:
         """Declare a table with another connector, so that the queries over it can be checked."""

@@ -19,6 +19,7 @@ from joins.plan.plan import (
     files_of,
 )
 from joins.plan.stream_topics import MOST_TOPICS, NO_TOPICS, StreamTopic, StreamTopics, partition_of
+from joins.plan.types import Constant
 from service.sql.catalog.kafka_tables import PATTERN
 from service.sql.grammar.syntax import Insert, Select
 from service.sql.planner.dimension_planner import same_path
@@ -226,6 +227,7 @@ def one_job(script: Script, inserts: Sequence[PlannedInsert]) -> JoinPlan:
             )
     inserts = over_one_stream(script, inserts)
     _check_topics(script, inserts)
+    _check_keys(script, inserts)
     dimensions = _all_dimensions(script, inserts)
     _check_not_joined(script, inserts, dimensions)
     first, *others = (each.plan for each in inserts)
@@ -267,8 +269,46 @@ def _share_a_topic(one: JoinPlan, other: JoinPlan) -> bool:
     if not isinstance(one.sink, KafkaSink) or not isinstance(other.sink, KafkaSink):
         return False
     places = [(s.kafka.bootstrap_servers, s.kafka.topic) for s in (one.sink, other.sink)]
+    return places[0] == places[1] and _share_records(one, other)
+
+
+def _share_records(one: JoinPlan, other: JoinPlan) -> bool:
     reads = set(one.probe.topic_names), set(other.probe.topic_names)
-    return places[0] == places[1] and (reads[0] == reads[1] or bool(reads[0] & reads[1]))
+    return reads[0] == reads[1] or bool(reads[0] & reads[1])
+
+
+def _check_keys(script: Script, inserts: Sequence[PlannedInsert]) -> None:
+    """Refuse two INSERTs of one change into one key: where one has no row, it deletes the other's.
+
+    A constant of the key may tell them apart.
+    """
+    for number, insert in enumerate(inserts):
+        for before in inserts[:number]:
+            if _share_a_key(before.plan, insert.plan):
+                raise script.error(
+                    _written_at(insert.node),
+                    f'INSERT INTO "{insert.plan.sink_table}" replaces and deletes rows by key, and '
+                    f'so does INSERT INTO "{before.plan.sink_table}", of the same table',
+                    hint="Write to a separate table for each INSERT; or add a column to the "
+                    "PRIMARY KEY that is another constant in each of them.",
+                )
+
+
+def _share_a_key(one: JoinPlan, other: JoinPlan) -> bool:
+    sinks = one.sink, other.sink
+    if not isinstance(sinks[0], DeltaSink) or not isinstance(sinks[1], DeltaSink):
+        return False
+    by_key = bool(sinks[0].merge_key and sinks[1].merge_key)
+    if not by_key or not same_path(sinks[0].path, sinks[1].path) or not _share_records(one, other):
+        return False
+    first, second = ({each.name: each.expression for each in plan.output} for plan in (one, other))
+    return not any(
+        isinstance(first[name], Constant)
+        and isinstance(second.get(name), Constant)
+        and first[name] != second[name]
+        for name in sinks[0].merge_key
+        if name in sinks[1].merge_key
+    )
 
 
 def _refuse_one_topic(script: Script, before: PlannedInsert, insert: PlannedInsert) -> NoReturn:

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.kernels.calendar.zones import UTC
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import (
-    WINDOW,
     DeltaSink,
     KafkaSink,
     OutputColumn,
@@ -15,28 +13,16 @@ from joins.plan.plan import (
     Windowing,
     WindowKind,
 )
-from joins.plan.types import Cast, Column, Expression, TypeName, columns_of
+from joins.plan.types import columns_of
 from service.sql.catalog.catalog import Table
-from service.sql.catalog.settings import ALLOW_LATENESS, LOCAL_TIME_ZONE
+from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, Typed
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.syntax import PhysicalColumn
-from service.sql.grammar.type_parser import INSTANTS, STRING, is_lossless, type_text, unfit
-from service.sql.planner.window_planner import WINDOW_COLUMNS
+from service.sql.grammar.type_parser import STRING, type_text, unfit
+from service.sql.planner.window_planner import WINDOW_COLUMNS, window_column
 from service.sql.text.script import Script
-
-
-def check_zone(script: Script, at: int, window: Windowing | None) -> None:
-    """Refuse a window over instants outside UTC: windows are aligned in UTC."""
-    if window is None or script.zone == UTC:
-        return
-    if window.time is None or window.time.type.name is not TypeName.TIMESTAMP:
-        raise script.error(
-            at,
-            f'a window of instants in the time zone "{script.zone}"',
-            hint=f"Write SET '{LOCAL_TIME_ZONE}' = 'UTC', and give the window an OFFSET.",
-        )
 
 
 def refuse_unkept(script: Script, value: Typed, what: str) -> None:
@@ -123,7 +109,7 @@ def _check_key(
     script: Script, table: Table, output: Sequence[OutputColumn], window: Windowing
 ) -> None:
     by_name = {column.name: column.expression for column in output}
-    named = [_identified(by_name[name]) for name in table.primary_key]
+    named = [window_column(by_name[name]) for name in table.primary_key]
     missing = [key.name for key in window.keys if key.name not in named]
     # Windows of CUMULATE that begin together differ by their ends.
     grows = window.kind is WindowKind.CUMULATE
@@ -153,21 +139,6 @@ def _check_key(
 
 def _numbered(window: Windowing) -> list[tuple[int, str]]:
     return [(number, key.name) for number, key in enumerate(window.keys, 1)]
-
-
-def _identified(expression: Expression) -> str | None:
-    """The window column that an expression preserves; None if it may map two values to one."""
-    while isinstance(expression, Cast):
-        source, target = expression.operand.type, expression.type
-        same_instant = {source.name, target.name} <= INSTANTS
-        if not is_lossless(source, target) and not (
-            same_instant and source.precision <= target.precision
-        ):
-            return None
-        expression = expression.operand
-    if isinstance(expression, Column) and expression.relation == WINDOW:
-        return expression.name
-    return None
 
 
 def check_written(script: Script, table: Table, at: int) -> None:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from joins.kernels.calendar.zones import UTC
 from joins.plan.durations import duration_ms
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
 from joins.plan.types import (
     Call,
+    Cast,
     Column,
     Constant,
     Expression,
@@ -16,7 +18,7 @@ from joins.plan.types import (
     array_type,
     with_parts,
 )
-from service.sql.catalog.settings import ALLOW_LATENESS
+from service.sql.catalog.settings import ALLOW_LATENESS, LOCAL_TIME_ZONE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -28,7 +30,14 @@ from service.sql.expressions.scope import (
 from service.sql.expressions.time_functions import interval_of
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node, Reference
 from service.sql.grammar.syntax import GroupBy, WindowNode
-from service.sql.grammar.type_parser import BIGINT, BOOLEAN, PROCTIME, type_text
+from service.sql.grammar.type_parser import (
+    BIGINT,
+    BOOLEAN,
+    INSTANTS,
+    PROCTIME,
+    is_lossless,
+    type_text,
+)
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.text.script import Script
 
@@ -126,11 +135,22 @@ class OpenWindow:
     at: int
 
 
+def _check_zone(script: Script, time_type: SqlType, at: int) -> None:
+    """Refuse a window over instants outside UTC: windows are aligned in UTC."""
+    if time_type.name is not TypeName.TIMESTAMP and script.zone != UTC:
+        raise script.error(
+            at,
+            f'a window of instants in the time zone "{script.zone}"',
+            hint=f"Write SET '{LOCAL_TIME_ZONE}' = 'UTC', and give the window an OFFSET.",
+        )
+
+
 def open_window(
     script: Script, node: WindowNode, scope: NameScope, *, is_key: bool = False
 ) -> OpenWindow:
     """The window function over the rows of `scope`; `is_key` if it stands in GROUP BY."""
     time, time_type = _time(script, node, scope)
+    _check_zone(script, time_type, node.at)
     planner = ExpressionPlanner(scope)
     sizes = {name: _milliseconds(script, name, part) for name, part in node.intervals.items()}
     window = OpenWindow(
@@ -197,6 +217,21 @@ def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
     if name == "window_time":
         return value
     return ExpressionPlanner(NameScope(script, ())).cast(value, _BOUND)
+
+
+def window_column(expression: Expression) -> str | None:
+    """The window column that an expression preserves; None if it may map two values to one."""
+    while isinstance(expression, Cast):
+        source, target = expression.operand.type, expression.type
+        same_instant = {source.name, target.name} <= INSTANTS
+        if not is_lossless(source, target) and not (
+            same_instant and source.precision <= target.precision
+        ):
+            return None
+        expression = expression.operand
+    if isinstance(expression, Column) and expression.relation == WINDOW:
+        return expression.name
+    return None
 
 
 def assigned(window: OpenWindow, value: Typed) -> Typed:

@@ -44,7 +44,6 @@ from service.sql.planner.aggregate_planner import (
     group_keys,
     is_of_window,
     numbers_of_sets,
-    window_column,
 )
 from service.sql.planner.join_planner import split
 from service.sql.planner.newest_rows import time_attribute
@@ -58,6 +57,7 @@ from service.sql.planner.window_planner import (
     lateness_ms,
     open_window,
     places,
+    window_column,
     with_window_columns,
 )
 from service.sql.text.script import OUTSIDE, Script
@@ -199,6 +199,13 @@ class WindowRows:
         is_session = window.kind is WindowKind.SESSION
         keys = list(window.partition or ()) if is_session or rank is None else rank.partition
         _check_keys(script, keys)
+        for each in keys:
+            if is_of_window(each.expression):
+                raise script.error(
+                    each.at,
+                    "PARTITION BY has an expression over the bounds of the window",
+                    hint="Write PARTITION BY window_start, window_end and columns of the rows.",
+                )
         check_count(script, window, "Use a longer step.")
         names = [Column(WINDOW, f"k{at}", each.type) for at, each in enumerate(keys)]
         return cls(script, window, dict(zip((e.expression for e in keys), names, strict=True)))
@@ -372,7 +379,8 @@ class WindowStage:
             raise self.script.error(
                 condition.at,
                 "WHERE has a column of the window",
-                hint="Put the condition into HAVING.",
+                hint="Put the condition into HAVING behind GROUP BY; without GROUP BY compare the "
+                "time of the rows.",
             )
         return False
 

@@ -89,6 +89,8 @@ REFUSED = {
     "another_jobs_late_records": writing("out/late"),
     "one_insert_in_the_other": writing("both", more="both/inner"),
     "in_its_own_dimension": writing("mine/inner", dimension="mine"),
+    "its_own_dimension_by_a_way_round": writing("mine", dimension="plain/../mine"),
+    "its_own_dimension_in_another_insert": writing("new", dimension="Mine", more="mine"),
     "files_that_it_joins": writing("mine", files="mine"),
     "among_files_that_it_joins": writing("mine/inner", files="mine"),
     "around_files_that_it_joins": writing("mine", files="mine/users.json"),

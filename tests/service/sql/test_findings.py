@@ -88,6 +88,15 @@ def test_a_fault_that_follows_from_another_one_is_no_finding():
     assert [each.line for each in findings(text)] == [1]
 
 
+def test_a_drop_behind_the_insert_is_the_finding_and_takes_no_table_from_it():
+    (found,) = findings(f"{WHOLE}DROP TABLE out_;")
+    assert (found.line, found.message) == (16, "a statement follows the INSERT INTO")
+    assert found.hint.startswith("Leave it out")
+    declared, sink = WHOLE.partition("INSERT INTO")[0], SINK.format("print")
+    insert = QUERY.format("name")
+    assert findings(f"{declared}EXPLAIN {insert}DROP TABLE out_;\n{sink}{insert}") == ()
+
+
 def test_all_inserts_of_a_set_are_checked():
     insert = "INSERT INTO out_ SELECT {}, name FROM clicks; "
     broken = "INSERT INTO out_ SELECT FROM clicks; "

@@ -8,7 +8,7 @@ from service.jobs.store import plan_codec
 from service.jobs.store.plan_codec import PlanFormatError
 from service.sql.catalog.settings import trigger_interval_ms
 from service.sql.planner.planner import plan, plan_script
-from tests.service.sql.scripts import TABLES, selecting
+from tests.service.sql.scripts import JOIN, TABLES, selecting
 
 
 def test_name_comes_from_the_caller_then_the_setting_then_the_sink():
@@ -102,10 +102,22 @@ def test_warns_of_null_in_the_key_of_a_result():
     assert 'Column "t" of "o" is NOT NULL: a result that gives it NULL' in warning
 
 
-def test_warns_of_lateness_without_a_window():
-    script = "SET 'table.exec.emit.allow-lateness' = '1 s';\n" + selecting("t")
-    (warning,) = plan_script(script).warnings
-    assert warning.endswith("has no effect without a window.")
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT s.t {JOIN}",
+        "SELECT t FROM TABLE(SESSION(TABLE s PARTITION BY t, DESCRIPTOR(ts), INTERVAL '1' DAY))",
+        "SELECT t FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER "
+        "BY n) AS x FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' DAY))) WHERE x < 3",
+    ],
+)
+def test_warns_of_lateness_without_aggregates(query):
+    rowtime = "ts TIMESTAMP(3), WATERMARK FOR ts AS ts, p AS PROCTIME()"
+    tables = TABLES.replace("p AS PROCTIME()", rowtime)
+    sink = "CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');"
+    setting = "SET 'table.exec.emit.allow-lateness' = '1 s';"
+    (warning,) = plan_script(f"{setting}{tables}{sink}INSERT INTO o {query}").warnings
+    assert warning.endswith("has no effect without aggregates.")
 
 
 def test_a_window_needs_no_dimension():

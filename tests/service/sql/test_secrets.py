@@ -1,7 +1,7 @@
 import pytest
 
 from service.jobs.store import plan_codec
-from service.sql.answers.answers import answers
+from service.sql.answers.answers import answers, plan_declarations
 from service.sql.answers.explain import explain
 from service.sql.answers.findings import findings, migrate
 from service.sql.planner.planner import plan, plan_script
@@ -269,3 +269,22 @@ def test_an_error_beside_a_hint_does_not_show_its_secret():
 def test_what_to_write_instead_shows_no_password(written):
     script = selecting("t").replace("'hostname' = 'db', ", "").replace(PASSWORD, written)
     assert CANARY not in f"{findings(script)} {migrate(script).changes}"
+
+
+def test_an_option_without_effect_is_stored_and_shown_without_its_credential():
+    option = f"'debezium.database.history.consumer.sasl.jaas.config' = 'x password=\"{CANARY}\"'"
+    table = TABLES.split(";")[0].replace("'table-name'", f"{option}, 'table-name'")
+    for script in (f"{table};", f"{table}; CREATE TABLE e LIKE d;"):
+        declared, _ = plan_declarations(script, ())
+        shown = answers(f"{script} SHOW CREATE TABLE d;", NoJobs())
+        assert CANARY not in repr((declared, shown))
+
+
+def test_the_text_of_an_expression_is_stored_and_shown_as_it_is_planned():
+    stream = TABLES.split(";")[1].replace("t STRING", "token STRING")
+    column = "gold AS CASE WHEN token = 'gold' THEN 1 ELSE 0 END"
+    view = "CREATE VIEW v AS SELECT token = 'x' FROM s"
+    script = f"{stream}; CREATE TABLE e ({column}) LIKE s; {view}"
+    assert column.partition(" AS ")[2] in plan_declarations(script, ())[0][1].entry.sql
+    for what, text in (("TABLE e", column.partition(" AS ")[2]), ("VIEW v", "token = 'x'")):
+        assert text in str(answers(f"{script}; SHOW CREATE {what};", NoJobs()))

@@ -74,6 +74,7 @@ def change_plan(form, join_type=JoinType.INNER, where=None):
     output = (
         OutputColumn("k", column("s", "k"), nullable=False),
         OutputColumn("name", Cast(column("s", "k"), STRING)),
+        OutputColumn("shop", Constant("north", STRING)),
         OutputColumn("n", Cast(column("s", "n", STRING), INT)),
         OutputColumn("city", column("u", "city", STRING), nullable=join_type is JoinType.LEFT),
     )
@@ -118,7 +119,7 @@ def applied(rows, answer):
     """What a table by key is after the rows of an answer."""
     for row, kind in zip(answer.rows.to_pylist(), answer.kinds.to_pylist(), strict=True):
         if kind == DELETE:
-            assert row["name"] == str(row["k"])
+            assert (row["name"], row["shop"]) == (str(row["k"]), "north")
             rows.pop(row["k"], None)
         else:
             rows[row["k"]] = row
@@ -136,7 +137,8 @@ def expected(changes, join_type, least):
             continue
         rows.pop(key, None)
         if has_match and int(row[1]) >= least:
-            rows[key] = {"k": key, "name": str(key), "n": int(row[1]), "city": city}
+            own = {"k": key, "name": str(key), "shop": "north"}
+            rows[key] = {**own, "n": int(row[1]), "city": city}
     return rows, dead
 
 
