@@ -11,7 +11,7 @@ from service.sql.catalog.jdbc_connector import JDBC, JDBC_URLS, OTHER_DATABASE
 from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.mysql_connector import MYSQL, MYSQL_CDC
-from service.sql.catalog.option import OLD_TYPE, Option, TableRole
+from service.sql.catalog.option import OLD_TYPE, Option, TableRole, ignored
 from service.sql.catalog.option_values import (
     Connector,
     Endpoints,
@@ -189,7 +189,7 @@ def _options(script: Script, table: CreateTable, role: TableRole) -> list[tuple[
 
 _PRINT = Connector(
     "print",
-    (Option("print-identifier", "Put in front of each row.", default=""),),
+    (Option("print-identifier", "Put in front of each row.", default=""), *ignored("print")),
     lambda values, _, __: Endpoints(sink=PrintSink(values.required("print-identifier"))),
 )
 _BLACKHOLE = Connector("blackhole", (), lambda _, __, ___: Endpoints(sink=BlackholeSink()))
