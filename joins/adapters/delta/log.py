@@ -272,15 +272,19 @@ def _have_vectors(paths: set[str], entries: Iterable[Sequence[Mapping[str, Any]]
 
 
 def _rewritten(paths: set[str], entries: Iterable[Sequence[Mapping[str, Any]]]) -> set[str]:
-    """The files that have got the rows of `paths` by compactions, which change no rows."""
-    known = set(paths)
+    """The files that have got the rows of `paths` by compactions, which change no rows.
+
+    One that was changed since, also by a deletion vector, has lost them: an operator deletes them.
+    """
+    moved: set[str] = set()
     for entry in entries:
-        removed = (action["remove"] for action in entry if "remove" in action)
-        gone = {each["path"] for each in removed if not each.get("dataChange", True)}
-        if known & gone:
+        removed = [action["remove"] for action in entry if "remove" in action]
+        changed = {each["path"] for each in removed if each.get("dataChange", True)}
+        if (paths | moved) & ({each["path"] for each in removed} - changed):
             adds = added_files(entry)
-            known |= {add["path"] for add in adds if not add.get("dataChange", True)}
-    return known - paths
+            moved |= {add["path"] for add in adds if not add.get("dataChange", True)}
+        moved -= changed
+    return moved
 
 
 def _staged_again(described: Mapping[str, Any]) -> StagedFile:

@@ -111,8 +111,8 @@ def _effect_of_part(part: Reading, target: Target, strict: bool) -> Effect:
     verb = parser.accept_any(*_VERBS)
     if verb == "RENAME" and words[1:2] not in (("COLUMN",), ("INDEX",), ("KEY",)):
         return Effect.REPLACED
-    if verb == "DROP" and words[1:2] == ("PRIMARY",):  # until the next one keys may be doubled
-        return Effect.CONVERTED
+    if verb == "DROP" and any(t.is_name and folded(t.text) == "primary" for t in part):
+        return Effect.CONVERTED  # until the next primary key there may be rows of one key
     if verb in ("ADD", "DROP", "RENAME", "ALTER") and parser.accept_any(*_KEYS, "CHECK"):
         return Effect.ALTERED
     kept = bool(verb) and _column_keeps(verb, parser, target, strict)

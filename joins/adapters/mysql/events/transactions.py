@@ -152,7 +152,7 @@ class Transactions:
         self._is_new = True
         self._table = table
         self._parts = {(part.database, part.table): part for part in table.parts}
-        self._file, self._end = file, 0
+        self._file, self._reached = file, 0
         self._charsets = charsets
         self._maps: dict[int, bytes] = {}
         self._decoders: dict[int, RowDecoder | None] = {}
@@ -201,17 +201,18 @@ class Transactions:
         self._file = file_number(name)
         self._in_transaction = False
         self._gtid, self._is_new = None, True
+        self._reached = 0
         return self._boundary(position)
 
     def _boundary(self, pos: int) -> Boundary:
-        self._end = pos
+        self._reached = max(self._reached, pos)
         return Boundary(self._file, pos, self._gtids)
 
     def _begin(self, pos: int) -> Begin:
-        if pos < self._end:  # rows there would count as older than those before them
+        if pos < self._reached:  # rows there would count as older than those before them
             raise SnapshotNeededError(
-                f"binlog file number {self._file} has a transaction at {pos} behind one that ends "
-                f"at {self._end}",
+                f"binlog file number {self._file} has a transaction at {pos}, read behind "
+                f"position {self._reached}",
                 hint="The file is larger than 4 GiB, where positions begin at 0 again; the table "
                 "is copied again by itself. Change fewer rows in one transaction to avoid it.",
             )

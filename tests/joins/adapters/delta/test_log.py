@@ -13,6 +13,7 @@ from deltalake import Field as DeltaField
 from deltalake import Schema as DeltaSchema
 from deltalake.schema import PrimitiveType
 
+from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog, Rewrite, create_table, txn_number
 from joins.plan.errors import FencedError, SinkError
@@ -315,6 +316,25 @@ def test_a_batch_whose_rows_were_compacted_is_not_retracted_before_they_are_dele
     user.delete("id = 1")
     assert log.retract(1, 1) is None
     assert ids_in(table) == [0, 2]
+
+
+def test_rows_that_were_compacted_may_be_deleted_by_a_deletion_vector(table):
+    """The file of the compaction stays, under its name."""
+    log = DeltaLog(table, "app")
+    for batch in range(3):
+        log.commit(batch, 1, [stage(table, rows_of(batch))], {})
+    DeltaTable(str(table)).optimize.compact()
+    with pytest.raises(SinkError, match="its files were rewritten with others"):
+        log.retract(1, 1)
+    version = log.version()
+    (compacted,) = added_files(log.versions.commit_entry(version))
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1}
+    new = {**compacted, "dataChange": True}
+    new["deletionVector"] = {**vector, "sizeInBytes": 36, "cardinality": 1}
+    old = {"path": compacted["path"], "deletionTimestamp": 1, "dataChange": True}
+    entry = "\n".join(json.dumps(action) for action in ({"remove": old}, {"add": new}))
+    (table / "_delta_log" / f"{version + 1:020d}.json").write_text(entry)
+    assert log.retract(1, 1) is None
 
 
 def test_a_file_whose_rows_were_counted_wrong_is_refused(table):

@@ -36,6 +36,12 @@ EFFECTS = {
     "drop_another_database": ("shop", "DROP DATABASE shop2", Effect.NONE),
     "drop_primary_key": ("shop", "DROP INDEX `PRIMARY` ON items", Effect.CONVERTED),
     "alter_primary_key": ("shop", "ALTER TABLE items DROP PRIMARY KEY", Effect.CONVERTED),
+    "alter_primary_index": ("shop", "ALTER TABLE items DROP KEY `Primary`", Effect.CONVERTED),
+    "alter_primary_constraint": (
+        "shop",
+        "ALTER TABLE items DROP CONSTRAINT IF EXISTS `PRIMARY`, ADD PRIMARY KEY (id)",
+        Effect.CONVERTED,
+    ),
     "add_primary_key": ("shop", "ALTER TABLE items ADD PRIMARY KEY (a)", Effect.ALTERED),
     "folded_name": ("shop", "TRUNCATE TABLE Items", Effect.REPLACED),
     "create_like": ("shop", "CREATE TABLE x LIKE items", Effect.NONE),

@@ -21,7 +21,7 @@ from tests.support.binlogs import CHARSETS, GTID, QUERY, TABLE, TABLE_MAP, WRITE
 
 OURS = bytes(range(16))
 SOURCE = str(UUID(bytes=OURS))
-ANONYMOUS, TAGGED = 34, 42
+ROTATE, ANONYMOUS, TAGGED = 4, 34, 42
 
 
 def insert(number, kind=GTID, source=OURS, table="t"):
@@ -78,8 +78,26 @@ def test_only_boundaries_are_told_of_what_was_applied():
 
 def test_a_transaction_at_a_position_before_the_last_one_is_not_followed():
     """Positions have 32 bits: behind 4 GiB of a file they begin at 0 again."""
-    with pytest.raises(SnapshotNeededError, match=r"at 4\d+ behind one that ends at 6000"):
+    with pytest.raises(SnapshotNeededError, match=r"at 4\d+, read behind position 6000"):
         list(told([*insert(6), *insert(5)]))
+
+
+def test_a_transaction_behind_one_that_ends_beyond_4_gib_is_not_followed():
+    """Each begins where the last one ends; a large one ends at a position before its own begin."""
+    *large, _ = insert(6)
+    end = binlogs.event(XID, struct.pack("<Q", 9), 100)
+    behind = binlogs.event(GTID, binlogs.gtid(7), 500)
+    with pytest.raises(SnapshotNeededError, match=r"at 4\d+, read behind position 5000"):
+        list(told([*insert(5), *large, end, behind]))
+
+
+def test_a_file_begins_at_0_again_behind_one_beyond_4_gib():
+    """The server begins a file behind a transaction that is as large."""
+    *large, _ = insert(6)
+    end = binlogs.event(XID, struct.pack("<Q", 9), 100)
+    rotate = binlogs.event(ROTATE, struct.pack("<Q", 4) + b"binlog.000002", 200)
+    found = list(told([*insert(5), *large, end, rotate, *insert(1)]))
+    assert [e.pos for e in found if isinstance(e, Begin)][-1] < 1_000
 
 
 def test_rows_of_another_table_that_matches_are_told_where_they_are_new():
