@@ -461,6 +461,27 @@ def test_a_cast_names_what_python_has_no_value_for_by_its_type():
     assert answer.errors[0].startswith('cannot cast "struct<')
 
 
+NANOS = SqlType(TypeName.TIMESTAMP, 9)
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.lists(st.integers(-(10**18), 10**18) | st.integers(-2000, 2000), min_size=1, max_size=9),
+    st.sampled_from([TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ, TypeName.TIME]),
+    st.integers(0, 6),
+)
+def test_finer_digits_are_cut_towards_the_past(nanos, name, digits):
+    target = SqlType(name, digits)
+    column = pa.array(nanos, pa.int64()).cast(pa.timestamp("ns"))
+    cast_to = Cast(Column("t", "a", NANOS), target)
+    answer = evaluate_rows(cast_to, Scope(lambda _: column, len(nanos), 0))
+    step = 10 ** (9 - digits)
+    expected = [each // step * step // 1_000 for each in nanos]
+    if name is TypeName.TIME:
+        expected = [each % 86_400_000_000 for each in expected]
+    assert answer.values.cast(pa.int64()).to_pylist() == expected
+
+
 A, B = Column("t", "a", BIGINT), Column("t", "b", BIGINT)
 ZERO = Constant("0", BIGINT)
 QUOTIENT = Call("/", (A, B), BIGINT)
