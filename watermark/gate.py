@@ -92,7 +92,7 @@ class LossRisk(Enum):
     """What shows that retention comes close to a held record."""
 
     AGE = "age"  # of the oldest held record, as a share of the topic's limit
-    SIZE = "size"  # of the partition, as a share of the topic's limit
+    SIZE = "size"  # of the held records, as a share of the topic's limit
     OFFSETS = "offsets"  # how much of the way to the first held one the begin has moved
 
 
@@ -110,8 +110,8 @@ class Retention:
 class HeldPartition:
     """The held offsets of one partition: `start` (kept since submission) up to `end`.
 
-    `retention_begin` is Kafka's log start offset now, `first_retention_begin` the one at
-    submission, `log_bytes` the size of the whole partition. None is unknown.
+    `retention_begin` is Kafka's log start offset now, `first_retention_begin` the one when records
+    from `start` on were first held, `log_bytes` the size of the whole partition. None is unknown.
     """
 
     partition: int
@@ -222,7 +222,9 @@ def _used(held: HeldPartition, retention: Retention, now_ms: int) -> list[tuple[
     if retention.max_age_ms is not None and held.oldest_at_ms is not None:
         shares.append((LossRisk.AGE, (now_ms - held.oldest_at_ms) / max(1, retention.max_age_ms)))
     if retention.max_bytes is not None and held.log_bytes is not None:
-        shares.append((LossRisk.SIZE, held.log_bytes / max(1, retention.max_bytes)))
+        held_share = held.held_records / max(1, held.end - held.retention_begin)
+        held_bytes = held.log_bytes * held_share
+        shares.append((LossRisk.SIZE, held_bytes / max(1, retention.max_bytes)))
     first = held.first_retention_begin
     if first is not None and first < held.start:
         shares.append((LossRisk.OFFSETS, (held.retention_begin - first) / (held.start - first)))

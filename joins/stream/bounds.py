@@ -24,6 +24,7 @@ class BatchLimit:
         self._is_full = False
         self._seen_records = 0
         self._seen_bytes = 0
+        self._newest_average = 0.0  # of the newest batch with records
 
     def begin(self, average_bytes: float | None) -> None:
         """Start a loop; `average_bytes` of a record is None if unknown."""
@@ -33,7 +34,7 @@ class BatchLimit:
     def records(self) -> int:
         with self._lock:
             seen = self._seen_bytes / self._seen_records if self._seen_records else 0.0
-            average_bytes = max(self._given_average, seen)
+            average_bytes = max(self._given_average, seen, self._newest_average)
             self._in_use = self._max_records
             if average_bytes > 0:
                 self._in_use = max(1, min(self._in_use, int(self._max_bytes // average_bytes)))
@@ -44,6 +45,8 @@ class BatchLimit:
         with self._lock:
             self._seen_records += records
             self._seen_bytes += size
+            if records:
+                self._newest_average = size / records
             self._is_full = 2 * records >= self._in_use > 0
 
     def is_draining(self) -> bool:

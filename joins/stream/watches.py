@@ -62,7 +62,8 @@ class RetentionWatch:
     def __init__(self, cluster: StreamCluster) -> None:
         self._cluster = cluster
         self._looked_at = float("-inf")
-        self._first_begin: dict[int, int] = {}
+        # partition → its start, and where the topic began when that was first its start
+        self._first: dict[int, tuple[int, int]] = {}
         self.warnings: tuple[LossWarning, ...] = ()
 
     def look(self, held: HeldOffsets) -> None:
@@ -81,7 +82,8 @@ class RetentionWatch:
 
     def _with_risks(self, held: HeldOffsets, retention: Retention, now_ms: int) -> HeldOffsets:
         for each in held.partitions:
-            self._first_begin.setdefault(each.partition, each.retention_begin)
+            if self._first.get(each.partition, (None, 0))[0] != each.start:
+                self._first[each.partition] = each.start, each.retention_begin
         waiting = {p.partition: p.start for p in held.partitions if p.held_records}
         if not waiting or retention == Retention():
             return held
@@ -91,7 +93,7 @@ class RetentionWatch:
             tuple(
                 replace(
                     each,
-                    first_retention_begin=self._first_begin[each.partition],
+                    first_retention_begin=self._first[each.partition][1],
                     oldest_at_ms=oldest.get(each.partition),
                     log_bytes=sizes.get(each.partition),
                 )

@@ -106,7 +106,12 @@ WARNED = {
     "nothing_known": ({}, Retention(), []),
     "young_enough": ({"oldest_at_ms": 300}, Retention(max_age_ms=1_000), []),
     "old": ({"oldest_at_ms": 200}, Retention(max_age_ms=1_000), [(LossRisk.AGE, 0.8)]),
-    "large": ({"log_bytes": 90}, Retention(max_bytes=100), [(LossRisk.SIZE, 0.9)]),
+    "large": (
+        {"log_bytes": 90, "retention_begin": 10},
+        Retention(max_bytes=100),
+        [(LossRisk.SIZE, 0.9)],
+    ),
+    "large_by_what_is_not_held": ({"log_bytes": 99}, Retention(max_bytes=100), []),
     "begin_has_come_close": (
         {"first_retention_begin": 0, "retention_begin": 9},
         Retention(),

@@ -168,11 +168,16 @@ def _strict(fields: Fields) -> tuple[int, int | None]:
     if "y" in fields and len(fields["y"]) == 2:
         year += 2000
     date = _date(year, fields)
+    days = (date - dt.date(1970, 1, 1)).days
+    is_whole = "y" in fields and ("D" in fields or {"M", "d"} <= fields.keys())
+    if is_whole and not DAYS[date.weekday()].startswith(fields.get("E", "")):
+        raise ValueError(fields["E"])
+    if fields.get("H") == "24" and not any(_number(fields, each, 0) for each in "msS"):
+        fields, days = {**fields, "H": "0"}, days + is_whole
     for letter, most in _LAST_OF_CLOCK.items():
         if not _FIRST_OF_CLOCK.get(letter, 0) <= _number(fields, letter, 1) <= most:
             raise ValueError(letter)
     fraction = int(fields.get("S", "0").ljust(9, "0"))
-    days = (date - dt.date(1970, 1, 1)).days
     clock = _hour(fields) * _NANOS["H"]
     clock += sum(_number(fields, each, 0) * _NANOS[each] for each in "ms")
     return days * _DAY + clock + fraction, None

@@ -3,6 +3,7 @@
 An invalid text gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT for it.
 """
 
+import calendar
 import datetime as dt
 import re
 from collections.abc import Callable, Mapping
@@ -94,22 +95,24 @@ _UNITS = {0: 1_000, 3: 1}
 
 
 def _of_usual(text: str, pattern: re.Pattern[str]) -> int | None:
-    """Nanoseconds of a usual time, with or without a clock; day 31 of a short month is its last."""
+    """Nanoseconds of a usual time, with or without a clock.
+
+    Day 31 of a short month is its last, 24:00:00 the next midnight.
+    """
     match = pattern.fullmatch(text)
     if match is None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    fraction = int((match[7] or "0").ljust(9, "0"))
+    is_end_of_day = hour == 24 and not minute + second + fraction
     try:
-        first = dt.date(year, month, 1)
-        moment = dt.datetime(year, month, 1, hour, minute, second, tzinfo=dt.UTC)
+        last = day if day > 31 else min(day, calendar.monthrange(year, month)[1])
+        clock = 0 if is_end_of_day else hour, minute, second
+        moment = dt.datetime(year, month, last, *clock, tzinfo=dt.UTC)
     except ValueError:
         return None
-    last = (first.replace(day=28) + dt.timedelta(days=4)).replace(day=1) - dt.timedelta(days=1)
-    if not 1 <= day <= 31:
-        return None
-    moment = moment.replace(day=min(day, last.day))
     whole = int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(seconds=1))
-    return whole * _NANOS + int((match[7] or "0").ljust(9, "0"))
+    return (whole + 86_400 * is_end_of_day) * _NANOS + fraction
 
 
 def _local_nanos(text: str, pattern: str | None) -> int | None:

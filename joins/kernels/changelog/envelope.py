@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import mask_of
+from joins.kernels.expressions.casts import Mask, mask_of, null_where
 from joins.kernels.json import rows as json_rows
 from joins.kernels.json.encode import encode_objects, join_text
 from joins.kernels.json.wire import Encoding, to_declared, wire_type
@@ -26,7 +26,7 @@ WATERMARK_TIMESTAMP_MS = -(2**63)
 PART_BYTES = 32 << 20
 """Of rows that are encoded at once: texts of one column have at most 2 GiB."""
 _SNAPSHOT_ROW = -1
-_SHORT_BYTES = 1024
+_TIME_BYTES = 40  # more than the text of a time has
 SOURCE_SCHEMA = pa.schema(
     [
         ("epoch", pa.int32()),
@@ -315,12 +315,16 @@ def _shortened(
 ) -> pa.RecordBatch:
     columns = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
-        kind = column.type
-        if name not in primary_key and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
-            is_long = pc.fill_null(pc.greater(pc.binary_length(column), _SHORT_BYTES), False)
-            column = pc.if_else(pc.and_(pa.array(which), is_long), pa.scalar(None, kind), column)
+        if name not in primary_key:
+            column = null_where(column, which & _may_be_long(column))
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def _may_be_long(column: pa.Array) -> Mask:
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        return mask_of(pc.greater(pc.binary_length(column), _TIME_BYTES))
+    return np.full(len(column), pa.types.is_nested(column.type))
 
 
 def _records(key: pa.StringArray, value: pa.StringArray, partitions: int) -> pa.RecordBatch:

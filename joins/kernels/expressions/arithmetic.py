@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from joins.kernels.calendar.times import shift
 from joins.kernels.expressions.casts import Checked, cast, mask_of
 from joins.kernels.expressions.conversion import (
+    ALL_DIGITS,
     FLOATS,
     INTEGERS,
     checked_decimal,
@@ -25,7 +26,6 @@ from joins.plan.types import TypeName, arrow_type
 
 _DIVISION = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 _EXACT = Context(prec=120, rounding=ROUND_DOWN, Emin=-9999, Emax=9999)
-_ROUNDING = Context(prec=800, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 _WIDEST = 76
 INTERVALS = frozenset((TypeName.INTERVAL_MONTH, TypeName.INTERVAL_SECOND))
 _TIMES = frozenset((TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ, TypeName.DATE, TypeName.TIME))
@@ -122,7 +122,7 @@ def _round(op: Operation) -> Value | Checked:
         if not exact.is_finite() or places > 40:
             return number
         unit = Decimal(1).scaleb(-max(places, -_MOST_DIGITS))
-        rounded = exact.quantize(unit, ROUND_HALF_UP, _ROUNDING)
+        rounded = exact.quantize(unit, ROUND_HALF_UP, ALL_DIGITS)
         if kind in FLOATS:
             return float(rounded)
         return int(rounded) if kind in INTEGERS else checked_decimal(rounded, op.result)

@@ -80,6 +80,8 @@ _INTERVALS = {TypeName.INTERVAL_MONTH: month_text, TypeName.INTERVAL_SECOND: sec
 _INSTANTS = frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ})
 _FLOAT_PATTERN = r"^[+-]?(NaN|Infinity|(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[fFdD]?)$"
 _WIDE = Context(prec=80, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
+# More digits than any number may have or show; Python's own context has 28.
+ALL_DIGITS = Context(prec=12_000, rounding=ROUND_HALF_UP, Emin=-99_999, Emax=99_999)
 
 
 def convert(

@@ -14,7 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from joins.kernels.expressions.casts import Checked, cast, mask_of
-from joins.kernels.expressions.conversion import FLOATS, INTEGERS, checked_decimal, rowwise
+from joins.kernels.expressions.conversion import (
+    ALL_DIGITS,
+    FLOATS,
+    INTEGERS,
+    checked_decimal,
+    rowwise,
+)
 from joins.kernels.expressions.operation import Function, Operation
 from joins.plan.types import arrow_type
 
@@ -218,7 +224,7 @@ def _truncate(op: Operation) -> Checked:
         if not exact.is_finite() or digits > 40:
             return number
         unit = Decimal(1).scaleb(-max(digits, -_MOST_PLACES))
-        cut = (exact / unit).to_integral_value(ROUND_DOWN) * unit
+        cut = exact.quantize(unit, ROUND_DOWN, ALL_DIGITS)
         if kind in FLOATS:
             return float(cut)
         return int(cut) if kind in INTEGERS else checked_decimal(cut, op.result)

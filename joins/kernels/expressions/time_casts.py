@@ -155,11 +155,11 @@ def _cut_to(values: pa.Array, target: SqlType) -> Checked:
 def _clock(values: pa.Array, source: SqlType, target: SqlType) -> pa.Array:
     if source.name is TypeName.TIME:
         return cut_fraction(values, target)
-    micros = cast(values, pa.timestamp("us"), safe=False).cast(pa.int64())
+    cut = cut_fraction(values, target)
+    micros = cast(cut, pa.timestamp("us"), safe=False).cast(pa.int64())
     numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False) % _MICROS_PER_DAY
     valid = pa.array(mask_of(pc.is_valid(values)))
-    times = pc.if_else(valid, pa.array(numbers), pa.scalar(None, pa.int64()))
-    return cut_fraction(times, target)
+    return pc.if_else(valid, pa.array(numbers), pa.scalar(None, pa.int64()))
 
 
 def cut_fraction(values: pa.Array, target: SqlType) -> pa.Array:

@@ -6,7 +6,7 @@ form: a DATE as days since 1970, a TIME as milliseconds.
 
 import re
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 from joins.kernels.calendar.java_patterns import moment_of
 from joins.kernels.calendar.ticks import argument_ticks
 from joins.kernels.expressions.casts import cast
-from joins.kernels.expressions.conversion import convert
+from joins.kernels.expressions.conversion import ALL_DIGITS, convert
 from joins.kernels.expressions.operation import Operation, Sizes, bounded, bytes_of_all
 from joins.plan.types import SqlType, TypeName
 
@@ -171,21 +171,25 @@ def _radix(letter: str) -> Callable[[re.Match[str], object, SqlType, str], str]:
 def _fixed(match: re.Match[str], number: object, kind: SqlType, _: str) -> str:
     exact = _decimal(match, number, kind)
     digits = int(match["digits"] or 6)
-    rounded = abs(exact).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    return _signed(match, format(rounded, "f"), negative=exact < 0)
+    unit = Decimal(1).scaleb(-digits)
+    rounded = exact.copy_abs().quantize(unit, ROUND_HALF_UP, ALL_DIGITS)
+    return _signed(match, format(rounded, "f"), negative=exact.is_signed())
 
 
 def _scientific(match: re.Match[str], number: object, kind: SqlType, _: str) -> str:
     exact = _decimal(match, number, kind)
     digits = int(match["digits"] or 6)
-    return _signed(match, format(abs(exact), f".{digits}e"), negative=exact < 0)
+    rounded = Context(prec=digits + 1, rounding=ROUND_HALF_UP).plus(exact.copy_abs())
+    mantissa, power = format(rounded, f".{digits}e").split("e")
+    shown = f"{mantissa}e{int(power) if exact else 0:+03}"
+    return _signed(match, shown, negative=exact.is_signed())
 
 
 def _decimal(match: re.Match[str], number: object, kind: SqlType) -> Decimal:
     if kind.name not in _NUMBERS:
         raise FormatError(match[0])
     exact = number if isinstance(number, Decimal) else Decimal(repr(number))
-    if not exact.is_finite() or abs(exact) > Decimal("1e300"):
+    if not exact.is_finite():
         raise FormatError(match[0])
     return exact
 

@@ -2,7 +2,8 @@ r"""Regular expressions of Java by RE2, linear in the text; LIKE and SIMILAR TO.
 
 An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that Java takes and RE2
 does not (`[a&&[^b]]`, `[a[b]]`, `\h`, `\R`, `\Z`, `(?=…)`, `\1`, `a++`) fails the row. `.` matches
-none of `\n`, `\r`, U+0085, U+2028, U+2029 unless `(?s)` is on.
+none of `\n`, `\r`, U+0085, U+2028, U+2029 unless `(?s)` is on. In Java `(?i)` is for ASCII only,
+and `$` is before a line break at the end of a text, too: there RE2 has no answer.
 
 LIKE searches the texts between two `%` in turn, each at its first position. A piece with `_` may be
 compared at each position, so the product of both lengths has a limit.
@@ -31,6 +32,8 @@ from joins.kernels.expressions.operation import (
     of_rows,
 )
 
+_LINE_BREAKS = ("\n", "\r", "\x85", "\u2028", "\u2029")
+_END = "(?:$)"
 _ANY = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 _GROUP = re.compile(r"\(\?(?:<(?P<name>[A-Za-z]\w*)>|(?P<flags>[a-z]*(?:-[a-z]+)?)[:)])", re.ASCII)
@@ -71,11 +74,17 @@ def _group(expression: str, at: int) -> re.Match[str]:
     group = _GROUP.match(expression, at)
     if group is None or set(group["flags"] or "") - set("ims-"):
         raise UnknownAnswerError(expression[at : at + 4])
+    if "i" in (group["flags"] or "") and not expression.isascii():
+        raise UnknownAnswerError("(?i) and a character that is not ASCII")
     return group
 
 
 def _dot(expression: str, at: int) -> tuple[str, int]:
     return _ANY, at + 1
+
+
+def _end(expression: str, at: int) -> tuple[str, int]:
+    return _END, at + 1
 
 
 def _brace(expression: str, at: int) -> tuple[str, int]:
@@ -134,6 +143,7 @@ def _class(expression: str, at: int) -> tuple[str, int]:
 
 _READERS: Mapping[str, Callable[[str, int], tuple[str, int]]] = {
     ".": _dot,
+    "$": _end,
     "{": _brace,
     "*": _repetition,
     "+": _repetition,
@@ -253,14 +263,28 @@ def compiled(expression: str) -> Expression | None:
         raise UnknownAnswerError(reason) from error
 
 
+def _by(expression: str, text: str) -> Expression | None:
+    """As `compiled`; raises UnknownAnswerError also if `$` is at two places of the text."""
+    by = compiled(expression)
+    if by is not None and text.endswith(_LINE_BREAKS) and _END in by.pattern:
+        raise UnknownAnswerError("$ and a text with a line break at its end")
+    return by
+
+
 def _regexp(text: str, expression: str) -> bool:
-    found_by = compiled(expression) if expression else None
+    found_by = _by(expression, text) if expression else None
     return found_by is not None and found_by.search(text) is not None
 
 
 def _replaced(text: str, expression: str, new: str) -> str | None:
-    by = compiled(expression)
-    return None if by is None else str(by.sub(lambda _: new, text))
+    by = _by(expression, text)
+    if by is None:
+        return None
+    pieces, at = [], 0
+    for match in matches(by, text):
+        pieces += [text[at : match.start()], new]
+        at = match.end()
+    return "".join([*pieces, text[at:]])
 
 
 def _replaced_bytes(op: Operation) -> Sizes:
@@ -269,7 +293,7 @@ def _replaced_bytes(op: Operation) -> Sizes:
 
 
 def _extract(text: str, expression: str, group: int = 0) -> str | None:
-    by = compiled(expression)
+    by = _by(expression, text)
     match = None if by is None else by.search(text)
     if match is None or not 0 <= group <= match.re.groups:
         return None
@@ -278,23 +302,28 @@ def _extract(text: str, expression: str, group: int = 0) -> str | None:
 
 
 def _extract_all(text: str, expression: str, group: int = 1) -> list[str | None] | None:
-    by = compiled(expression)
+    by = _by(expression, text)
     if by is None or not 0 <= group <= by.groups:
         return None
     return [match.group(group) for match in matches(by, text)]
 
 
 def matches(by: Expression, text: str) -> Iterator[Any]:
-    yield from by.finditer(text)
+    """The matches as Java finds them; `finditer` has an empty one twice if it is further on."""
+    before = None
+    for match in by.finditer(text):
+        if match.span() != before:
+            yield match
+        before = match.span()
 
 
 def _count(text: str, expression: str) -> int | None:
-    by = compiled(expression)
+    by = _by(expression, text)
     return None if by is None else sum(1 for _ in matches(by, text))
 
 
 def _place(text: str, expression: str) -> int | None:
-    by = compiled(expression)
+    by = _by(expression, text)
     if by is None:
         return None
     match = by.search(text)
@@ -307,7 +336,7 @@ def _first(text: str, expression: str) -> str | None:
 
 def split_parts(text: str, expression: str, most: int = 0) -> list[str] | None:
     """The text between the matches, as `String.split`: no empty strings at the end."""
-    by = compiled(expression)
+    by = _by(expression, text)
     if by is None:
         return None
     parts: list[str] = []

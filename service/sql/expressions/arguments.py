@@ -59,7 +59,10 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
     text = literal_of(arguments[1]) if call in (*_REGULAR, "SIMILAR") else None
     if text is None:
         return
-    hint = "Write it without looking ahead or back and without references to groups."
+    hint = (
+        "Write it without looking ahead or back, without references to groups, and with (?i) for "
+        "ASCII only."
+    )
     try:
         if call != "SIMILAR":
             by = compiled(text)
@@ -70,7 +73,7 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
             by = True if escape is None else matcher(text, escape)
     except UnknownAnswerError as error:
         raise script.error(
-            arguments[1].at, "the regular expression is not linear in the text", hint=hint
+            arguments[1].at, f"RE2 cannot match the regular expression: {error}", hint=hint
         ) from error
     except SimilarError as error:
         raise script.error(

@@ -207,8 +207,9 @@ PARTLY: dict[str, str] = {
     "PRINTF": "formats are b c d e f o s x and their capitals",
     "RAND": "with a seed that is no literal: it gives the first number of that seed; RAND_INTEGER "
     "alike",
-    "REGEXP": "RE2 matches, in linear time: without looking ahead or back, possessive repetition "
-    "and references to groups; all functions of regular expressions and SIMILAR TO alike",
+    "REGEXP": "RE2 matches, in linear time: without looking ahead or back, possessive repetition, "
+    "references to groups, and (?i) beyond ASCII; with $ a row fails whose text ends with a line "
+    "break; all functions of regular expressions and SIMILAR TO alike",
     "REPLACE": "a text may become 256 times as long",
     "ROUND": "of a DECIMAL to a literal number of digits; TRUNCATE alike",
 }

@@ -42,6 +42,18 @@ def test_what_batches_have_shown_lowers_the_limit_of_the_next_one():
     assert limit.records() == 32
 
 
+def test_records_that_become_large_count_at_once_after_a_long_time():
+    limit = BatchLimit(1_000, MIB)
+    limit.record({"records": 10**9, "bytes": 10**11})
+    assert limit.records() == 1_000
+    limit.record({"records": 1_000, "bytes": 128 * MIB})
+    assert limit.records() == 7
+    limit.record({"records": 0, "bytes": 0})
+    assert limit.records() == 7
+    limit.record({"records": 7, "bytes": 700})
+    assert limit.records() == 1_000
+
+
 def test_batches_of_an_old_writer_that_counts_nothing_change_nothing():
     limit = BatchLimit(1_000, MIB)
     limit.begin(4096.0)

@@ -263,6 +263,26 @@ def test_no_function_raises_for_any_value_of_its_types(make, least):
     assert wrong == {}
 
 
+def differing(typed):
+    """The rows whose answer is another one without the others beside them."""
+    types = {column.name: TYPES[column.name] for column in columns_of(typed.expression)}
+    rows, every = rows_of(types), answered(typed)
+    for at in range(len(rows)):
+        alone = evaluated(typed, arrays(types, rows[at : at + 1]))
+        own = alone.values.to_string(), alone.errors.get(0)
+        beside = every.values.slice(at, 1).to_string(), every.errors.get(at)
+        if own != beside:
+            yield rows[at], own, beside
+
+
+@pytest.mark.parametrize(("make", "least"), some_of(GENERATED, "of_one"))
+def test_no_answer_depends_on_the_rows_beside_it(make, least):
+    expressions = accepted(make)
+    assert len(expressions) >= least
+    wrong = {text: rows for text, typed in expressions.items() if (rows := [*differing(typed)])}
+    assert wrong == {}
+
+
 def test_every_function_of_the_table_is_generated():
     made = {name for name, _ in of_table()} | {"IN", "LIKE", "NEG", "NOT", "AND", "OR", "||"}
     made |= {name for name in FUNCTIONS if name.startswith("IS ")}

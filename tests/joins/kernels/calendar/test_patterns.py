@@ -10,6 +10,7 @@ from joins.kernels.calendar.java_patterns import (
     read,
     shown,
 )
+from tests.support.expressions import arrays, evaluated, planned
 
 FORMATTER, SIMPLE = Dialect.FORMATTER, Dialect.SIMPLE
 TIME = 1_709_211_845_678_901  # 2024-02-29 13:04:05.678901, a Thursday
@@ -37,6 +38,9 @@ READ = {
     "fixed_widths": ("20240229130405", "yyyyMMddHHmmss", FORMATTER, 1_709_211_845),
     "a_day_that_is_not_there_is_the_last": ("2023-02-31", "yyyy-MM-dd", FORMATTER, 1_677_542_400),
     "half_days": ("01 PM", "hh a", FORMATTER, 46_800),
+    "the_end_of_a_day": ("2024-02-29 24:00", "yyyy-MM-dd HH:mm", FORMATTER, 1_709_251_200),
+    "the_end_of_no_date": ("24:00", "HH:mm", FORMATTER, 0),
+    "the_day_of_the_week": ("Thu 2024-02-29", "EEE yyyy-MM-dd", FORMATTER, 1_709_164_800),
     "names": ("29 Feb 2024", "dd MMM yyyy", FORMATTER, 1_709_164_800),
     "day_of_the_year": ("2024-060", "yyyy-DDD", FORMATTER, 1_709_164_800),
     "fields_run_over": ("2023-13-01", "yyyy-MM-dd", SIMPLE, 1_704_067_200),
@@ -56,7 +60,15 @@ def test_an_offset_is_read_with_the_time():
 
 @pytest.mark.parametrize(
     ("text", "pattern"),
-    [("24-2-9", "yyyy-MM-dd"), ("2024-13-01", "yyyy-MM-dd"), ("25", "HH"), ("x", "d"), ("0", "h")],
+    [
+        ("24-2-9", "yyyy-MM-dd"),
+        ("2024-13-01", "yyyy-MM-dd"),
+        ("25", "HH"),
+        ("x", "d"),
+        ("0", "h"),
+        ("24:01", "HH:mm"),
+        ("Mon 2024-02-29", "EEE yyyy-MM-dd"),
+    ],
 )
 def test_a_text_that_is_no_time_is_told(text, pattern):
     with pytest.raises(TextError):
@@ -67,3 +79,25 @@ def test_a_text_that_is_no_time_is_told(text, pattern):
 def test_a_pattern_with_other_letters_is_told(pattern):
     with pytest.raises(PatternError):
         items_of(pattern, FORMATTER)
+
+
+TIMES = {
+    "the_last_month": ("9999-12-31", "9999-12-31 00:00:00.000"),
+    "the_last_second": ("9999-12-31 23:59:59", "9999-12-31 23:59:59.000"),
+    "the_last_of_a_month": ("2023-02-31 1:02:03", "2023-02-28 01:02:03.000"),
+    "the_end_of_a_day": ("2024-12-31 24:00:00.000", "2025-01-01 00:00:00.000"),
+    "behind_the_end": ("2024-12-31 24:00:01", None),
+    "no_day": ("2024-12-32", None),
+    "no_month": ("2024-13-01", None),
+    "no_year": ("0000-01-01", None),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), TIMES.values(), ids=TIMES)
+def test_a_usual_time_is_the_same_beside_any_other(text, expected):
+    """Arrow reads columns of plain texts; one that is none changes who reads the others."""
+    types = {"t": "STRING"}
+    for rows in ([[text]], [[text], ["x"]]):
+        answer = evaluated(planned("CAST(TO_TIMESTAMP(t) AS STRING)", types), arrays(types, rows))
+        assert answer.errors == {}
+        assert answer.values.to_pylist()[0] == expected

@@ -76,6 +76,35 @@ def test_a_change_is_as_ever_or_deletes_the_key_of_a_row_that_is_told(changes):
     assert all(size > MOST for _, size in limited.dead)
 
 
+WIDE = st.lists(
+    st.none() | st.sampled_from(["small", "x" * 900, "\n" * 600]), min_size=7, max_size=7
+)
+
+
+def wide(rows):
+    """Rows with `rows[0]` as texts, short ones by themselves, and as an array."""
+    columns = [*zip(*rows, strict=True), rows]
+    kinds = [*[pa.string()] * len(rows[0]), pa.list_(pa.string())]
+    arrays = [pa.array(c, t) for c, t in zip(columns, kinds, strict=True)]
+    key = pa.array([0] * len(rows), pa.int64())
+    return pa.RecordBatch.from_arrays([key, *arrays], names=["id", *"abcdefg", "list"])
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.tuples(st.sampled_from("cud"), WIDE, WIDE), min_size=1, max_size=8))
+def test_many_short_texts_and_arrays_are_no_hindrance_for_a_row_that_fits(changes):
+    every = envelopes([(op, (0, None, 0), (0, None, 0)) for op, _, _ in changes])
+    before = None if every.before is None else wide([row for _, row, _ in changes])
+    after = None if every.after is None else wide([row for _, _, row in changes])
+    every = Envelopes(every.ops, every.source, before, after)
+    limited = encode_limited(every, ("id",), partitions=1, most_bytes=MOST)
+    assert all(len(value) <= MOST for value in limited.records.column("value").to_pylist())
+    for (op, _, row), now in zip(changes, parsed(limited.records), strict=True):
+        is_small = len(json.dumps(row)) * 2 < MOST - 500
+        assert now["op"] == op or not is_small
+        assert now["op"] == "d" or [*now["after"].values()] == [0, *row, row]
+
+
 @settings(max_examples=examples(100))
 @given(st.lists(ROWS, min_size=1, max_size=8))
 def test_a_copy_has_every_row_or_tells_its_key(rows):

@@ -4,7 +4,7 @@
 
 import math
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pytest
@@ -51,6 +51,7 @@ TIME_5 = SqlType(TypeName.TIME, 5)
 TIMESTAMP = SqlType(TypeName.TIMESTAMP, 6)
 TIMESTAMP_3 = SqlType(TypeName.TIMESTAMP, 3)
 SECONDS = SqlType(TypeName.TIMESTAMP, 0)
+EXACT = Context(prec=100)
 INSTANT = SqlType(TypeName.TIMESTAMP_LTZ, 3)
 
 
@@ -460,6 +461,27 @@ def test_a_cast_names_what_python_has_no_value_for_by_its_type():
     assert answer.errors[0].startswith('cannot cast "struct<')
 
 
+NANOS = SqlType(TypeName.TIMESTAMP, 9)
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.lists(st.integers(-(10**18), 10**18) | st.integers(-2000, 2000), min_size=1, max_size=9),
+    st.sampled_from([TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ, TypeName.TIME]),
+    st.integers(0, 6),
+)
+def test_finer_digits_are_cut_towards_the_past(nanos, name, digits):
+    target = SqlType(name, digits)
+    column = pa.array(nanos, pa.int64()).cast(pa.timestamp("ns"))
+    cast_to = Cast(Column("t", "a", NANOS), target)
+    answer = evaluate_rows(cast_to, Scope(lambda _: column, len(nanos), 0))
+    step = 10 ** (9 - digits)
+    expected = [each // step * step // 1_000 for each in nanos]
+    if name is TypeName.TIME:
+        expected = [each % 86_400_000_000 for each in expected]
+    assert answer.values.cast(pa.int64()).to_pylist() == expected
+
+
 A, B = Column("t", "a", BIGINT), Column("t", "b", BIGINT)
 ZERO = Constant("0", BIGINT)
 QUOTIENT = Call("/", (A, B), BIGINT)
@@ -565,6 +587,63 @@ def test_integer_arithmetic_is_javas(rows, name):
             assert at in answer.errors
         else:
             assert answer.values[at].as_py() == OPERATORS[name](left, right)
+
+
+def cut_to(number, step, nearest):
+    whole = (abs(number) + (step // 2 if nearest else 0)) // step * step
+    return whole if number >= 0 else -whole
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.integers(-(10**38) + 1, 10**38 - 1),
+    st.sampled_from([0, 2, 10, 37, 38]),
+    st.integers(-38, 38),
+    st.sampled_from(["TRUNCATE", "ROUND"]),
+)
+def test_a_decimal_is_cut_and_rounded_with_all_its_digits(digits, scale, places, name):
+    kind = decimal(38, scale)
+    value = Decimal(digits).scaleb(-scale, EXACT)
+    answer = run(
+        Call(name, (Column("t", "a", kind), Column("t", "b", INT)), kind),
+        a=(kind, [value]),
+        b=(INT, [places]),
+    )
+    expected = cut_to(digits, 10 ** max(0, scale - places), name == "ROUND")
+    fits = abs(expected) < 10**38
+    assert answer.values.to_pylist() == [Decimal(expected).scaleb(-scale, EXACT) if fits else None]
+
+
+@settings(max_examples=examples(200))
+@given(st.integers(-(10**38) + 1, 10**38 - 1), st.sampled_from([0, 2, 38]), st.integers(0, 40))
+def test_printf_shows_all_digits_of_a_decimal(digits, scale, places):
+    kind = decimal(38, scale)
+    answer = run(
+        Call("PRINTF", (Constant(f"%.{places}f", STRING), Column("t", "a", kind)), STRING),
+        a=(kind, [Decimal(digits).scaleb(-scale, EXACT)]),
+    )
+    step = 10 ** max(0, scale - places)
+    shown = cut_to(digits, step, nearest=True) // step * 10 ** max(0, places - scale)
+    plain = format(Decimal(shown).scaleb(-places, EXACT).copy_abs(), "f")
+    assert answer.values.to_pylist() == [f"-{plain}" if digits < 0 else plain]
+
+
+JAVA_FORMATS = {
+    "a power has two digits": ("%e", 1.5, "1.500000e+00"),
+    "a power has three digits": ("%.1e", 1.25e-300, "1.3e-300"),
+    "the middle is rounded up": ("%.0e", 2.5, "3e+00"),
+    "rounding adds a digit": ("%.2E", 9.999, "1.00E+01"),
+    "nothing": ("%e", 0.0, "0.000000e+00"),
+    "less than nothing": ("%f", -0.0, "-0.000000"),
+    "more than 28 digits": ("%.2f", 1e30, f"{10**30}.00"),
+    "the largest": ("%,.0f", 1e308, f"{10**308:,}"),
+}
+
+
+@pytest.mark.parametrize(("pattern", "value", "shown"), JAVA_FORMATS.values(), ids=JAVA_FORMATS)
+def test_printf_shows_floating_numbers_as_java_does(pattern, value, shown):
+    expression = Call("PRINTF", (Constant(pattern, STRING), Column("t", "a", DOUBLE)), STRING)
+    assert run(expression, a=(DOUBLE, [value])).values.to_pylist() == [shown]
 
 
 TRUTH = st.sampled_from([True, False, None])

@@ -19,7 +19,7 @@ MATCHES = {
 NONE = ("(", ")", "[a", "*a", "a**", "{", "x{y", "a\\")
 UNKNOWN = (
     *("a(?=b)", "(?<!a)b", "(a)\\1", "(?<x>a)\\k<x>", "a++", "a*+", "[a-z&&[^b]]", "[a[b]]"),
-    *("\\h", "\\R", "a\\Z", "(?>a)", "(?x)a b", "\\p{javaLowerCase}", "a{5000}"),
+    *("\\h", "\\R", "a\\Z", "(?>a)", "(?x)a b", "\\p{javaLowerCase}", "a{5000}", "(?i)é"),
 )
 
 
@@ -45,6 +45,36 @@ def test_an_expression_of_a_column_that_only_java_knows_fails_its_row():
     answer = evaluated(planned("REGEXP(t, r)", types), columns)
     assert list(answer.errors) == [0]
     assert answer.values.to_pylist() == [None, True, False, None]
+
+
+OF_JAVA = {  # as Java 17 answers them
+    "an_end_is_one": ("REGEXP_COUNT(t, '$')", "ab", 1),
+    "an_empty_text_has_one_end": ("REGEXP_COUNT(t, '$')", "", 1),
+    "edges_of_words": ("REGEXP_COUNT(t, '\\b')", "ab cd", 4),
+    "at_the_end": ("REGEXP_REPLACE(t, '$', 'x')", "ab", "abx"),
+    "at_edges": ("REGEXP_REPLACE(t, '\\b', '|')", "ab cd", "|ab| |cd|"),
+    "nothing_is_something": ("REGEXP_REPLACE(t, 'b*', '|')", "abc", "|a||c|"),
+    "every_nothing": ("REGEXP_EXTRACT_ALL(t, '(b*)')", "abc", ["", "b", "", ""]),
+    "in_another_case": ("REGEXP(t, '(?i)cafe')", "CAFE", True),
+}
+
+
+@pytest.mark.parametrize(("call", "text", "expected"), OF_JAVA.values(), ids=OF_JAVA)
+def test_matches_of_nothing_are_those_of_java(call, text, expected):
+    types = {"t": "STRING"}
+    answer = evaluated(planned(call, types), arrays(types, [[text]]))
+    assert (answer.values.to_pylist(), answer.errors) == ([expected], {})
+
+
+@pytest.mark.parametrize("text", ["abc\n", "abc\r\n", "abc\u2028"])
+def test_an_end_before_a_line_break_is_not_answered(text):
+    """In Java `c$` matches there; nothing of RE2 does without taking the line break, too."""
+    types = {"t": "STRING"}
+    columns = arrays(types, [["abc"], [text], ["a\nc"]])
+    for call in ("REGEXP(t, 'c$')", "REGEXP_EXTRACT(t, 'c$', 0) = 'c'"):
+        answer = evaluated(planned(call, types), columns)
+        assert list(answer.errors) == [1]
+        assert answer.values.to_pylist() == [True, None, True]
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(a|a)*b", "(.*a){20}", "(x+x+)+y"])

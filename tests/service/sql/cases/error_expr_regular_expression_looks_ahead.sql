@@ -1,4 +1,4 @@
--- error: is not linear in the text
+-- error: RE2 cannot match the regular expression: (?=b
 -- fixed: (?=b) => b
 -- with: d_priced s_all_types out_string
 INSERT INTO o SELECT REGEXP_EXTRACT(t, 'a(?=b)')
