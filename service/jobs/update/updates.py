@@ -325,7 +325,8 @@ class Updates:
         except SqlError as exc:
             raise UpdateRefusedError(
                 f'the script of job "{job.id}" can no longer be planned: {exc.message}',
-                hint="Restore the tables and views of the catalog that it uses.",
+                hint="Restore the tables and views of the catalog that it uses. If this version "
+                "refuses the script, submit the new one as another job, with another output.",
             ) from exc
 
     def _check_secrets(self, job_id: str, planned: PlannedScript) -> None:

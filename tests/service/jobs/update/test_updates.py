@@ -146,6 +146,15 @@ def test_after_a_rollback_the_column_comes_back_in_its_type_only(services, job):
     assert apply(services, job, WIDER).sql == WIDER
 
 
+def test_a_script_that_a_newer_sluice_refuses_is_not_changed_but_submitted_again(services, job):
+    plan = plans_of(services, job).newest()
+    layout = JobLayout(services.settings.jobs_dir / job.id)
+    layout.plan.write_bytes(plan_codec.dump(replace(plan, sql=f"{SCRIPT} DROP TABLE clicks;")))
+    with pytest.raises(UpdateRefusedError, match="a statement follows the INSERT") as refused:
+        services.updates.draft(job.id, SCRIPT)
+    assert "submit the new one as another job" in refused.value.hint
+
+
 @pytest.mark.parametrize("number", [0, 2, 7, None])
 def test_a_plan_that_there_is_not_is_refused(services, job, number):
     with pytest.raises(JobConflictError, match="only plan 1"):
