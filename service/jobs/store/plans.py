@@ -107,7 +107,8 @@ def note_newest(store: JobStore, layout: JobLayout) -> None:
         return
     try:
         plan = plans.newest()
-        if int(orjson.loads(store.get(job_id).plan).get("number", 1)) < plan.number:
-            note_plan(store, job_id, plan)
     except SluiceError as exc:  # its runner reports it
         _log.warning("plan of a job cannot be read", job_id=job_id, error=exc.message)
+        return
+    if int(orjson.loads(store.get(job_id).plan).get("number", 1)) < plan.number:
+        note_plan(store, job_id, plan)

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from service.errors import JobConflictError, JobStateError, UpdateRefusedError
+from service.errors import JobConflictError, JobStateError, StoreError, UpdateRefusedError
 from service.jobs.store import plan_codec
 from service.jobs.store.job import JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plans import JobPlans
+from service.jobs.store.plans import JobPlans, note_newest
 from service.jobs.submit.submission import SubmissionRequest
 from service.sql.text.script import SqlError
 from tests.support.control_plane import script
@@ -184,3 +184,19 @@ def test_a_damaged_plan_of_one_job_keeps_no_other_from_catching_up(services, job
     services.updates.catch_up()
     assert services.store.get(other.id).sql == FILTERED
     assert json.loads(services.store.get(job.id).plan)["number"] == 1
+
+
+def test_a_plan_that_the_store_does_not_take_now_is_noted_later(services, job, monkeypatch):
+    """A restoration or a start that fails by its store is tried again."""
+    plans_of(services, job).add(services.updates.draft(job.id, FILTERED).plan)
+    layout = JobLayout(services.settings.jobs_dir / job.id)
+
+    def away(*_):
+        raise StoreError("job store cannot be reached", hint="Start it.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services.store, "change_plan", away)
+        with pytest.raises(StoreError):
+            note_newest(services.store, layout)
+    note_newest(services.store, layout)
+    assert services.store.get(job.id).sql == FILTERED
