@@ -17,7 +17,8 @@ from service.config import Settings
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, write_private
-from service.jobs.store.plans import JobPlans, note_newest
+from service.jobs.store.plan_copy import note_newest
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import begin_events, read_verifications
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.hooks import Remover

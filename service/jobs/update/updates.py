@@ -20,7 +20,8 @@ from service.config import Settings
 from service.errors import JobConflictError, UpdateRefusedError
 from service.jobs.store.job import DesiredState, Job, check_wanted
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plans import JobPlans, note_newest, note_plan
+from service.jobs.store.plan_copy import note_newest, note_plan
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
 from service.jobs.update.changes import (

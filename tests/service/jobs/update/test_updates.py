@@ -9,7 +9,8 @@ from service.errors import JobConflictError, JobStateError, StoreError, UpdateRe
 from service.jobs.store import plan_codec
 from service.jobs.store.job import JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plans import JobPlans, note_newest
+from service.jobs.store.plan_copy import note_newest
+from service.jobs.store.plans import JobPlans
 from service.jobs.submit.submission import SubmissionRequest
 from service.sql.text.script import SqlError
 from tests.support.control_plane import script
