@@ -22,7 +22,7 @@ from service.jobs.store.rows import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
 OLDEST = 14  # the first version that ends silent sessions
 _CONNECT_S, _ANSWER_S = 10, 30
 _OURS = "postgresql+pg8000"
-_OPTIONS = {"application_name", "host", "unix_sock"}  # of the driver, for URLs
+_LOGIN = {"user", "password", "host", "port", "unix_sock"}  # of the driver, as options of URLs
 _SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 _SESSION = {
     "idle_in_transaction_session_timeout": "8s",
@@ -57,7 +57,7 @@ def reached_by(url: sa.URL, *, connect_s: int, answer_s: int) -> tuple[sa.URL, d
     if url.drivername == _OURS:
         context = _tls(url)
         rest = url.difference_update_query(("sslmode", "sslrootcert"))
-        unknown = sorted(rest.query.keys() - _OPTIONS)
+        unknown = sorted(rest.query.keys() - _LOGIN - {"application_name"})
         if unknown:
             raise StoreError(
                 f'job store has option "{unknown[0]}" in its URL, expected sslmode, sslrootcert or '

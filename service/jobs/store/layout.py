@@ -159,7 +159,8 @@ class JobLayout:
 
     def discard(self) -> None:
         """Delete the directory; without its plan, what is left after a crash is deleted later."""
-        self.plan.unlink(missing_ok=True)
+        with suppress(OSError):  # such as a file between the directories of jobs, which stays
+            self.plan.unlink()
         shutil.rmtree(self.job_dir, ignore_errors=True)
 
 

@@ -5,20 +5,12 @@
 
 from collections.abc import Iterator
 
-import orjson
-import structlog
-
 from joins.durable.checkpoint import Checkpoint, create_once
 from joins.durable.pins import PinStore
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import Dimension, JoinPlan
 from service.jobs.store import plan_codec
-from service.jobs.store.job import Job, StateUpdate
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.store import JobStore
-from watermark.errors import SluiceError
-
-_log = structlog.get_logger(__name__)
 
 
 class JobPlans:
@@ -91,23 +83,3 @@ class JobPlans:
         done = None if progress is None else progress.get("batch")
         is_committed = done is not None and done >= pin.batch
         return self.read(number if is_committed else pin.plan)
-
-
-def note_plan(store: JobStore, job_id: str, plan: JoinPlan) -> Job:
-    """Store the copy of a job's newest plan, whose file is in the job's directory."""
-    store.change_plan(job_id, plan_codec.dump(plan), plan.sql)
-    cause = f"plan {plan.number} holds from the next batch's border on"
-    return store.transition(job_id, StateUpdate(store.get(job_id).state, cause, is_note=True))
-
-
-def note_newest(store: JobStore, layout: JobLayout) -> None:
-    """`note_plan`, unless it was done: after a crash the directory may have a newer plan."""
-    plans, job_id = JobPlans(layout), layout.job_dir.name
-    if plans.newest_number == 1:
-        return
-    try:
-        plan = plans.newest()
-        if int(orjson.loads(store.get(job_id).plan).get("number", 1)) < plan.number:
-            note_plan(store, job_id, plan)
-    except SluiceError as exc:  # its runner reports it
-        _log.warning("plan of a job cannot be read", job_id=job_id, error=exc.message)

@@ -17,7 +17,8 @@ from service.config import Settings
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, write_private
-from service.jobs.store.plans import JobPlans, note_newest
+from service.jobs.store.plan_copy import note_newest
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.runner_files import begin_events, read_verifications
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.hooks import Remover
@@ -258,13 +259,15 @@ class VerificationSchedule:
             # a job that is restored now has no plan yet
             here = [job for job in jobs if self._layout(job.id).plan.exists()]
             plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in here]
-            self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
+            read = {(job.id, number): self._tables_of(job, number) for job, number in plans}
+            self._tables = {of: tables for of, tables in read.items() if tables is not None}
             self._newest_event, self._listed_at_s = newest, now_s
         tables = [table for of_job in self._tables.values() for table in of_job]
         due = max(tables, key=lambda table: self._overdue_s(*table), default=None)
         return due if due is not None and self._overdue_s(*due) >= 0 else None
 
-    def _tables_of(self, job: Job, number: int) -> list[tuple[Job, Dimension]]:
+    def _tables_of(self, job: Job, number: int) -> list[tuple[Job, Dimension]] | None:
+        """None if the plan cannot be read now."""
         known = self._tables.get((job.id, number))
         if known is not None:
             return known
@@ -272,7 +275,7 @@ class VerificationSchedule:
             plan = JobPlans(self._layout(job.id)).read(number)
         except SluiceError as exc:  # tables of other jobs are compared all the same
             _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
-            return []
+            return None
         return [(job, table) for table in plan.dimensions if table.verify is not None]
 
     def _overdue_s(self, job: Job, dimension: Dimension) -> float:

@@ -315,16 +315,18 @@ class Supervisor:
         reason = "The runner is starting."
         if job.state is not JobState.STARTING:
             job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))
-            if not first:  # once, however often it has to wait for the runner host
-                self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
+        layout = self._layout(job)
+        had_runner = noted_pid(layout.job_dir) is not None or layout.checkpoint.exists()
         try:
-            if not self._starter.start(watch, self._layout(job).job_dir):
+            if not self._starter.start(watch, layout.job_dir):
                 return
         except OSError as exc:
             self._outcomes.waits(job, watch, cannot_start(exc))
             return
         watch.mismatch_since, watch.start_at_ms = None, None
         watch.silence.begin()
+        if had_runner:
+            self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
         _log.info("runner started", job_id=job.id, pid=watch.view().pid)
 
     def _start_answering(self, job: Job) -> None:

@@ -16,12 +16,12 @@ from joins.plan.plan import (
     Sink,
     TopicSource,
 )
-from joins.plan.types import SqlType
 from service.config import Settings
 from service.errors import JobConflictError, UpdateRefusedError
 from service.jobs.store.job import DesiredState, Job, check_wanted
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.plans import JobPlans, note_newest, note_plan
+from service.jobs.store.plan_copy import note_newest, note_plan
+from service.jobs.store.plans import JobPlans
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions
 from service.jobs.update.changes import (
@@ -67,15 +67,15 @@ class _Traces:
     """What older plans of a job have left that its newest one does not have."""
 
     tables: frozenset[str]
-    columns: Mapping[tuple[int, str], SqlType]  # INSERT and name → type in the output
+    columns: Mapping[tuple[int, str], OutputColumn]  # by INSERT and name in lower case
 
     @classmethod
     def of(cls, earlier: Iterable[JoinPlan], old: JoinPlan) -> "_Traces":
-        tables, columns = set[str](), dict[tuple[int, str], SqlType]()
+        tables, columns = set[str](), dict[tuple[int, str], OutputColumn]()
         for plan in earlier:
             tables |= {dimension.name for dimension in plan.dimensions}
             for number, insert in enumerate(plan.inserts):
-                columns |= {(number, c.name): c.expression.type for c in insert.output}
+                columns |= {(number, c.name.lower()): c for c in insert.output}
         return cls(frozenset(tables - {d.name for d in old.dimensions}), columns)
 
 
@@ -99,9 +99,14 @@ def _in_context(
         return _refused_as(change, K.DIMENSION_NAME) if part.name in traces.tables else change
     sink = old.inserts[difference.insert].sink
     if change.kind is K.OUTPUT_ADDED:
-        kind = part.expression.type
-        if traces.columns.get((difference.insert, part.name), kind) != kind:
+        known = traces.columns.get((difference.insert, part.name.lower()), part)
+        if known.name == part.name and known.expression.type != part.expression.type:
             return _refused_as(change, K.OUTPUT_TYPE)
+        if known.name != part.name and isinstance(sink, DeltaSink):
+            return change.refused(
+                f'the output has "{known.name}", and a delta table tells no columns apart by case',
+                f'Name the column "{known.name}", or otherwise than it.',
+            )
         return _added_column(change, part, sink)
     key = _replacing_key(sink)
     is_of_key = isinstance(part, OutputColumn) and part.name in key
@@ -321,7 +326,8 @@ class Updates:
         except SqlError as exc:
             raise UpdateRefusedError(
                 f'the script of job "{job.id}" can no longer be planned: {exc.message}',
-                hint="Restore the tables and views of the catalog that it uses.",
+                hint="Restore the tables and views of the catalog that it uses. If this version "
+                "refuses the script, submit the new one as another job, with another output.",
             ) from exc
 
     def _check_secrets(self, job_id: str, planned: PlannedScript) -> None:

@@ -248,7 +248,8 @@ def _of_statements(session: ScriptSession, statements: Sequence[Statement]) -> l
         for insert in job.inserts if isinstance(job, StatementSet) else (job,):
             _check_job(session, insert, faults)
     if not fills:
-        _check_queries(session, jobs, faults)
+        queries = [each for each in statements if isinstance(each, Select)]
+        _check_queries(session, queries, faults)
     return faults
 
 
@@ -264,15 +265,15 @@ def _check_job(session: ScriptSession, job: JobStatement, faults: list[SqlError]
 
 
 def _check_queries(
-    session: ScriptSession, jobs: Sequence[JobStatement], faults: list[SqlError]
+    session: ScriptSession, queries: Sequence[Select], faults: list[SqlError]
 ) -> None:
     """Of several queries none can be made a job alone."""
-    if len(jobs) > 1:
+    if len(queries) > 1:
         starts = [each.start for each in pieces(session.script.text) if each.use is Use.PREVIEWS]
         for fault in faults:
             if fault.edit is not None and fault.edit.start in starts:
                 fault.edit = None
-        faults.append(behind_a_query(session.script, jobs[1]))
+        faults.append(behind_a_query(session.script, queries[1]))
 
 
 def _check_target(session: ScriptSession, job: JobStatement, faults: list[SqlError]) -> None:

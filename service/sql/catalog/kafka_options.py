@@ -28,7 +28,7 @@ from service.sql.catalog.option import (
     ignored,
     only_value,
 )
-from service.sql.catalog.option_values import literal
+from service.sql.catalog.option_values import SECRET, literal
 from service.sql.grammar.syntax import CreateTable, OptionNode
 
 PROPERTY = "properties."
@@ -176,12 +176,14 @@ def with_login(table: CreateTable) -> tuple[CreateTable, tuple[str, ...]]:
     by_key = {node.key: node for node in table.options}
     node = by_key.get(_JAAS)
     module = None if node is None else _LOGIN_MODULE.fullmatch(node.value)
-    if node is None or module is None or "${" in node.value:
+    if node is None or module is None:
         return table, ()
     pairs = re.findall(rf"(\w+)\s*=\s*{_IN_QUOTES}", module[1])
     login = {f"{PROPERTY}sasl.{key}": double or single for key, double, single in pairs}
     user, password = f"{PROPERTY}sasl.username", f"{PROPERTY}sasl.password"
     if set(login) != {user, password} or not by_key.keys().isdisjoint(login):
+        return table, ()
+    if any("${" in value and SECRET.fullmatch(value) is None for value in login.values()):
         return table, ()
     inside = (node.at, f"{literal(user)} = {literal(login[user])}, {literal(password)} = ", "")
     made = [

@@ -1,6 +1,8 @@
 """The numbered plans of a job, and which of them the next start runs."""
 
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,6 +16,7 @@ from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from service.security.secrets import references
+from tests.support.control_plane import ROOT
 from tests.support.probe import PIN, PLAN, USERS
 
 
@@ -110,3 +113,16 @@ def test_a_start_takes_the_newest_plan_unless_a_batch_of_another_is_unfinished(
     if committed is not None:
         write_json_atomically(checkpoint.progress_file, {"batch": committed})
     assert JobPlans(layout).to_run().number == expected
+
+
+# What runners load
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("processes")
+@pytest.mark.parametrize("program", ["runner", "inspect.__main__"])
+def test_what_reads_plans_beside_the_control_plane_loads_no_job_store(program):
+    """It would take each runner 50 MiB."""
+    code = f"import sys, service.jobs.{program}; print('sqlalchemy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "False\n", done.stderr

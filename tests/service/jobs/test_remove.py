@@ -1,6 +1,7 @@
 """What a job has made outside its directory goes with it, even when little of the job is left."""
 
 import shutil
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -14,8 +15,11 @@ from joins.plan.plan import KafkaOptions
 from service.config import Settings
 from service.errors import SecretError
 from service.jobs.store import plan_codec
+from service.jobs.store.job import new_job_id
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.store import JobStore
 from service.jobs.supervise.remove import remove_job
+from service.jobs.supervise.supervisor import Supervisor
 from service.security.resolution import output_path
 from service.sql.planner.planner import plan_script
 from tests.support.topics import create_topic, unique_name
@@ -66,6 +70,18 @@ def test_a_crash_while_a_directory_is_deleted_is_made_up_for(tmp_path, monkeypat
     layout.discard()
     assert not layout.job_dir.exists()
     layout.discard()
+
+
+def test_a_file_between_the_directories_of_jobs_keeps_no_control_plane_from_its_start(tmp_path):
+    settings = Settings.load(data_dir=tmp_path)
+    kept = settings.jobs_dir / f"{new_job_id()}.tar.gz"
+    kept.parent.mkdir()
+    kept.write_bytes(b"of an operator")
+    with closing(JobStore.open(settings.store_url)) as store:
+        supervisor = Supervisor(store, settings, remove_job)
+        supervisor.start()
+        supervisor.close()
+    assert kept.read_bytes() == b"of an operator"
 
 
 def test_topics_and_output_go_although_the_databases_password_is_gone(tmp_path, kafka):

@@ -4,8 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
 from service.errors import JobConflictError, JobNotFoundError, StoreError
+from service.jobs.store.database import reached_by
 from service.jobs.store.job import (
     JOB_STATES,
     DesiredState,
@@ -243,6 +245,16 @@ def test_a_url_that_names_no_store_is_refused(url, told):
     with pytest.raises(StoreError, match=told) as refused:
         JobStore.open(url)
     assert "SLUICE_DATABASE_URL" in refused.value.hint
+    assert "hush" not in str(refused.value)
+
+
+def test_a_url_may_have_host_and_login_as_options():
+    options = {"host": "localhost", "port": "1", "user": "me", "password": "hush"}
+    written = "&".join(map("=".join, options.items()))
+    url, _ = reached_by(sa.make_url(f"postgresql:///s?{written}"), connect_s=1, answer_s=1)
+    assert url.get_dialect()().create_connect_args(url) == ([], {"database": "s", **options})
+    with pytest.raises(StoreError, match="cannot be") as refused:
+        JobStore.open(f"postgresql:///s?{written}")
     assert "hush" not in str(refused.value)
 
 

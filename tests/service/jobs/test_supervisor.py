@@ -96,6 +96,7 @@ def test_a_runner_that_cannot_be_started_is_tried_again(tmp_path):
         command.write_text(f'#!/bin/sh\nexec {shlex.join(RUNNER)} "$@"\n')
         command.chmod(0o700)
         _state(client, job_id, "JOINING")
+        assert client.job(job_id)["runner"]["restarts"] == 0, "no runner was there before"
         client.stop(job_id)
         _state(client, job_id, "STOPPED")
 

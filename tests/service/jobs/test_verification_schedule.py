@@ -68,6 +68,21 @@ def test_a_damaged_plan_of_one_job_keeps_no_other_from_being_compared(tmp_path):
         assert job.id == whole.job_dir.name
 
 
+def test_a_plan_that_was_damaged_counts_from_its_restoration_on(tmp_path):
+    with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
+        schedule = VerificationSchedule(
+            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
+        )
+        layout, _ = submit(store, tmp_path, VerifySchedule(0, 100))
+        plan = layout.plan.read_bytes()
+        layout.plan.write_text("{")
+        assert schedule.next_due() is None
+        layout.plan.write_bytes(plan)
+        submit(store, tmp_path, None)
+        job, _ = schedule.next_due()
+        assert job.id == layout.job_dir.name
+
+
 def test_a_job_that_is_restored_while_jobs_are_listed_is_compared_then(tmp_path):
     with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
         schedule = VerificationSchedule(

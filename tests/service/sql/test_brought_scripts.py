@@ -9,8 +9,10 @@ from itertools import product
 
 import pytest
 
+from service.sql.answers.answers import plan_declarations
 from service.sql.answers.findings import Migration, findings, migrate, revised
 from service.sql.planner.planner import plan_script
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import TABLES
 from tests.support.lanes import some_of
 from tests.support.sql_hints import refusal
@@ -259,6 +261,23 @@ def test_the_login_of_a_jaas_text_is_that_of_its_options(module, login, form):
 
 
 JAAS = f'{MODULES[0]} required username="me" password="hunter2";'
+
+
+def test_the_login_of_a_jaas_text_may_be_a_reference_as_the_catalog_asks_for():
+    table, _, _ = with_jaas(JAAS).partition(";\nCREATE")
+    with pytest.raises(SqlError) as refused:
+        plan_declarations(table, ())
+    reference = re.match(r"Write '(.*?)' in its place", refused.value.hint)[1]
+    written = table.replace("hunter2", reference)
+    ((declared,), _) = plan_declarations(written, ())
+    assert declared.entry.sql == written
+    user, password = (JAAS.replace(f'"{word}"', f'"{reference}"') for word in ("me", "hunter2"))
+    for jaas, login in ((user, (reference, "hunter2")), (password, ("me", reference))):
+        planned = plan_script(with_jaas(jaas))
+        assert planned.plan.probe == plan_script(with_options(*login)).plan.probe
+        assert plan_script(planned.plan.sql).plan == planned.plan
+
+
 OTHER_JAAS = (
     JAAS.replace("plain.PlainLoginModule", "x.JndiLoginModule"),
     JAAS.replace("plain.Plain", "oauthbearer.OAuthBearer"),
@@ -268,6 +287,7 @@ OTHER_JAAS = (
     JAAS.replace("password", "username"),
     JAAS.replace("hunter2", r"hun\ter2"),
     JAAS.replace("hunter2", "${KAFKA_PASSWORD}"),
+    JAAS.replace("hunter2", "x${secret:kafka}"),
     JAAS.replace("hunter2", ""),
     JAAS.replace('"', ""),
     JAAS.removesuffix(";"),

@@ -97,6 +97,15 @@ def test_a_drop_behind_the_insert_is_the_finding_and_takes_no_table_from_it():
     assert findings(f"{declared}EXPLAIN {insert}DROP TABLE out_;\n{sink}{insert}") == ()
 
 
+@pytest.mark.parametrize("questions", ["", "EXPLAIN SELECT id FROM clicks; "])
+def test_a_question_beside_a_query_is_no_second_query(questions):
+    preview = f"{STREAM}{questions}SELECT id FROM clicks; EXPLAIN SELECT uid FROM clicks;"
+    assert refusal(preview) is None
+    assert findings(preview) == ()
+    (found,) = findings(f"{STREAM}{questions}EXPLAIN SELECT uid FROM clicks;")
+    assert found.message == "the script has no INSERT INTO"
+
+
 def test_all_inserts_of_a_set_are_checked():
     insert = "INSERT INTO out_ SELECT {}, name FROM clicks; "
     broken = "INSERT INTO out_ SELECT FROM clicks; "

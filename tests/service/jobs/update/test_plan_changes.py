@@ -275,6 +275,21 @@ def test_a_column_that_a_rollback_left_in_the_output_keeps_its_type(value, is_ac
     assert is_accepted or "in the old type" in change.reason
 
 
+def test_a_column_that_a_rollback_left_in_a_delta_table_keeps_its_case():
+    added = edited(*ADDED)
+    again = added.replace("extra STRING", "Extra STRING")
+    (change,) = compare(plan(SCRIPT), plan(again), earlier=[plan(SCRIPT), plan(added)])
+    assert not change.is_accepted
+    assert change.hint == 'Name the column "extra", or otherwise than it.'
+    of_topic = (
+        "'delta', 'path'='enriched'",
+        "'kafka', 'topic'='t', 'properties.bootstrap.servers'='kafka:9092', 'format'='json'",
+    )
+    plans = [plan(edited(of_topic, script=text)) for text in (SCRIPT, added, again)]
+    (change,) = compare(plans[0], plans[2], earlier=plans[:2])
+    assert change.is_accepted
+
+
 def test_a_shared_table_is_neither_added_nor_removed():
     old, new = plan(SCRIPT), plan(edited(*DIMENSION))
     shared = tuple(

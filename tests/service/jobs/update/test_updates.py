@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from service.errors import JobConflictError, JobStateError, UpdateRefusedError
+from service.errors import JobConflictError, JobStateError, StoreError, UpdateRefusedError
 from service.jobs.store import plan_codec
 from service.jobs.store.job import JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.plan_copy import note_newest
 from service.jobs.store.plans import JobPlans
 from service.jobs.submit.submission import SubmissionRequest
 from service.sql.text.script import SqlError
@@ -146,6 +147,15 @@ def test_after_a_rollback_the_column_comes_back_in_its_type_only(services, job):
     assert apply(services, job, WIDER).sql == WIDER
 
 
+def test_a_script_that_a_newer_sluice_refuses_is_not_changed_but_submitted_again(services, job):
+    plan = plans_of(services, job).newest()
+    layout = JobLayout(services.settings.jobs_dir / job.id)
+    layout.plan.write_bytes(plan_codec.dump(replace(plan, sql=f"{SCRIPT} DROP TABLE clicks;")))
+    with pytest.raises(UpdateRefusedError, match="a statement follows the INSERT") as refused:
+        services.updates.draft(job.id, SCRIPT)
+    assert "submit the new one as another job" in refused.value.hint
+
+
 @pytest.mark.parametrize("number", [0, 2, 7, None])
 def test_a_plan_that_there_is_not_is_refused(services, job, number):
     with pytest.raises(JobConflictError, match="only plan 1"):
@@ -175,3 +185,19 @@ def test_a_damaged_plan_of_one_job_keeps_no_other_from_catching_up(services, job
     services.updates.catch_up()
     assert services.store.get(other.id).sql == FILTERED
     assert json.loads(services.store.get(job.id).plan)["number"] == 1
+
+
+def test_a_plan_that_the_store_does_not_take_now_is_noted_later(services, job, monkeypatch):
+    """A restoration or a start that fails by its store is tried again."""
+    plans_of(services, job).add(services.updates.draft(job.id, FILTERED).plan)
+    layout = JobLayout(services.settings.jobs_dir / job.id)
+
+    def away(*_):
+        raise StoreError("job store cannot be reached", hint="Start it.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services.store, "change_plan", away)
+        with pytest.raises(StoreError):
+            note_newest(services.store, layout)
+    note_newest(services.store, layout)
+    assert services.store.get(job.id).sql == FILTERED
