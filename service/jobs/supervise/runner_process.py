@@ -147,7 +147,11 @@ class RunnerProcess:
 
     @classmethod
     def of_child(cls, child: ForkedChild) -> Self:
-        return cls(psutil.Process(child.pid), child)
+        """Raises ChildProcessError if it has ended already."""
+        try:
+            return cls(psutil.Process(child.pid), child)
+        except psutil.NoSuchProcess as exc:
+            raise ChildProcessError(f"runner {child.pid} ended before its first step") from exc
 
     @classmethod
     def adopt(cls, process: psutil.Process) -> Self:
