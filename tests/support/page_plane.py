@@ -63,8 +63,10 @@ class Plane:
         store.want(job_id, DesiredState.STOPPED)
         wait_until(lambda: store.get(job_id).state is JobState.STOPPED, deadline_s=60)
         if state is JobState.FAILED:
-            store.transition(job_id, StateUpdate(JobState.STARTING, "started again after STOPPED"))
-            store.transition(job_id, StateUpdate(state, error.message, error=error))
+            starts = StateUpdate(JobState.STARTING, "started again after STOPPED")
+            fails = StateUpdate(state, error.message, error=error)
+            # In one step: a supervisor that met it STARTING would note it as STOPPED again.
+            store.follow(job_id, (starts, fails), store.get(job_id).events_offset)
         return job_id
 
 
