@@ -38,8 +38,8 @@ test: setup ## Every promise once, on real servers, or the tests that ARGS selec
 	@$(DEBEZIUM)
 	@$(PYTEST) $(ARGS)
 
-# Many of them wait for a part that was killed: more run beside each other.
-test-more: WORKERS = 5
+# Many of them start several JVMs: with more of them on two cores none comes to its end.
+test-more: WORKERS = 3
 test-more: setup ## What make test leaves out: matrices, small experiments, browsers
 	@$(DEBEZIUM)
 	@$(call EXAMPLES,20) $(PYTEST) -m 'matrix or experiment' $(ARGS)
