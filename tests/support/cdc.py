@@ -177,7 +177,7 @@ class CdcProcess:
         return self._process.wait(timeout=120)
 
     def exit_code(self) -> int:
-        return self._process.wait(timeout=30)
+        return self._process.wait(timeout=300)
 
     def __enter__(self) -> Self:
         return self
