@@ -107,9 +107,11 @@ def pytest_collection_modifyitems(
     if share:
         own, count = map(int, share.split("/"))
         shares = shares_of(seconds, count)
-        others = [item for item in items if shares.get(unit(item.nodeid), own) != own]
+        kept, others = list[pytest.Item](), list[pytest.Item]()
+        for item in items:
+            (kept if shares.get(unit(item.nodeid), own) == own else others).append(item)
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in set(others)]
+        items[:] = kept
 
 
 def _lane(item: pytest.Item) -> str:

@@ -225,11 +225,12 @@ def _selection(
         raise SubmissionError(
             "--value-file requires exactly one record", hint="Replay the records one by one."
         )
-    if everything and batch is not None:
-        raise SubmissionError(
-            "--batch requires records", hint="Name the records of the batch as partition/offset."
-        )
     if everything:
+        if batch is not None:
+            raise SubmissionError(
+                "--batch requires records",
+                hint="Name the records of the batch as partition/offset.",
+            )
         which = {} if matching is None else {"matching": matching}
         return {"all": True, "by": operator(), **which}
     more: dict[str, Any] = {} if batch is None else {"batch": batch}

@@ -309,9 +309,10 @@ class Supervisor:
             self._start_answering(job)
             return
         watch = self._watches[job.id]
-        first = job.state is JobState.CREATED
         why = f": {job.reason.removesuffix(_TURN)}" if job.state is JobState.STALLED else ""
-        cause = "submitted" if first else f"started again after {job.state}{why}"
+        cause = f"started again after {job.state}{why}"
+        if job.state is JobState.CREATED:
+            cause = "submitted"
         reason = "The runner is starting."
         if job.state is not JobState.STARTING:
             job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))

@@ -1,7 +1,9 @@
 """Which table is compared by itself next, and how rarely jobs are listed for it."""
 
 import dataclasses
-from contextlib import closing
+from contextlib import closing, contextmanager
+
+import pytest
 
 from joins.durable.checkpoint import write_json_atomically
 from joins.plan.plan import VerifySchedule
@@ -35,11 +37,20 @@ def submit(store, tmp_path, schedule):
     return layout, table.name
 
 
-def test_jobs_are_listed_again_only_after_a_transition(tmp_path):
+@contextmanager
+def scheduled(tmp_path):
+    """A store and the schedule of its jobs."""
     with closing(CountingStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
-        schedule = VerificationSchedule(
-            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
+        yield (
+            store,
+            VerificationSchedule(
+                store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
+            ),
         )
+
+
+def test_jobs_are_listed_again_only_after_a_transition(tmp_path):
+    with scheduled(tmp_path) as (store, schedule):
         submit(store, tmp_path, None)
         assert [schedule.next_due() for _ in range(5)] == [None] * 5
         assert store.listed == 1
@@ -56,10 +67,7 @@ def test_jobs_are_listed_again_only_after_a_transition(tmp_path):
 
 
 def test_a_damaged_plan_of_one_job_keeps_no_other_from_being_compared(tmp_path):
-    with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
-        schedule = VerificationSchedule(
-            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
-        )
+    with scheduled(tmp_path) as (store, schedule):
         for content in ("{", "{}"):
             damaged, _ = submit(store, tmp_path, VerifySchedule(0, 100))
             damaged.plan.write_text(content)
@@ -68,29 +76,18 @@ def test_a_damaged_plan_of_one_job_keeps_no_other_from_being_compared(tmp_path):
         assert job.id == whole.job_dir.name
 
 
-def test_a_plan_that_was_damaged_counts_from_its_restoration_on(tmp_path):
-    with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
-        schedule = VerificationSchedule(
-            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
-        )
-        layout, _ = submit(store, tmp_path, VerifySchedule(0, 100))
-        plan = layout.plan.read_bytes()
-        layout.plan.write_text("{")
-        assert schedule.next_due() is None
-        layout.plan.write_bytes(plan)
-        submit(store, tmp_path, None)
-        job, _ = schedule.next_due()
-        assert job.id == layout.job_dir.name
+BROKEN = {
+    "damaged": lambda plan: plan.write_text("{"),
+    "not_restored_yet": lambda plan: plan.unlink(),
+}
 
 
-def test_a_job_that_is_restored_while_jobs_are_listed_is_compared_then(tmp_path):
-    with closing(JobStore.open(f"sqlite:///{tmp_path / 'jobs.db'}")) as store:
-        schedule = VerificationSchedule(
-            store, lambda job_id: JobLayout(tmp_path / job_id), Inspector(), lambda: True
-        )
+@pytest.mark.parametrize("breaks", BROKEN.values(), ids=BROKEN)
+def test_a_plan_that_could_not_be_read_counts_from_its_restoration_on(tmp_path, breaks):
+    with scheduled(tmp_path) as (store, schedule):
         layout, _ = submit(store, tmp_path, VerifySchedule(0, 100))
         plan = layout.plan.read_bytes()
-        layout.plan.unlink()
+        breaks(layout.plan)
         assert schedule.next_due() is None
         layout.plan.write_bytes(plan)
         submit(store, tmp_path, None)
