@@ -43,7 +43,7 @@ def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_
         for partition in (0, 1):
             clicks = [click(n, 100 * partition + n) for n in range(1, 81)]
             produce(servers, topic, clicks, partition=partition)
-        chunked = ("'scan.incremental.snapshot.chunk.size'='5000'",)
+        chunked = ("'scan.incremental.snapshot.chunk.size'='20'",)  # the lock finds it at work
         with rig.job(BATCH + enrich_sql(rig, schema, topic, path, chunked)) as job:
             job.wait_state("SNAPSHOT", deadline_s=300)
             cursor.execute("LOCK TABLES user_info WRITE")

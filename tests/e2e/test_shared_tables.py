@@ -42,7 +42,7 @@ def own_rig(
 
 
 def _create(rig: Rig, schema: str) -> RunningJob:
-    chunked = ("'scan.incremental.snapshot.chunk.size'='2000'",)
+    chunked = ("'scan.incremental.snapshot.chunk.size'='20'",)  # the lock finds it at work
     sql = cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, chunked)
     sql = sql.replace("CREATE TABLE", "CREATE SHARED TABLE")
     sql = sql.replace(f"'{rig.mariadb.cdc_password}'", "'${secret:cdc}'")

@@ -41,7 +41,7 @@ def _in(state):
 
 @pytest.mark.experiment
 def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
-    values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 2, "restart_limit": 4}
+    values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 10, "restart_limit": 4}
     with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         names = ("one", "two", "three", "crash", "silent")
         ids = {name: client.submit(script(), name)["id"] for name in names}
