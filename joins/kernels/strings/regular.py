@@ -3,7 +3,8 @@ r"""Regular expressions of Java by RE2, linear in the text; LIKE and SIMILAR TO.
 An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that Java takes and RE2
 does not (`[a&&[^b]]`, `[a[b]]`, `\h`, `\R`, `\Z`, `(?=…)`, `\1`, `a++`) fails the row. `.` matches
 none of `\n`, `\r`, U+0085, U+2028, U+2029 unless `(?s)` is on. In Java `(?i)` is for ASCII only,
-and `$` is before a line break at the end of a text, too: there RE2 has no answer.
+and `$` is before a line break at the end of a text, too, with `(?m)` before any but `\n` as well:
+there RE2 has no answer.
 
 LIKE searches the texts between two `%` in turn, each at its first position. A piece with `_` may be
 compared at each position, so the product of both lengths has a limit.
@@ -34,6 +35,7 @@ from joins.kernels.expressions.operation import (
 
 _LINE_BREAKS = ("\n", "\r", "\x85", "\u2028", "\u2029")
 _END = "(?:$)"
+_OF_LINES = re.compile(r"\(\?[is]*m[is]*\)(?!.*-[is]*m)", re.DOTALL)
 _ANY = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 _GROUP = re.compile(r"\(\?(?:<(?P<name>[A-Za-z]\w*)>|(?P<flags>[a-z]*(?:-[a-z]+)?)[:)])", re.ASCII)
@@ -74,9 +76,14 @@ def _group(expression: str, at: int) -> re.Match[str]:
     group = _GROUP.match(expression, at)
     if group is None or set(group["flags"] or "") - set("ims-"):
         raise UnknownAnswerError(expression[at : at + 4])
-    if "i" in (group["flags"] or "") and not expression.isascii():
+    if "i" in (group["flags"] or "").partition("-")[0] and not _is_ascii(expression):
         raise UnknownAnswerError("(?i) and a character that is not ASCII")
     return group
+
+
+def _is_ascii(expression: str) -> bool:
+    codes = (each[2:].strip("{}") for each in _ESCAPE.findall(expression) if each[1] in "xu")
+    return expression.isascii() and all(int(code or "0", 16) < 128 for code in codes)
 
 
 def _dot(expression: str, at: int) -> tuple[str, int]:
@@ -263,11 +270,23 @@ def compiled(expression: str) -> Expression | None:
         raise UnknownAnswerError(reason) from error
 
 
-def _by(expression: str, text: str) -> Expression | None:
-    """As `compiled`; raises UnknownAnswerError also if `$` is at two places of the text."""
+@lru_cache(maxsize=512)
+def _ends_lines(expression: str) -> bool | None:
+    """Whether `$` ends each line rather than the text; None of an expression without it."""
     by = compiled(expression)
-    if by is not None and text.endswith(_LINE_BREAKS) and _END in by.pattern:
-        raise UnknownAnswerError("$ and a text with a line break at its end")
+    if by is None or _END not in by.pattern:
+        return None
+    return _OF_LINES.match(expression) is not None
+
+
+def _by(expression: str, text: str) -> Expression | None:
+    """As `compiled`; raises UnknownAnswerError also if `$` is at other places of the text."""
+    by, ends_lines = compiled(expression), _ends_lines(expression)
+    if ends_lines is None:
+        return by
+    others = (each in text for each in _LINE_BREAKS[1:])
+    if any(others) if ends_lines else text.endswith(_LINE_BREAKS):
+        raise UnknownAnswerError("$ and a line break, behind which RE2 has another end")
     return by
 
 

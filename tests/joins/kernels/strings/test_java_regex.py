@@ -15,11 +15,14 @@ MATCHES = {
     "named": ("(?<n>b)+", "abba", "bb"),
     "code_point": ("\\u0041", "xA", "A"),
     "lazy": ("a+?", "aaa", "a"),
+    "case_off": ("(?-i)É", "éÉ", "É"),
+    "a_backslash_before_u": ("(?i)c:\\\\users", "C:\\Users", "C:\\Users"),
 }
 NONE = ("(", ")", "[a", "*a", "a**", "{", "x{y", "a\\")
 UNKNOWN = (
     *("a(?=b)", "(?<!a)b", "(a)\\1", "(?<x>a)\\k<x>", "a++", "a*+", "[a-z&&[^b]]", "[a[b]]"),
     *("\\h", "\\R", "a\\Z", "(?>a)", "(?x)a b", "\\p{javaLowerCase}", "a{5000}", "(?i)é"),
+    *("(?i)\\u00e9", "(?i)\\xe9", "(?i)[\\x{e0}-\\x{ff}]"),
 )
 
 
@@ -75,6 +78,15 @@ def test_an_end_before_a_line_break_is_not_answered(text):
         answer = evaluated(planned(call, types), columns)
         assert list(answer.errors) == [1]
         assert answer.values.to_pylist() == [True, None, True]
+
+
+@pytest.mark.parametrize("flags", ["(?m)", "(?im)"])
+def test_an_end_of_each_line_is_answered_before_a_line_feed(flags):
+    types = {"t": "STRING"}
+    columns = arrays(types, [["abc\n"], ["abc\nd\n"], ["d\n"], ["abc\r\nd"], ["abc\u2028d"]])
+    answer = evaluated(planned(f"REGEXP(t, '{flags}c$')", types), columns)
+    assert answer.values.to_pylist() == [True, True, False, None, None]
+    assert list(answer.errors) == [3, 4]
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(a|a)*b", "(.*a){20}", "(x+x+)+y"])
