@@ -347,7 +347,7 @@ class ScriptSession:
                 like.table.at,
                 f'table "{node.name.text}" takes over the options of "{base.name}", and '
                 + fault.bare_message,
-                hint=f"Write LIKE {base.name} (EXCLUDING OPTIONS), and all options of "
+                hint="Write LIKE … (EXCLUDING OPTIONS), and all options of "
                 f'"{node.name.text}" into WITH.',
             ) from fault
 

@@ -39,6 +39,15 @@ def test_password_is_in_no_message_and_no_excerpt():
     assert "a${b}" not in f"{bad} {bad.hint} {bad.excerpt}"
 
 
+def test_the_way_out_of_options_that_are_taken_over_needs_no_name():
+    """`my-table` is a name in backticks only."""
+    made = selecting("t").replace("TABLE s ", "TABLE `my-table` ")
+    like = "CREATE TABLE p WITH ('connector' = 'print') LIKE `my-table`;"
+    with pytest.raises(SqlError, match='options of "my-table"') as caught:
+        plan(made.replace("INSERT", f"{like} INSERT"))
+    assert caught.value.hint.startswith("Write LIKE … (EXCLUDING OPTIONS), and all")
+
+
 def test_unclosed_password_is_masked_too():
     error = refused("CREATE TABLE d (id BIGINT) WITH ('password' = 'hunter2);")
     assert "hunter2" not in f"{error} {error.hint} {error.excerpt}"
