@@ -67,7 +67,7 @@ class _Traces:
     """What older plans of a job have left that its newest one does not have."""
 
     tables: frozenset[str]
-    columns: Mapping[tuple[int, str], OutputColumn]  # by INSERT and name in lower case
+    columns: Mapping[tuple[int, str], OutputColumn]  # by INSERT and `_name_in` its output
 
     @classmethod
     def of(cls, earlier: Iterable[JoinPlan], old: JoinPlan) -> "_Traces":
@@ -75,8 +75,12 @@ class _Traces:
         for plan in earlier:
             tables |= {dimension.name for dimension in plan.dimensions}
             for number, insert in enumerate(plan.inserts):
-                columns |= {(number, c.name.lower()): c for c in insert.output}
+                columns |= {(number, _name_in(insert.sink, c)): c for c in insert.output}
         return cls(frozenset(tables - {d.name for d in old.dimensions}), columns)
+
+
+def _name_in(sink: Sink, column: OutputColumn) -> str:
+    return column.name.lower() if isinstance(sink, DeltaSink) else column.name
 
 
 _GROWING = (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON)
@@ -99,10 +103,10 @@ def _in_context(
         return _refused_as(change, K.DIMENSION_NAME) if part.name in traces.tables else change
     sink = old.inserts[difference.insert].sink
     if change.kind is K.OUTPUT_ADDED:
-        known = traces.columns.get((difference.insert, part.name.lower()), part)
+        known = traces.columns.get((difference.insert, _name_in(sink, part)), part)
         if known.name == part.name and known.expression.type != part.expression.type:
             return _refused_as(change, K.OUTPUT_TYPE)
-        if known.name != part.name and isinstance(sink, DeltaSink):
+        if known.name != part.name:
             return change.refused(
                 f'the output has "{known.name}", and a delta table tells no columns apart by case',
                 f'Name the column "{known.name}", or otherwise than it.',

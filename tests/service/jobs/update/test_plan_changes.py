@@ -288,6 +288,12 @@ def test_a_column_that_a_rollback_left_in_a_delta_table_keeps_its_case():
     plans = [plan(edited(of_topic, script=text)) for text in (SCRIPT, added, again)]
     (change,) = compare(plans[0], plans[2], earlier=plans[:2])
     assert change.is_accepted
+    both = edited(
+        ("extra STRING", "Extra BIGINT, extra STRING"), ("c.note", "c.item, c.note"), script=added
+    )
+    earlier = [plans[0], plan(edited(of_topic, script=both))]
+    (change,) = compare(plans[0], plans[2], earlier=earlier)
+    assert "in the old type" in change.reason
 
 
 def test_a_shared_table_is_neither_added_nor_removed():
