@@ -159,8 +159,8 @@ class JobLayout:
 
     def discard(self) -> None:
         """Delete the directory; without its plan, what is left after a crash is deleted later."""
-        with suppress(OSError):  # such as a file between the directories of jobs, which stays
-            self.plan.unlink()
+        with suppress(NotADirectoryError):  # a file between the directories of jobs stays
+            self.plan.unlink(missing_ok=True)
         shutil.rmtree(self.job_dir, ignore_errors=True)
 
 

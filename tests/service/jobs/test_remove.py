@@ -1,5 +1,6 @@
 """What a job has made outside its directory goes with it, even when little of the job is left."""
 
+import errno
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -70,6 +71,19 @@ def test_a_crash_while_a_directory_is_deleted_is_made_up_for(tmp_path, monkeypat
     layout.discard()
     assert not layout.job_dir.exists()
     layout.discard()
+
+
+def test_a_directory_that_cannot_be_deleted_is_not_taken_for_deleted(tmp_path, monkeypatch):
+    """The removal fails, keeps the job's row, and is tried again."""
+    layout, _ = job_of(tmp_path, "localhost:1")
+
+    def read_only(path, **_):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(type(layout.plan), "unlink", read_only)
+    with pytest.raises(OSError, match="Read-only"):
+        layout.discard()
+    assert layout.plan.exists()
 
 
 def test_a_file_between_the_directories_of_jobs_keeps_no_control_plane_from_its_start(tmp_path):
