@@ -226,7 +226,7 @@ class VerificationSchedule:
         self._leads = leads
         self._newest_event = -1
         self._listed_at_s = 0.0
-        self._tables: dict[tuple[str, int], list[tuple[Job, Dimension]]] = {}
+        self._tables: dict[tuple[str, int], list[tuple[Job, Dimension]] | None] = {}
         self._tried_at_s: dict[tuple[str, str], float] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="verifications", daemon=True)
@@ -259,22 +259,22 @@ class VerificationSchedule:
             # a job that is restored now has no plan yet
             here = [job for job in jobs if self._layout(job.id).plan.exists()]
             plans = [(job, JobPlans(self._layout(job.id)).newest_number) for job in here]
-            read = {(job.id, number): self._tables_of(job, number) for job, number in plans}
-            self._tables = {of: tables for of, tables in read.items() if tables is not None}
+            self._tables = {(job.id, number): self._tables_of(job, number) for job, number in plans}
             self._newest_event, self._listed_at_s = newest, now_s
-        tables = [table for of_job in self._tables.values() for table in of_job]
+        tables = [table for of_job in self._tables.values() for table in of_job or ()]
         due = max(tables, key=lambda table: self._overdue_s(*table), default=None)
         return due if due is not None and self._overdue_s(*due) >= 0 else None
 
     def _tables_of(self, job: Job, number: int) -> list[tuple[Job, Dimension]] | None:
-        """None if the plan cannot be read now."""
+        """None if the plan cannot be read now, which is logged once."""
         known = self._tables.get((job.id, number))
         if known is not None:
             return known
         try:
             plan = JobPlans(self._layout(job.id)).read(number)
         except SluiceError as exc:  # tables of other jobs are compared all the same
-            _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
+            if (job.id, number) not in self._tables:
+                _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
             return None
         return [(job, table) for table in plan.dimensions if table.verify is not None]
 

@@ -4,6 +4,7 @@ import dataclasses
 from contextlib import closing, contextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
 from joins.durable.checkpoint import write_json_atomically
 from joins.plan.plan import VerifySchedule
@@ -74,6 +75,17 @@ def test_a_damaged_plan_of_one_job_keeps_no_other_from_being_compared(tmp_path):
         whole, _ = submit(store, tmp_path, VerifySchedule(0, 100))
         job, _ = schedule.next_due()
         assert job.id == whole.job_dir.name
+
+
+def test_a_damaged_plan_is_logged_once_however_often_jobs_are_listed(tmp_path):
+    with scheduled(tmp_path) as (store, schedule), capture_logs() as logs:
+        damaged, _ = submit(store, tmp_path, VerifySchedule(0, 100))
+        damaged.plan.write_text("{")
+        for _ in range(5):
+            submit(store, tmp_path, None)
+            assert schedule.next_due() is None
+        assert store.listed == 5
+    assert [each["event"] for each in logs] == ["plan of a job cannot be read"]
 
 
 BROKEN = {
