@@ -119,6 +119,8 @@ class RowDecoder:
         """
         places, at = partial_columns(event.images, at, self._json)
         parts = [place for place in places if self._by_place[place] >= 0]
+        if not parts:
+            return self._plan, at
         plan, whole = list(self._plan), list(self._plan)
         for place in parts:
             whole[place] = self._by_place[place], _converted(self._columns[place], bytes)

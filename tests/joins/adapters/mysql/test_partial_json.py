@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.adapters.mysql import row_images
 from joins.adapters.mysql.events.row_events import PARTIAL_JSON
 from joins.adapters.mysql.events.transactions import RowImages
 from joins.adapters.mysql.image_json import json_text
@@ -236,6 +237,15 @@ def test_rows_with_parts_are_those_of_whole_images(rows, in_one):
     expected = rows_of(*update(UPDATE, whole))
     assert len(expected) == len(rows)
     assert rows_of(*update(PARTIAL_JSON, short), in_one=in_one) == expected
+
+
+def test_an_update_without_parts_reads_each_document_once(monkeypatch):
+    """With `binlog_row_value_options=PARTIAL_JSON` every update may be one of these."""
+    read = []
+    monkeypatch.setattr(row_images, "json_text", lambda raw: read.append(raw) or json_text(raw))
+    images = image(1, [binary(["old"])] * 9) + b"\0" + image(1, [binary(["new"])] * 9)
+    assert len(rows_of(*update(PARTIAL_JSON, images))) == 1
+    assert read == [binary([text]) for text in ("old", "new") for _ in CAPTURED]
 
 
 def test_parts_of_a_column_that_is_not_captured_are_passed_over():
