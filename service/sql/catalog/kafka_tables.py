@@ -143,7 +143,8 @@ def _require_expression(values: OptionValues, key: str, pattern: str, *, example
         raise values.error(
             key,
             f'option "{key}" uses a feature that only Java has: {exc}',
-            hint="Remove lookahead, lookbehind, possessive quantifiers and back-references.",
+            hint="Remove lookahead, lookbehind, possessive quantifiers, back-references, and (?i) "
+            "beside letters beyond ASCII.",
         ) from exc
     if not usable:
         raise values.error(
