@@ -96,10 +96,11 @@ def _text(value: Json) -> str:
 
 
 def _document(raw: bytes, depth: int = 0) -> Json:
-    return _value(_part(raw, 0, 1)[0], raw[1:], depth)
+    data = memoryview(raw)  # of which a part is no copy
+    return _value(_part(data, 0, 1)[0], data[1:], depth)
 
 
-def _value(kind: int, data: bytes, depth: int) -> Json:
+def _value(kind: int, data: memoryview, depth: int) -> Json:
     if depth > _DEEPEST:
         raise ValueError("a JSON value has too many levels")
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
@@ -113,37 +114,37 @@ def _value(kind: int, data: bytes, depth: int) -> Json:
     if kind == _DOUBLE:
         return double_text(struct.unpack_from("<d", data)[0])
     if kind == _STRING:
-        return _quoted(_sized(data).decode("utf-8"))
+        return _quoted(str(_sized(data), "utf-8"))
     if kind == _OPAQUE:
-        return _opaque(data[0], _sized(data[1:]))
+        return _opaque(data[0], bytes(_sized(data[1:])))
     raise ValueError(f"a JSON value has type {kind}, which is not known")
 
 
-def _array(data: bytes, is_large: bool, depth: int) -> Json:
+def _array(data: memoryview, is_large: bool, depth: int) -> Json:
     count, data, size = _head(data, is_large)
     places = (2 * size + number * (1 + size) for number in range(count))
     return [_entry(data, at, is_large, depth) for at in places]
 
 
-def _object(data: bytes, is_large: bool, depth: int) -> Json:
+def _object(data: memoryview, is_large: bool, depth: int) -> Json:
     count, data, size = _head(data, is_large)
     values_at = 2 * size + count * (size + 2)
     members = dict[str, Json]()
     for number in range(count):
         at = 2 * size + number * (size + 2)
-        key = _part(data, _number(data, at, size), _number(data, at + size, 2)).decode("utf-8")
-        members[key] = _entry(data, values_at + number * (1 + size), is_large, depth)
+        key = _part(data, _number(data, at, size), _number(data, at + size, 2))
+        members[str(key, "utf-8")] = _entry(data, values_at + number * (1 + size), is_large, depth)
     if len(members) < count:
         raise ValueError("a JSON object has a key twice")
     return members
 
 
-def _head(data: bytes, is_large: bool) -> tuple[int, bytes, int]:
+def _head(data: memoryview, is_large: bool) -> tuple[int, memoryview, int]:
     size = 4 if is_large else 2
     return _number(data, 0, size), _part(data, 0, _number(data, size, size)), size
 
 
-def _entry(data: bytes, at: int, is_large: bool, depth: int) -> Json:
+def _entry(data: memoryview, at: int, is_large: bool, depth: int) -> Json:
     size = 4 if is_large else 2
     kind = _part(data, at, 1)[0]
     if kind in _INLINE or (is_large and kind in _INLINE_IF_LARGE):
@@ -151,17 +152,17 @@ def _entry(data: bytes, at: int, is_large: bool, depth: int) -> Json:
     return _value(kind, data[_number(data, at + 1, size) :], depth + 1)
 
 
-def _number(data: bytes, at: int, size: int) -> int:
+def _number(data: memoryview, at: int, size: int) -> int:
     return int.from_bytes(_part(data, at, size), "little")
 
 
-def _part(data: bytes, at: int, size: int) -> bytes:
+def _part(data: memoryview, at: int, size: int) -> memoryview:
     if at + size > len(data):
         raise ValueError(f"a JSON value ends {at + size - len(data)} bytes too early")
     return data[at : at + size]
 
 
-def _sized(data: bytes) -> bytes:
+def _sized(data: memoryview) -> memoryview:
     """Bytes after their length, a varint of 7 bits a byte, lowest first."""
     length, at = 0, 0
     while True:

@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,18 @@ from tests.support.laws import examples
 @pytest.mark.parametrize(("raw", "text"), GOLDEN, ids=[text[:30] for _, text in GOLDEN])
 def test_a_value_has_the_servers_text(raw, text):
     assert json_text(bytes.fromhex(raw)) == text
+
+
+def test_a_large_document_takes_time_by_its_length():
+    """Its parts are not copied with all that is behind them."""
+    count, item = 60_000, b"\x3c" + b"x" * 60
+    first = 8 + 5 * count
+    places = b"".join(struct.pack("<BI", 12, first + at * len(item)) for at in range(count))
+    size = first + count * len(item)
+    raw = b"\x03" + struct.pack("<II", count, size) + places + item * count
+    begin = time.monotonic()
+    assert json_text(raw) == json.dumps(["x" * 60] * count)
+    assert time.monotonic() - begin < 10
 
 
 def test_a_value_without_bytes_is_null():
