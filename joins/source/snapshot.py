@@ -11,7 +11,7 @@ history differs, or an event cannot be followed, as soon as the table fits its d
 import queue
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -40,6 +40,7 @@ from joins.adapters.mysql.position import (
 )
 from joins.adapters.mysql.repair import WRITE_AGAIN, Repair, require_repairable
 from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
+from joins.adapters.mysql.shadows import Shadow
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import (
     CapturedTable,
@@ -53,7 +54,8 @@ from joins.durable.checkpoint import read_document, write_document
 from joins.durable.codec import as_json, from_json
 from joins.durable.dead_rows import RESERVED_BYTES, SUFFIX, DeadRows, warning_of
 from joins.durable.requests import Request, Stalls
-from joins.kernels.changelog.envelope import now_ms
+from joins.kernels.changelog.comparison import Place, RowsSum
+from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
     DefinitionError,
@@ -106,8 +108,16 @@ class SourceSettings:
     freshness_s: float = 1.0
 
 
+SumAt = Callable[[Place, int], RowsSum]
+"""The rows of the copy of a generation before a place of the log; VerificationError if unknown."""
+
+
 class SnapshotCoordinator(SourceCoordinator):
-    """Runs one source on a thread until stopped; a fault stalls the source, which then retries."""
+    """Runs one source on a thread until stopped; a fault stalls the source, which then retries.
+
+    With `sum_at` a table that takes the captured one's place is followed without a copy if its rows
+    are those of the copy.
+    """
 
     def __init__(
         self,
@@ -117,8 +127,11 @@ class SnapshotCoordinator(SourceCoordinator):
         settings: SourceSettings,
         stalls: Stalls,
         topic: ChangelogTopic | None = None,
+        sum_at: SumAt | None = None,
     ) -> None:
         super().__init__(dimension.name, stalls, topic)
+        self._sum_at = sum_at
+        self._compared: tuple[BinlogPosition, bool] | None = None
         assert isinstance(dimension.source, MysqlCdcSource)
         self._spark = spark
         self._dimension = dimension
@@ -359,11 +372,41 @@ class SnapshotCoordinator(SourceCoordinator):
             if event["id"] in self._repairs:
                 self._repairs[event["id"]].put(event)
             return
+        if event["event"] == "replaced":
+            in_background(partial(self._compare, self._process, event), "comparison")
+            return
         if self._deaths.is_stall_after(event, time.monotonic()):
             self._is_following |= event["event"] == "watermark"
             self.progress = {**self.progress, **event}
         else:
             self._take_event(event)
+
+    def _compare(self, process: SourceProcess | None, event: Mapping[str, Any]) -> None:
+        """Tell the process whether the copy has the rows of the table that takes its table's place.
+
+        The process waits; it may ask again at the same place, after it was started again.
+        """
+        shadow = from_json(Shadow, event["shadow"])
+        position = BinlogPosition(**event["position"])
+        if self._compared is None or self._compared[0] != position:
+            self._compared = position, self._has_copy_of(shadow, position)
+        if process is not None:
+            process.send({"same_rows": self._compared[1]})
+
+    def _has_copy_of(self, shadow: Shadow, position: BinlogPosition) -> bool:
+        name, state = f"{shadow.database}.{shadow.table}", self._require_state()
+        if self._sum_at is None or state.phase is not SourcePhase.FOLLOWING:
+            return False
+        try:
+            ours = self._sum_at((position.epoch, position.file, position.pos), state.generation)
+        except Exception as exc:  # without an answer the process would wait for ever
+            reason = cause_of(exc, "the copy's rows cannot be added up").message
+            _log.warning("table is replaced, and copied again", part=self.part, by=name, why=reason)
+            return False
+        is_same = ours == shadow.sum
+        what = "and followed without a copy" if is_same else "and copied again: its rows differ"
+        _log.info(f"table is replaced, {what}", part=self.part, by=name, rows=shadow.sum.rows)
+        return is_same
 
     def _living_process(self) -> SourceProcess:
         """The process; a second silent death at the same position is a stall."""

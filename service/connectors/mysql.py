@@ -97,13 +97,22 @@ class MysqlTables(SourceConnector[MysqlCdcSource, "SourceState"]):
         return captured_columns(job, dimension)
 
     def coordinator(self, parts: SourceParts, source: MysqlCdcSource) -> SourceCoordinator:
+        from joins.dimension.rows_sum import sum_at
         from joins.source.snapshot import SnapshotCoordinator
 
         job, dimension = parts.job, parts.runtime.dimension
         settings = _settings_of(job, dimension, source, job.meta.changelog_topics[dimension.name])
         table = _first_seen(job, dimension, source)
-        topic = parts.runtime.topic
-        return SnapshotCoordinator(parts.spark, dimension, table, settings, parts.stalls, topic)
+        runtime, kafka = parts.runtime, settings.kafka
+        return SnapshotCoordinator(
+            parts.spark,
+            dimension,
+            table,
+            settings,
+            parts.stalls,
+            runtime.topic,
+            partial(sum_at, runtime, kafka),
+        )
 
     def copied(self, dimension: Dimension, state_file: Path) -> tuple["SourceState", Copy] | None:
         from joins.source.chunk_reader import SourcePhase, SourceState

@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig
+from tests.support.rig import Rig, RunningJob
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -57,9 +57,38 @@ def change_rows(mariadb: MariaDb, schema: str, ended: Event) -> int:
     return changes
 
 
-def test_a_table_that_a_tool_replaces_is_copied_once_while_the_job_joins(
-    rig: Rig, tool: str
-) -> None:
+def test_a_table_that_gets_other_values_is_copied_once_while_the_job_joins(rig: Rig) -> None:
+    mariadb, servers = rig.mariadb, rig.kafka.bootstrap_servers
+    path, topic = unique_name("enriched"), create_topic(servers)
+    with (
+        new_schema(mariadb, USERS, fill_users(USERS_COUNT)) as schema,
+        rig.job(enrich_sql(rig, schema, topic, path)) as job,
+    ):
+        job.wait_joining()
+        run_sql(
+            mariadb,
+            "CREATE TABLE user_info_new LIKE user_info",
+            "INSERT INTO user_info_new SELECT user_id, gender, UPPER(name) FROM user_info",
+            "RENAME TABLE user_info TO user_info_old, user_info_new TO user_info",
+            schema=schema,
+        )
+        job.wait_for(lambda s: s["dimensions"][0]["generation"] == 2, "it is copied again")
+        job.wait_joining()
+        assert verified(rig, job) == ("equal", 0, 2)
+        produce(servers, topic, [click(7, 1)])
+        (row,) = job.wait_output(path, 1)
+        assert row["name"] == "USER 7"
+        assert "FAILED" not in {each["to"] for each in job.events()}
+
+
+def verified(rig: Rig, job: RunningJob) -> tuple[str, int, int]:
+    found = rig.client.post(f"/v1/jobs/{job.id}:verify", json={})
+    found.raise_for_status()
+    (table,) = found.json()["tables"]
+    return table["state"], table["differences"], table["generation"]
+
+
+def test_a_table_that_a_tool_replaces_is_followed_without_a_copy(rig: Rig, tool: str) -> None:
     mariadb, servers = rig.mariadb, rig.kafka.bootstrap_servers
     path, topic = unique_name("enriched"), create_topic(servers)
     with (
@@ -74,16 +103,14 @@ def test_a_table_that_a_tool_replaces_is_copied_once_while_the_job_joins(
         try:
             program = [tool, "--execute", "--alter", ALTER, "--recursion-method=none"]
             subprocess.run([*program, "--chunk-size=100", address], check=True, timeout=300)
-            job.wait_for(lambda s: s["dimensions"][0]["generation"] == 2, "it is copied again")
-            job.wait_joining()
+            run_sql(
+                mariadb, "UPDATE user_info SET name = 'behind' WHERE user_id = 1", schema=schema
+            )
         finally:
             ended.set()
         newest = USERS_COUNT + changes.result()
 
-        found = rig.client.post(f"/v1/jobs/{job.id}:verify", json={})
-        found.raise_for_status()
-        (table,) = found.json()["tables"]
-        assert (table["state"], table["differences"], table["generation"]) == ("equal", 0, 2)
+        assert verified(rig, job) == ("equal", 0, 1)
         produce(servers, topic, [click(newest, 1)])
         (row,) = job.wait_output(path, 1)
         assert row["name"] == f"new {newest - USERS_COUNT}"

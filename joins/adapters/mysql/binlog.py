@@ -4,6 +4,7 @@ docs/reference/contracts.md ("The CDC process") describes the protocol. Records 
 the binlog. A transaction boundary is stored once Kafka has acknowledged everything before it; the
 binlog is reopened there, and what follows is sent again with the same positions and rows.
 """
+# reads better long: one session, from its connection to its last boundary.
 
 import queue
 import sys
@@ -22,6 +23,7 @@ from joins.adapters.mysql.events.transactions import (
     Event,
     FileOpened,
     RowImages,
+    ShadowRows,
 )
 from joins.adapters.mysql.failover import applied_at
 from joins.adapters.mysql.gtids import Gtid, followed_by
@@ -32,6 +34,7 @@ from joins.adapters.mysql.sender import (
     CdcConfig,
     ChangelogSender,
 )
+from joins.adapters.mysql.shadows import Shadow, Shadows
 from joins.adapters.mysql.source import check_source, is_readable_table
 from joins.adapters.mysql.statements import effect_of
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
@@ -39,7 +42,7 @@ from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
 from joins.adapters.mysql.tokens import Effect, Matching, Statement, Target, folded
 from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.durable.checkpoint import read_document, write_document
-from joins.durable.codec import from_json
+from joins.durable.codec import as_json, from_json
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import (
     RepairError,
@@ -68,12 +71,13 @@ class _High:
 
 
 class BinlogProtocol(SourceProtocol):
-    """The commands of a CDC process: take a HIGH, send rows again."""
+    """The commands of a CDC process: take a HIGH, send rows again, go on with another table."""
 
     def __init__(self) -> None:
         super().__init__()
         self.highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
         self.repairs: queue.SimpleQueue[Repair] = queue.SimpleQueue()
+        self.comparisons: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self.is_marked = False
         """True once the watermark is written: only then a position proves the table."""
 
@@ -83,6 +87,8 @@ class BinlogProtocol(SourceProtocol):
             self.highs.put(_High(position, command["generation"]))
         if "repair" in command:
             self.repairs.put(from_json(Repair, command["repair"]))
+        if "same_rows" in command:
+            self.comparisons.put(command["same_rows"])
 
 
 def _next(commands: "queue.SimpleQueue[Command]") -> Command | None:
@@ -150,7 +156,9 @@ class BinlogSession:
         self._new = applied.new
         self._gtids = self._acknowledged_gtids = applied.gtids
         self._sent_before = applied.sent
+        self._shadows = Shadows(config.table, None if kept is None else kept.shadows)
         self._begun: Gtid | None = None
+        self._begun_at = self._boundary
         self._is_sending = False
         self._kept = kept
         self._is_verified = False
@@ -175,7 +183,12 @@ class BinlogSession:
         self._high = high
         sender = ChangelogSender(self._config)
         try:
-            stream = BinlogStream(self._config.connection, self._config.table, self._stream_start)
+            stream = BinlogStream(
+                self._config.connection,
+                self._config.table,
+                self._stream_start,
+                self._shadows.names,
+            )
             pump = _Pump(stream)
             clock = PositionClock(self._config.connection, self._config.freshness_s)
             try:
@@ -217,10 +230,15 @@ class BinlogSession:
         elif isinstance(event, Begin):
             self._send_again(sender, (event.file, event.pos))
             self._begun, self._is_sending = event.gtid, False
+            self._begun_at = event.file, event.pos
             sender.begin(event.file, event.pos)
+            self._shadows.begin(event.file, event.pos)
+        elif isinstance(event, ShadowRows):
+            self._shadows.add(event)
         elif isinstance(event, Boundary):
             self._boundary = max(self._boundary, (event.file, event.pos))
             self._gtids, self._is_sending = event.gtids, False
+            self._shadows.end(event.file, event.pos)
         elif isinstance(event, FileOpened):
             check_logged(self._config.connection)  # each connection and each restart opens a file
             self._require_same_file(event)
@@ -230,7 +248,31 @@ class BinlogSession:
                 name = f'"{event.database}.{event.table}" has rows'
                 raise _appeared(self._config.table, name)
         else:
-            require_followed(event, self._config.connection, self._config.table)
+            self._take_statement(event, sender)
+
+    def _take_statement(self, statement: Statement, sender: ChangelogSender) -> None:
+        shadow = self._shadows.put_in_place(statement)
+        has_copy = shadow is not None and self._has_copy_of(shadow, sender)
+        if self._protocol.stopped.is_set():
+            return  # before its boundary, so it is read again
+        if not (has_copy and _still_fits(self._config.connection, self._config.table)):
+            require_followed(statement, self._config.connection, self._config.table)
+        self._shadows.note(statement)
+
+    def _has_copy_of(self, shadow: Shadow, sender: ChangelogSender) -> bool:
+        """Ask the runner whether the copy has the rows of the table that takes its table's place.
+
+        Kafka has everything before; nothing behind is sent before the answer.
+        """
+        self._flush(sender)
+        place = self._as_json(self._begun_at)
+        self._protocol.tell("replaced", {"shadow": as_json(shadow), "position": place})
+        while not self._protocol.stopped.wait(_IDLE_WAIT_S):
+            has_copy = _next(self._protocol.comparisons)
+            if has_copy is not None:
+                return has_copy
+            self._report(sender)
+        return False
 
     def _flush(self, sender: ChangelogSender) -> None:
         sender.flush()
@@ -277,7 +319,7 @@ class BinlogSession:
         created_at_s = self._created.get(position.file, 0)
         gtids = None if self._acknowledged_gtids is None else str(self._acknowledged_gtids)
         boundary = AcknowledgedBoundary(
-            position, created_at_s, self._config.generation, gtids, sent
+            position, created_at_s, self._config.generation, gtids, sent, self._shadows.kept()
         )
         if boundary != self._kept:
             write_document(self._config.offset_file, boundary, lazily=True)
@@ -454,8 +496,8 @@ _HINTS = {
     Effect.CONVERTED: "The table is copied again by itself once its columns fit the declaration: "
     "undo the change if they do not, or submit the job again with the new definition.",
     Effect.REPLACED: "The table is copied again by itself, once it is there. No copy is needed "
-    "behind DELETE, unlike TRUNCATE, nor behind an ALTER TABLE that adds a column, unlike a tool "
-    "that replaces the table.",
+    "behind DELETE, unlike TRUNCATE, nor behind ALTER TABLE, gh-ost or pt-online-schema-change "
+    "that keep the values of the job's columns.",
     Effect.UNLOGGED: "The table is copied again by itself; let writers use binlog_format=ROW to "
     "avoid it.",
     Effect.UNKNOWN: "The table is copied again by itself, since the statement is not one that is "

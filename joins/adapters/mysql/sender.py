@@ -14,6 +14,7 @@ from joins.adapters.mysql.gtids import Takeover
 from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
+from joins.adapters.mysql.shadows import ShadowsAt
 from joins.adapters.mysql.table import CapturedTable
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
@@ -61,6 +62,8 @@ class AcknowledgedBoundary:
     generation: int
     gtids: str | None = None
     sent: str | None = None
+    # tables that may take the captured one's place; None if there is none
+    shadows: ShadowsAt | None = None
 
 
 MAX_BATCH_ROWS = 5_000

@@ -253,16 +253,21 @@ def _rename(parser: Parser, target: Target, _modes: Modes) -> Effect:
     if parser.accept("USER"):
         return Effect.NONE
     require(bool(parser.accept_any(*_TABLES)))
+    return _replaced([name for pair in _renamed(parser) for name in pair], target)
+
+
+def _renamed(parser: Parser) -> list[tuple[TableName, TableName]]:
+    """Old and new names, in the order in which they change."""
     parser.accept("IF", "EXISTS")
     names, more = [], True
     while more:
-        names.append(parser.table())
+        old = parser.table()
         parser.wait()
         require(parser.accept("TO"))
-        names.append(parser.table())
+        names.append((old, parser.table()))
         more = parser.symbol(",")
     parser.end()
-    return _replaced(names, target)
+    return names
 
 
 def _drop(parser: Parser, target: Target, _modes: Modes) -> Effect:
@@ -327,6 +332,47 @@ def _create(parser: Parser, target: Target, _modes: Modes) -> Effect:
     if _selects(parser.rest):  # in a session that does not log rows; functions may do anything
         return Effect.UNLOGGED
     return Effect.REPLACED if is_ours and not keeps and not is_temporary else Effect.NONE
+
+
+def created_empty(schema: str, text: str, modes: Modes) -> TableName | None:
+    """The table that a statement surely creates without rows, None if there is none."""
+
+    def created(parser: Parser) -> TableName | None:
+        if not parser.accept("CREATE"):
+            return None
+        parser.accept("OR", "REPLACE")
+        parser.require_single()
+        if not parser.accept("TABLE") or parser.accept("IF"):  # there may be a table with rows
+            return None
+        name = parser.table()
+        return None if _selects(parser.rest) else name
+
+    return _in_every_reading(schema, text, modes, created)
+
+
+def put_in_place(schema: str, text: str, target: Target, modes: Modes) -> TableName | None:
+    """The table that a RENAME TABLE surely gives the captured one's name, which it lays aside."""
+
+    def put(parser: Parser) -> TableName | None:
+        if not parser.accept("RENAME", "TABLE"):
+            return None
+        now: dict[TableName, TableName] = {}  # name → the table that has it
+        for old, new in _renamed(parser):
+            now[new] = now.pop(old, old)
+        there = now.get(TableName(target.database, target.table))
+        return None if there is None or target.is_named(there) else there
+
+    return _in_every_reading(schema, text, modes, put)
+
+
+def _in_every_reading(
+    schema: str, text: str, modes: Modes, read: Callable[[Parser], TableName | None]
+) -> TableName | None:
+    try:
+        names = {read(Parser(reading, schema)) for reading in readings(text, modes)}
+    except ValueError:
+        return None
+    return names.pop() if len(names) == 1 else None
 
 
 def _selects(tokens: Reading) -> bool:

@@ -5,7 +5,7 @@ lost connection ends the stream with an error.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,11 @@ class BinlogStream:
     """One connection to the binlog; iterate `events` once, from one thread."""
 
     def __init__(
-        self, config: MysqlConnectionConfig, table: CapturedTable, start: StreamStart
+        self,
+        config: MysqlConnectionConfig,
+        table: CapturedTable,
+        start: StreamStart,
+        shadows: Collection[tuple[str, str]] = (),
     ) -> None:
         self._config = config
         self._transactions = Transactions(
@@ -58,6 +62,7 @@ class BinlogStream:
             file_number(start.file_name),
             start.gtids,
             start.new,
+            shadows,
         )
         self._connections: list[_Foreign] = []
         self._reader = Reader(

@@ -28,6 +28,7 @@ from joins.kernels.index.hash_table import Hashes, hash_rows
 from joins.kernels.json.encode import encode_values
 
 Place = tuple[int, int, int]
+_MODULUS = 1 << 64
 """Epoch, file and position between two transactions; changes before it have smaller ones."""
 
 _ORDER = (GENERATION, *POSITION_COLUMNS, "_offset")
@@ -81,6 +82,40 @@ class RowDigests:
             np.concatenate([nothing, *(part.key for part in kept)]),
             np.concatenate([nothing, *(part.row for part in kept)]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSum:
+    """What rows a set has, in any order: sets of the same rows have the same sum.
+
+    `keys` and `values` are sums of the hashes of `RowDigests`, modulo 2^64.
+    """
+
+    rows: int = 0
+    keys: int = 0
+    values: int = 0
+
+    @staticmethod
+    def of(digests: RowDigests) -> "RowsSum":
+        return RowsSum(len(digests), _sum(digests.key), _sum(digests.row))
+
+    def __add__(self, other: "RowsSum") -> "RowsSum":
+        return RowsSum(
+            self.rows + other.rows,
+            (self.keys + other.keys) % _MODULUS,
+            (self.values + other.values) % _MODULUS,
+        )
+
+    def __sub__(self, other: "RowsSum") -> "RowsSum":
+        return RowsSum(
+            self.rows - other.rows,
+            (self.keys - other.keys) % _MODULUS,
+            (self.values - other.values) % _MODULUS,
+        )
+
+
+def _sum(hashes: Hashes) -> int:
+    return int(hashes.sum(dtype=np.uint64))
 
 
 def hashes_of(rows: pa.Table, names: Sequence[str]) -> Hashes:

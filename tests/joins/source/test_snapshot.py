@@ -127,7 +127,7 @@ def place(spark: SparkSession, mariadb: MariaDb, kafka: KafkaBroker, tmp_path: P
 
 
 def coordinator_of(
-    place: Place, schema: str, topic: str, *, chunk_rows: int = 400
+    place: Place, schema: str, topic: str, *, chunk_rows: int = 400, sum_at: Any = None
 ) -> tuple[SnapshotCoordinator, Stalls]:
     kafka, directory = KafkaOptions(place.kafka.bootstrap_servers, topic), place.directory
     connection = connection_of(place.database, schema)
@@ -153,7 +153,8 @@ def coordinator_of(
     )
     dimension, stalls = Dimension("t", source, FIELDS, ("id",)), Stalls()
     table = check_source(connection, FIELDS, ("id",))
-    return SnapshotCoordinator(place.spark, dimension, table, settings, stalls), stalls
+    made = SnapshotCoordinator(place.spark, dimension, table, settings, stalls, sum_at=sum_at)
+    return made, stalls
 
 
 @contextmanager

@@ -6,7 +6,7 @@ Header positions of row events are not used.
 import contextlib
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ from joins.adapters.mysql.events.row_events import (
 )
 from joins.adapters.mysql.gtids import Gtid, Gtids, NewTransactions, followed_by
 from joins.adapters.mysql.row_images import Change, RowDecoder
+from joins.adapters.mysql.statements import created_empty
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.mysql.tokens import (
     STATEMENT_BYTES,
@@ -46,7 +47,7 @@ from joins.adapters.mysql.tokens import (
     load_statement,
     query_statement,
 )
-from joins.plan.errors import SnapshotNeededError
+from joins.plan.errors import SnapshotNeededError, SourceError
 from joins.plan.positions import file_number
 
 _Foreign = Any  # objects of python-mysql-replication, which have no types
@@ -128,14 +129,37 @@ class Appeared:
     table: str
 
 
-Event = Boundary | FileOpened | Begin | RowImages | Appeared | Statement
+@dataclass(frozen=True, slots=True)
+class ShadowRows:
+    """Changed rows of a table that may take the captured one's place; None if unreadable."""
+
+    database: str
+    table: str
+    images: RowImages | None
+
+
+Event = Boundary | FileOpened | Begin | RowImages | ShadowRows | Appeared | Statement
+
+
+def shadow_made_by(statement: Statement, table: CapturedTable) -> tuple[str, str] | None:
+    """Database and name of a table that was created beside `table` and is named after it.
+
+    Tools that change a schema name theirs so: `_t_gho`, `_t_new`.
+    """
+    if table.pattern is not None:
+        return None
+    made = created_empty(statement.schema, statement.text, statement.modes)
+    if made is None or made.database != table.database or made.table == table.table:
+        return None
+    return (made.database, made.table) if table.table in made.table else None
 
 
 class Transactions:
     """What the events of a binlog, in order from a boundary in `file`, do to one table.
 
     `gtids` are those of what was applied at the boundary. Of transactions that `new` does not call
-    new only the boundaries are yielded.
+    new only the boundaries are yielded. `shadows` are tables that may take the captured one's
+    place; tables that are created beside it join them.
     """
 
     def __init__(
@@ -145,6 +169,7 @@ class Transactions:
         file: int,
         gtids: Gtids | None = None,
         new: NewTransactions | None = None,
+        shadows: Collection[tuple[str, str]] = (),
     ) -> None:
         self._gtids = gtids
         self._new = new
@@ -156,6 +181,8 @@ class Transactions:
         self._charsets = charsets
         self._maps: dict[int, bytes] = {}
         self._decoders: dict[int, RowDecoder | None] = {}
+        self._shadows = set(shadows)
+        self._shadow_of: dict[int, tuple[str, str]] = {}
         self._fragments = Fragments()
         self._in_transaction = False
         self._standalone = False
@@ -270,6 +297,9 @@ class Transactions:
             yield from self._ended(packet)
         elif not word.startswith("SAVEPOINT"):
             if self._is_new:
+                made = shadow_made_by(statement, self._table)
+                if made is not None:
+                    self._shadows.add(made)
                 yield statement
             if self._standalone:
                 yield from self._ended(packet)
@@ -313,7 +343,7 @@ class Transactions:
         if packet.log_pos:
             yield self._boundary(packet.log_pos)
 
-    def _body(self, event: BodyEvent) -> Iterator[RowImages | Appeared]:
+    def _body(self, event: BodyEvent) -> Iterator[RowImages | ShadowRows | Appeared]:
         number, body = event.packet.event_type, event.body
         if number == TABLE_MAP:
             with _understood("a table in the binlog"):
@@ -332,9 +362,19 @@ class Transactions:
             fixed = event.header_bytes(number, _FIXED_BYTES + (2 if has_extra else 0))
             if number in COMPRESSED_ROWS:
                 number, body = rows_body(number, body, fixed)
-            decoder = self._decoder_of(table_id_of(body, fixed))
-            if decoder is not None:
-                yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
+            table_id = table_id_of(body, fixed)
+            decoder, shadow = self._decoder_of(table_id), self._shadow_of.get(table_id)
+            if decoder is None and shadow is None:
+                return
+            rows = rows_event(number, body, fixed)
+            if shadow is not None and self._is_new:
+                self._is_ours = True
+                images = None
+                if decoder is not None and not self._xa:
+                    images = RowImages(decoder, rows, event.timestamp)
+                yield ShadowRows(*shadow, images)
+            elif shadow is None and decoder is not None:
+                yield from self._rows(decoder, rows, event.timestamp)
 
     def _decoder_of(self, table_id: int) -> RowDecoder | None:
         if table_id in NO_TABLE:
@@ -350,10 +390,13 @@ class Transactions:
         if self._maps.get(table_id) == event.body:
             return None
         decoder, part = None, self._parts.get((database, table))
+        self._shadow_of.pop(table_id, None)
         if part is not None:
-            is_mariadb = event.dbms == "mariadb"
-            columns = table_map(event.body, fixed, is_mariadb=is_mariadb)
-            decoder = RowDecoder(columns, part, self._charsets, is_mariadb=is_mariadb)
+            decoder = self._decoder(event, fixed, part)
+        elif (database, table) in self._shadows:
+            self._shadow_of[table_id] = database, table
+            with contextlib.suppress(SnapshotNeededError, SourceError, ValueError):
+                decoder = self._decoder(event, fixed, self._table)
         self._decoders[table_id] = decoder
         pattern = self._table.pattern
         is_another = part is None and pattern is not None and pattern.has(database, table)
@@ -362,6 +405,11 @@ class Transactions:
             return None
         self._maps[table_id] = event.body
         return Appeared(database, table) if is_another else None
+
+    def _decoder(self, event: BodyEvent, fixed: int, table: CapturedTable) -> RowDecoder:
+        is_mariadb = event.dbms == "mariadb"
+        columns = table_map(event.body, fixed, is_mariadb=is_mariadb)
+        return RowDecoder(columns, table, self._charsets, is_mariadb=is_mariadb)
 
     def _rows(self, decoder: RowDecoder, rows: RowsEvent, at_s: int) -> Iterator[RowImages]:
         if self._xa:
