@@ -74,6 +74,7 @@ class FaultLog:
 
 POLL_S = 0.4
 _AT_REST = RESTING | {JobState.CREATED}
+_STARTABLE = _AT_REST | {JobState.STARTING, JobState.STALLED}
 _TURN = "; it waits for its turn to start"
 _log = structlog.get_logger(__name__)
 
@@ -241,13 +242,13 @@ class Supervisor:
     def _look_at(self, job: Job) -> None:
         if not self._restorations.has(job):
             return  # its directory is being restored from the store
-        watch = self._watches.get(job.id)
+        watch, seen = self._watches.get(job.id), _STARTABLE
         if watch is None:
-            watch = self._watches[job.id] = Watch()
+            watch, seen = self._watches.setdefault(job.id, Watch()), _AT_REST
             if job.state is not JobState.CREATED:
                 self._adopt(job, watch)
-            if watch.runner is None and job.state not in _AT_REST:
-                job = self._ended_unseen(job, watch)
+        if watch.runner is None and job.state not in seen:
+            job = self._ended_unseen(job, watch)
         if watch.runner is None:
             self._without_runner(job, watch)
         elif watch.runner.running():
@@ -268,7 +269,7 @@ class Supervisor:
             _log.info("runner adopted", job_id=job.id, pid=process.pid)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
-        """Note how a runner has ended while no control plane ran, by the report of the last one."""
+        """Note by its last report how a runner has ended, while no control plane could note it."""
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
@@ -283,7 +284,7 @@ class Supervisor:
             return job
         if status is not None and is_last and status.state is JobState.STOPPED:
             return self._outcomes.stopped_unseen(job)
-        cause = "runner was gone when the control plane started"
+        cause = "runner was gone when the control plane looked for it"
         return self._store.transition(job.id, StateUpdate(JobState.STALLED, cause))
 
     def _without_runner(self, job: Job, watch: Watch) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from joins.durable.checkpoint import CheckpointLock
 from service.api.server import ControlPlane
 from service.client import RefusedError
+from service.errors import StoreError
 from service.jobs.store.layout import (
     JobLayout,
     living_runner,
@@ -192,6 +194,26 @@ def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
         job = client.job(job_id)
         found = (job["state"], job["runner"]["pid"], job["runner"]["restarts"])
         assert found == ("FINISHED", None, 0)
+
+
+def test_an_end_that_could_not_be_stored_is_seen_again(tmp_path):
+    """A full disk ends runners and refuses writes; the job starts again all the same."""
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
+        job_id = client.submit(script(), "unstored")["id"]
+        pid = _state(client, job_id, "JOINING")["runner"]["pid"]
+        store = plane.services.store
+        count, faults = store.count, ["the disk is full"]
+
+        def fails_once(*of, **values):
+            if faults:
+                raise StoreError(faults.pop(), hint="Make room.")
+            count(*of, **values)
+
+        store.count = fails_once
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: client.job(job_id)["runner"]["pid"] not in (pid, None), deadline_s=10)
+        _state(client, job_id, "JOINING")
+        assert not faults
 
 
 def test_a_job_that_has_finished_before_it_was_settled_is_settled_later(tmp_path):
