@@ -291,10 +291,11 @@ class Updates:
         """
         if draft.refused:
             raise _refusal(draft)
+        layout, number = self._layout(job_id), draft.plan.number
         if not draft.changes:
+            note_newest(self._store, layout)  # an earlier call may have failed to
             return self._store.get(job_id)
         self._changeable(job_id)
-        layout, number = self._layout(job_id), draft.plan.number
         stored = layout.stored()
         if stored is not None:
             keep_stored(stored)

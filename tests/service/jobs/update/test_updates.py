@@ -201,3 +201,18 @@ def test_a_plan_that_the_store_does_not_take_now_is_noted_later(services, job, m
             note_newest(services.store, layout)
     note_newest(services.store, layout)
     assert services.store.get(job.id).sql == FILTERED
+
+
+def test_the_same_update_again_is_noted_where_the_store_did_not_take_the_first(
+    services, job, monkeypatch
+):
+    def away(*_):
+        raise StoreError("job store cannot be reached", hint="Start it.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services.store, "change_plan", away)
+        with pytest.raises(StoreError):
+            apply(services, job, FILTERED)
+    assert plans_of(services, job).newest_number == 2
+    assert apply(services, job, FILTERED).sql == FILTERED
+    assert plan_codec.load(services.store.get(job.id).plan).number == 2
