@@ -273,8 +273,8 @@ class VerificationSchedule:
             return known
         try:
             plan = JobPlans(self._layout(job.id)).read(number)
-        except SluiceError as exc:  # tables of other jobs are compared all the same
-            _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
+        except (SluiceError, OSError) as exc:  # tables of other jobs are compared all the same
+            _log.warning("plan of a job cannot be read", job_id=job.id, error=str(exc))
             return None
         return [(job, table) for table in plan.dimensions if table.verify is not None]
 

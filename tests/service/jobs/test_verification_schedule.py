@@ -71,6 +71,9 @@ def test_a_damaged_plan_of_one_job_keeps_no_other_from_being_compared(tmp_path):
         for content in ("{", "{}"):
             damaged, _ = submit(store, tmp_path, VerifySchedule(0, 100))
             damaged.plan.write_text(content)
+        damaged, _ = submit(store, tmp_path, VerifySchedule(0, 100))
+        damaged.plan.unlink()
+        damaged.plan.mkdir()
         whole, _ = submit(store, tmp_path, VerifySchedule(0, 100))
         job, _ = schedule.next_due()
         assert job.id == whole.job_dir.name

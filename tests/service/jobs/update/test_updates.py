@@ -216,3 +216,10 @@ def test_the_same_update_again_is_noted_where_the_store_did_not_take_the_first(
     assert plans_of(services, job).newest_number == 2
     assert apply(services, job, FILTERED).sql == FILTERED
     assert plan_codec.load(services.store.get(job.id).plan).number == 2
+
+
+def test_a_plan_that_cannot_be_read_from_disk_keeps_no_control_plane_from_starting(services, job):
+    layout = JobLayout(services.settings.jobs_dir / job.id)
+    layout.plan_of(2).mkdir(parents=True)
+    services.updates.catch_up()
+    assert services.store.get(job.id).sql == SCRIPT
