@@ -57,7 +57,7 @@ def record_of(row: sa.RowMapping) -> LeaderRecord:
 
 
 _EVENTS_KEPT = 10_000  # newest events per job
-_FORGET_EVERY = 100  # events
+_FORGET_EVERY = 101  # events; a prime, as jobs may take turns
 _PLANS_AT_ONCE = 50
 _UNSTORED = re.compile("[\x00\ud800-\udfff]")
 

@@ -2,6 +2,7 @@ import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from service.jobs.store.job import (
     StateUpdate,
     new_job_id,
 )
-from service.jobs.store.rows import JobFilter
+from service.jobs.store.rows import JobFilter, record_event
 from service.jobs.store.store import JobStore
 from watermark.errors import InvalidTransitionError
 
@@ -186,6 +187,16 @@ def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch)
     assert kept == list(range(200 - len(kept), 200))
     assert 30 <= len(kept) < 40
     assert len(store.events.after(0, quiet.id)) == 1
+
+
+def test_of_jobs_that_take_turns_the_events_of_each_are_forgotten(store, monkeypatch):
+    monkeypatch.setattr("service.jobs.store.rows._EVENTS_KEPT", 30)
+    jobs = [store.add(_new()).id for _ in range(10)]
+    with store.database.writing() as connection:
+        for _, job_id in product(range(250), jobs):
+            record_event(connection, job_id, JobState.STALLED, StateUpdate(JobState.JOINING, "c"))
+    counts = [len(store.events.after(0, job_id)) for job_id in jobs]
+    assert max(counts) < 30 + 110, counts
 
 
 def test_a_job_that_is_being_removed_stays_so(store):
