@@ -33,6 +33,7 @@ from service.errors import JobConflictError, SubmissionError
 from service.jobs.store import plan_codec
 from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.plans import JobPlans
 from service.security.allowed import check_store, confined_path, store_address
 from watermark.errors import SluiceError
 
@@ -273,8 +274,9 @@ def _kept(plan: Path, _: int) -> tuple[Table, ...]:
 
 
 def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
-    file = JobLayout(job_dir).plan
+    layout = JobLayout(job_dir)
     try:
+        file = layout.plan_of(JobPlans(layout).newest_number)
         tables = _kept(file, file.stat().st_mtime_ns)
         return _places(tables, settings, f"job {job_dir.name}")
     except (SluiceError, OSError):  # gone, unreadable, or no longer allowed
