@@ -77,6 +77,12 @@ class Attempts:
     def has_begun(self, job_id: str) -> bool:
         return job_id in self._attempts
 
+    def skip(self, job_id: str) -> None:
+        """Count the work as done."""
+        done: Future[bool] = Future()
+        done.set_result(True)
+        self._attempts[job_id] = _Attempt(done, failures=0)
+
     def is_done(self, job_id: str, work: Callable[[], None]) -> bool:
         """True if the work has succeeded; starts `work` when due."""
         attempt = self._attempts.get(job_id)
@@ -166,7 +172,7 @@ class Restorations(Attempts):
             return True
         is_new = job.state is JobState.CREATED and not self.has_begun(job.id)
         if is_new and self._layout(job).plan.exists():
-            return True  # it was submitted here and has no other file yet
+            self.skip(job.id)  # it was submitted here and has no other file yet
         return self.is_done(job.id, lambda: self._restored(job))
 
     def _layout(self, job: Job) -> JobLayout:
@@ -182,6 +188,9 @@ class Restorations(Attempts):
         layout = self._layout(job)
         assert self._settings.warehouse is not None, "the job store is bound to it"
         layout.make_room(self._settings.warehouse)
+        secrets = self._store.secrets(job.id)
+        if secrets is not None and not layout.secrets.exists():
+            write_private(layout.secrets, secrets)  # before the plan, which `has` looks for
         files = layout.stored()
         assert files is not None, "its warehouse is noted"
         if restore(files):
@@ -192,9 +201,6 @@ class Restorations(Attempts):
                 f'job "{job.id}" has no plan in "{files.place}"',
                 hint="Its files were removed from the store; restore them, or remove the job.",
             )
-        secrets = self._store.secrets(job.id)
-        if secrets is not None and not layout.secrets.exists():
-            write_private(layout.secrets, secrets)
         begin_events(layout.job_dir, job.events_offset)
         note_newest(self._store, layout)
         _log.info("job restored", job_id=job.id)

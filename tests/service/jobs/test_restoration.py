@@ -16,7 +16,13 @@ from service.api.server import bind_directory
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.store import plan_codec
-from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.job import (
+    DesiredState,
+    JobState,
+    NewJob,
+    StateUpdate,
+    new_job_id,
+)
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import (
     Asked,
@@ -148,6 +154,27 @@ def test_a_job_that_was_just_submitted_here_need_not_be_restored(store, machine)
     restorations = Restorations(store, settings, lambda: None)
     assert restorations.has(store.get(layout.job_dir.name))
     restorations.close()
+
+
+def test_the_runner_of_a_job_that_was_submitted_here_is_not_disturbed(store, tmp_path):
+    """The restoration would drop the note of its process while it takes its files over."""
+    settings = Settings.load(data_dir=tmp_path)
+    begun = []
+
+    class Watched(Restorations):
+        def _restore(self, job):
+            begun.append(job.state)
+
+    restorations = Watched(store, settings, lambda: None)
+    job_id = new_job_id()
+    JobLayout(settings.jobs_dir / job_id).create()
+    JobLayout(settings.jobs_dir / job_id).plan.write_bytes(b"{}")
+    store.add(NewJob(job_id, "job", b"{}", "INSERT", (), None, "digest"))
+    assert restorations.has(store.get(job_id))
+    started = store.transition(job_id, StateUpdate(JobState.STARTING, "c"))
+    assert restorations.has(started)
+    restorations.close()
+    assert not begun
 
 
 def test_a_job_whose_files_are_gone_says_so_and_can_be_removed(store, machine, objects):
