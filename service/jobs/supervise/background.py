@@ -156,6 +156,7 @@ class Removals(Attempts):
         _log.info("job removed", job_id=job.id, output=job.remove_output, left=left)
 
 
+_WORKING = (DesiredState.RUNNING, DesiredState.REMOVED)
 _RESTORATION = WorkKind("restoration", "files cannot be restored", at_once=4)
 
 
@@ -174,6 +175,14 @@ class Restorations(Attempts):
         if is_new and self._layout(job).plan.exists():
             self.skip(job.id)  # it was submitted here and has no other file yet
         return self.is_done(job.id, lambda: self._restored(job))
+
+    def _show(self, job_id: str, error: JobError) -> None:
+        """Show it unless the job rests: what such a job shows would not come back."""
+        with suppress(SluiceError):
+            if self._store.get(job_id).desired_state in _WORKING:
+                super()._show(job_id, error)
+                return
+        _log.warning(self._kind.failed, job_id=job_id, error=error.message)
 
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)

@@ -11,6 +11,7 @@ from joins.durable.leases import Lease, leases_in, oldest_attached
 from joins.durable.pins import Pin, PinStore
 from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over
+from joins.plan.errors import CheckpointError
 from joins.plan.plan import SharedSource
 from service.api.server import bind_directory
 from service.config import Settings
@@ -18,6 +19,7 @@ from service.errors import ControlPlaneError
 from service.jobs.store import plan_codec
 from service.jobs.store.job import (
     DesiredState,
+    JobError,
     JobState,
     NewJob,
     StateUpdate,
@@ -175,6 +177,29 @@ def test_the_runner_of_a_job_that_was_submitted_here_is_not_disturbed(store, tmp
     assert restorations.has(started)
     restorations.close()
     assert not begun
+
+
+def test_a_job_that_rests_keeps_its_error_while_its_files_cannot_be_restored(store, tmp_path):
+    failures = [CheckpointError("the store is away", hint="Wait.")] * 2
+
+    class Away(Restorations):
+        def _restore(self, job):
+            if failures:
+                raise failures.pop()
+
+    restorations = Away(
+        store, Settings.load(data_dir=tmp_path, restart_backoff_min_s=0.01), lambda: None
+    )
+    job_id = new_job_id()
+    store.add(NewJob(job_id, "job", b"{}", "INSERT", (), None, "digest"))
+    error = JobError("source", "table is gone", "Restore it.")
+    failed = StateUpdate(JobState.FAILED, "failed", error=error, desired=DesiredState.STOPPED)
+    job = store.transition(job_id, failed)
+    try:
+        wait_until(lambda: restorations.has(job), what="it is restored")
+    finally:
+        restorations.close()
+    assert (store.get(job_id).reason, store.get(job_id).error) == ("failed", error)
 
 
 def test_a_job_whose_files_are_gone_says_so_and_can_be_removed(store, machine, objects):
