@@ -199,6 +199,17 @@ def test_of_jobs_that_take_turns_the_events_of_each_are_forgotten(store, monkeyp
     assert max(counts) < 30 + 110, counts
 
 
+def test_a_failed_job_that_is_started_has_all_its_attempts_again(store):
+    job = store.add(_new())
+    store.count(job.id, crashes=51, restarts=50)
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
+    assert store.want(job.id, DesiredState.RUNNING).crashes == 51, "it was wanted before"
+    failed = StateUpdate(JobState.FAILED, "crashed", desired=DesiredState.STOPPED)
+    store.transition(job.id, failed)
+    again = store.want(job.id, DesiredState.RUNNING)
+    assert (again.crashes, again.restarts) == (0, 50)
+
+
 def test_a_job_that_is_being_removed_stays_so(store):
     job = store.add(_new())
     store.want(job.id, DesiredState.REMOVED, remove_output=True)
