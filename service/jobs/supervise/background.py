@@ -203,7 +203,7 @@ class Restorations(Attempts):
         files = layout.stored()
         assert files is not None, "its warehouse is noted"
         if restore(files):
-            for stale in (layout.status, layout.runner_pid):  # from an earlier runner
+            for stale in (layout.status, layout.runner_pid, layout.events):  # of an earlier runner
                 stale.unlink(missing_ok=True)
         if not layout.plan.exists() and job.desired_state is not DesiredState.REMOVED:
             raise CheckpointError(

@@ -150,6 +150,26 @@ def test_who_led_before_forgets_what_a_runner_said_there_then(store, machine):
     assert restored(store, first, layout).status.exists(), "the newest runner's was it"
 
 
+def test_who_led_before_reads_no_transition_that_it_had_not_read_then(store, machine):
+    """They are of an earlier runner; the job has gone on elsewhere since."""
+    first, second = machine("one"), machine("two")
+    layout = submit(store, first)
+    run(layout)
+    for at_ms in range(10):
+        unread = {"at_ms": at_ms, "from": "JOINING", "to": "STALLED", "cause": "cut off"}
+        append_event(layout.job_dir, unread)
+    there = restored(store, second, layout)
+    run(there)
+    _, offset = read_changes(there.job_dir, 0)
+    job_id = layout.job_dir.name
+    assert 0 < offset < layout.events.stat().st_size
+    store.follow(job_id, [], offset)
+    back = restored(store, first, layout)
+    assert read_changes(back.job_dir, offset)[0] == []
+    append_event(back.job_dir, {"at_ms": 2, "from": "JOINING", "to": "STALLED", "cause": "new"})
+    assert [change.cause for change in read_changes(back.job_dir, offset)[0]] == ["new"]
+
+
 def test_a_job_that_was_just_submitted_here_need_not_be_restored(store, machine):
     settings = machine("one")
     layout = submit(store, settings, starts=False)
