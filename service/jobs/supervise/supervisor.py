@@ -18,7 +18,7 @@ from service.config import Settings, store_is_shared
 from service.jobs.presence import ControlPlaneSign
 from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
-from service.jobs.store.runner_files import read_status
+from service.jobs.store.runner_files import Status, read_status
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.background import Removals, Restorations, back_off_s
 from service.jobs.supervise.hooks import Remover
@@ -389,7 +389,7 @@ class Supervisor:
             self.wake()
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
-        elif runner.exit_code == EXIT_SUPERSEDED:
+        elif _is_superseded(job, runner, status):
             self._outcomes.superseded(job)
             self.wake()
         elif ended is RunnerStage.HUNG:
@@ -425,3 +425,10 @@ class Supervisor:
                 layout.abandon()
             elif job_dir.name not in known and not self._store.has_directories:
                 layout.discard()
+
+
+def _is_superseded(job: Job, runner: RunnerProcess, status: Status | None) -> bool:
+    """True if the runner ended for a newer plan; an adopted one, without exit code, has said so."""
+    if runner.exit_code is not None or status is None:
+        return runner.exit_code == EXIT_SUPERSEDED
+    return status.state is JobState.STARTING and job.state not in _STARTABLE

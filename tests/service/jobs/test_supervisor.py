@@ -196,6 +196,26 @@ def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
         assert found == ("FINISHED", None, 0)
 
 
+def test_an_adopted_runner_that_makes_way_for_a_newer_plan_has_not_crashed(tmp_path):
+    """Its exit code is unknown, but its last report is not."""
+    settings = settings_in(tmp_path)
+    with (
+        ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
+        Documents(plane.url) as client,
+    ):
+        job_id = client.submit(script(), "updated")["id"]
+        _state(client, job_id, "JOINING")
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["runner"]["adopted"], deadline_s=20)
+        updates, filtered = plane.services.updates, "= u.user_id WHERE c.item > 5;"
+        draft = updates.draft(job_id, script().replace("= u.user_id;", filtered))
+        updates.store(job_id, draft)
+        wait_until(lambda: client.job(job_id)["runner"]["restarts"] == 1, deadline_s=20)
+        causes = [event["cause"] for event in client.events(job_id)]
+        assert "it has a newer plan, under which its runner starts again" in causes
+        assert client.job(job_id)["runner"]["crashes"] == 0
+
+
 def test_an_end_that_could_not_be_stored_is_seen_again(tmp_path):
     """A full disk ends runners and refuses writes; the job starts again all the same."""
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
