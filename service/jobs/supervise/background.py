@@ -298,7 +298,8 @@ class VerificationSchedule:
         interval_s = dimension.verify.interval_ms / 1000
         newest = read_verifications(self._layout(job.id).job_dir).get(dimension.name)
         last_ms = job.created_at_ms if newest is None else newest["ended_at_ms"]
-        late_s = time.time() - last_ms / 1000 - interval_s
+        # in either direction: the clock may have been ahead then
+        late_s = abs(time.time() - last_ms / 1000) - interval_s
         tried_at_s = self._tried_at_s.get((job.id, dimension.name))
         if tried_at_s is None:
             return late_s
