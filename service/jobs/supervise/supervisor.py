@@ -320,6 +320,7 @@ class Supervisor:
         layout = self._layout(job)
         had_runner = noted_pid(layout.job_dir) is not None or layout.checkpoint.exists()
         try:
+            layout.runner_pid.unlink(missing_ok=True)  # its last report is not of this start
             if not self._starter.start(watch, layout.job_dir):
                 return
         except OSError as exc:
@@ -349,7 +350,9 @@ class Supervisor:
         has_reported = job.state is not JobState.STARTING and not only_serves_requests(job)
         if watch.state is RunnerStage.STARTING and has_reported:
             watch.move(RunnerStage.RUNNING)
-        unwanted = job.desired_state is not DesiredState.RUNNING and not only_serves_requests(job)
+        ends = job.state in (JobState.FAILED, JobState.FINISHED)  # by itself
+        desired = DesiredState.STOPPED if ends else DesiredState.RUNNING
+        unwanted = job.desired_state not in (desired, DesiredState.RUNNING)
         unwanted |= self._ending.is_set()
         if unwanted or watch.state in ENDING:
             self._stop(job, watch, watch.runner)
@@ -376,9 +379,8 @@ class Supervisor:
             return
         status = own(read_status(self._layout(job).job_dir), runner)
         error = None if status is None else status.error
-        failed = runner.exit_code == EXIT_FAILED or (
-            runner.exit_code is None and status is not None and status.state is JobState.FAILED
-        )
+        failed = runner.exit_code == EXIT_FAILED
+        failed |= status is not None and status.state is JobState.FAILED
         if status is not None and status.state is JobState.FINISHED:
             self._outcomes.finished(job, status)
         elif failed:

@@ -210,6 +210,17 @@ def test_a_failed_job_that_is_started_has_all_its_attempts_again(store):
     assert (again.crashes, again.restarts) == (0, 50)
 
 
+def test_a_job_that_is_seen_failed_can_be_started_at_once(store):
+    """The end of its runner, which is noted later, does not undo the request."""
+    job = store.add(_new())
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
+    failed = store.follow(job.id, [StateUpdate(JobState.FAILED, "it fails")], 7)
+    assert failed.desired_state is DesiredState.STOPPED
+    store.want(job.id, DesiredState.RUNNING)
+    again = store.transition(job.id, StateUpdate(JobState.FAILED, "its runner has ended"))
+    assert again.desired_state is DesiredState.RUNNING
+
+
 def test_a_job_that_is_being_removed_stays_so(store):
     job = store.add(_new())
     store.want(job.id, DesiredState.REMOVED, remove_output=True)

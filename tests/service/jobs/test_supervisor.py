@@ -216,6 +216,22 @@ def test_an_adopted_runner_that_makes_way_for_a_newer_plan_has_not_crashed(tmp_p
         assert client.job(job_id)["runner"]["crashes"] == 0
 
 
+def test_a_start_that_was_cut_off_is_not_the_failure_before_it(tmp_path):
+    settings = settings_in(tmp_path)
+    with (
+        ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
+        Documents(plane.url) as client,
+    ):
+        job_id = client.submit(script(), "fail")["id"]
+        _state(client, job_id, "FAILED")
+        plane.services.supervisor._starter.start = lambda *_: False  # its host is starting
+        client.start(job_id)
+        _state(client, job_id, "STARTING")
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["runner"]["restarts"] == 1, deadline_s=20)
+        _state(client, job_id, "FAILED")
+
+
 def test_an_end_that_could_not_be_stored_is_seen_again(tmp_path):
     """A full disk ends runners and refuses writes; the job starts again all the same."""
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
