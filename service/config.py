@@ -338,7 +338,8 @@ class Settings(BaseSettings):
     restart_backoff_max_s: float = _number(30.0, "Longest wait before a restart.", 0, 3600)
     restart_limit: int = _number(
         50,
-        "Crashes in a row after which a job is FAILED; a healthy minute resets the count.",
+        "Crashes in a row after which a job is FAILED; a healthy minute, or a start by request, "
+        "resets the count.",
         0,
         1_000_000,
     )

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -56,18 +57,24 @@ def words_of(command_line: Sequence[str]) -> list[str]:
 
 
 class ForkedChild:
-    """A child of the forking process, like `subprocess.Popen`; `returncode` < 0 is a signal."""
+    """A child of the forking process, like `subprocess.Popen`; `returncode` < 0 is a signal.
+
+    Thread-safe.
+    """
 
     def __init__(self, pid: int, link: socket.socket) -> None:
         link.setblocking(False)
         self._link = link
+        self._looking = threading.RLock()
         self.pid = pid
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
         """The exit code, None while it lives. Without the forking process it counts as killed."""
-        if self.returncode is not None:
-            return self.returncode
+        with self._looking:
+            return self._look() if self.returncode is None else self.returncode
+
+    def _look(self) -> int | None:
         try:
             if self._link.recv(1, socket.MSG_PEEK):
                 self.returncode = int(receive(self._link)[0]["exit"])

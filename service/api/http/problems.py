@@ -16,7 +16,7 @@
 | 429 | too many requests or failed logins of one caller |
 | 431 | the head of the request is larger than 32 KiB |
 | 500 | an internal error; details are in the log |
-| 503 | the job store is unavailable, too many requests, or another control plane leads |
+| 503 | no job store, a full disk, too many requests, or another control plane leads |
 """
 
 import math
@@ -30,7 +30,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from joins.plan.errors import NotReplayableError, QuestionError
+from joins.kernels.local_files import is_full
+from joins.plan.causes import cause_of
+from joins.plan.errors import DiskFullError, NotReplayableError, QuestionError
 from service.api.http.checks import unreadable
 from service.errors import (
     AnsweredError,
@@ -60,6 +62,7 @@ _STATUS: dict[type[SluiceError], int] = {
     JobConflictError: 409,
     NotReplayableError: 409,
     StoreError: 503,
+    DiskFullError: 503,
     StandbyError: 503,
     BusyError: 503,
     InspectionError: 503,
@@ -126,6 +129,7 @@ def register(app: FastAPI) -> None:
     app.add_exception_handler(SluiceError, _ours)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(OSError, _refused_by_system)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -199,6 +203,12 @@ async def _invalid(request: Request, exc: Exception) -> JSONResponse:
         return problem(400, detail, _HINT_OF_ID, more=path)
     status = 422 if first["loc"][0] == "body" else 400
     return problem(status, f'"{place}": {first["msg"]}', _HINTS[status], more=path)
+
+
+async def _refused_by_system(request: Request, exc: Exception) -> JSONResponse:
+    if is_full(exc):
+        return of_error(cause_of(exc, "request was not carried out"), request.url.path)
+    raise exc
 
 
 async def _unexpected(request: Request, exc: Exception) -> JSONResponse:

@@ -155,7 +155,7 @@ class Job:
     warnings: tuple[str, ...]
     reason: str  # one sentence on why the job is in its state
     error: JobError | None
-    crashes: int  # crashed runners since the last healthy minute
+    crashes: int  # crashed runners since a healthy minute or a start by request
     restarts: int  # runners started after the first one
     events_offset: int  # bytes of `events.jsonl` that are already in the store
     remove_output: bool

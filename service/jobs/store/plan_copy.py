@@ -31,8 +31,8 @@ def note_newest(store: JobStore, layout: JobLayout) -> None:
         return
     try:
         plan = plans.newest()
-    except SluiceError as exc:  # its runner reports it
-        _log.warning("plan of a job cannot be read", job_id=job_id, error=exc.message)
+    except (SluiceError, OSError) as exc:  # its runner reports it
+        _log.warning("plan of a job cannot be read", job_id=job_id, error=str(exc))
         return
     if int(orjson.loads(store.get(job_id).plan).get("number", 1)) < plan.number:
         note_plan(store, job_id, plan)

@@ -57,7 +57,7 @@ def record_of(row: sa.RowMapping) -> LeaderRecord:
 
 
 _EVENTS_KEPT = 10_000  # newest events per job
-_FORGET_EVERY = 100  # events
+_FORGET_EVERY = 101  # events; a prime, as jobs may take turns
 _PLANS_AT_ONCE = 50
 _UNSTORED = re.compile("[\x00\ud800-\udfff]")
 
@@ -311,8 +311,11 @@ def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
         "reason": change.reason or change.cause,
         "error": None if change.error is None else asdict(change.error),
     }
-    if change.desired is not None and job.desired_state is not DesiredState.REMOVED:
-        values |= {"desired_state": change.desired.value, "desired_by": None}
+    desired = change.desired
+    if change.target is JobState.FAILED and job.state is not JobState.FAILED:
+        desired = DesiredState.STOPPED  # at once: who sees it failed may start it again
+    if desired is not None and job.desired_state is not DesiredState.REMOVED:
+        values |= {"desired_state": desired.value, "desired_by": None}
     update_job(connection, job.id, values)
     return get_job(connection, job.id)
 

@@ -282,6 +282,8 @@ class JobStore:
             values: dict[str, Any] = {"desired_state": desired.value}
             if desired is not job.desired_state:
                 values["desired_by"] = by
+                if desired is DesiredState.RUNNING:
+                    values["crashes"] = 0  # who starts a job has seen to why it crashed
             if desired is DesiredState.REMOVED:
                 values["remove_output"] = remove_output or job.remove_output
             update_job(connection, job_id, values)

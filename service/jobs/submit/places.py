@@ -5,7 +5,8 @@ Real paths are compared: links and `..` are resolved, and case is ignored, as on
 
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -32,6 +33,7 @@ from service.errors import JobConflictError, SubmissionError
 from service.jobs.store import plan_codec
 from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.plans import JobPlans
 from service.security.allowed import check_store, confined_path, store_address
 from watermark.errors import SluiceError
 
@@ -272,8 +274,9 @@ def _kept(plan: Path, _: int) -> tuple[Table, ...]:
 
 
 def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
-    file = JobLayout(job_dir).plan
+    layout = JobLayout(job_dir)
     try:
+        file = layout.plan_of(JobPlans(layout).newest_number)
         tables = _kept(file, file.stat().st_mtime_ns)
         return _places(tables, settings, f"job {job_dir.name}")
     except (SluiceError, OSError):  # gone, unreadable, or no longer allowed
@@ -318,7 +321,7 @@ class TakenOutputs:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._known: dict[str, tuple[Output, ...]] = {}
+        self._known: Mapping[str, tuple[Output, ...]] = {}
 
     def check(self, plan: JoinPlan, stored: "StoredJobs", *, append: bool) -> tuple[str, ...]:
         """Warnings about outputs shared with other jobs.
@@ -329,8 +332,8 @@ class TakenOutputs:
         if is_preview(plan):
             return ()
         jobs = stored.jobs()
-        self._read(stored, jobs)
-        shared = [(job, output) for job in jobs for output in self._shared(plan, job)]
+        known = self._read(stored, jobs)
+        shared = [(job, out) for job in jobs for out in self._shared(plan, known[job.id])]
         living = [(job, output) for job, output in shared if job.state is not JobState.FINISHED]
         refused = [pair for pair in living if _is_exclusive(pair[1]) and not append]
         named = next((job for job in jobs if job.takes(plan.name)), None)
@@ -340,17 +343,21 @@ class TakenOutputs:
             raise _output_taken(*refused[0])
         return tuple(_warning(job, output) for job, output in shared)
 
-    def _read(self, stored: "StoredJobs", jobs: "Sequence[StoredJob]") -> None:
-        self._known = {job.id: self._known[job.id] for job in jobs if job.id in self._known}
-        for job_id, content in stored.plans([j.id for j in jobs if j.id not in self._known]):
-            try:
-                self._known[job_id] = outputs_of(plan_codec.load(content))
-            except SluiceError:  # the job cannot start either
-                self._known[job_id] = ()
+    def _read(
+        self, stored: "StoredJobs", jobs: "Sequence[StoredJob]"
+    ) -> Mapping[str, tuple[Output, ...]]:
+        """By job; checks at the same time may have read other jobs."""
+        before = self._known
+        known = {job.id: before.get(job.id, ()) for job in jobs}
+        for job_id, content in stored.plans([j.id for j in jobs if j.id not in before]):
+            with suppress(SluiceError):  # the job cannot start either
+                known[job_id] = outputs_of(plan_codec.load(content))
+        self._known = known
+        return known
 
-    def _shared(self, plan: JoinPlan, job: "StoredJob") -> Iterator[Output]:
+    def _shared(self, plan: JoinPlan, others: Sequence[Output]) -> Iterator[Output]:
         for own in outputs_of(plan):
-            for other in self._known.get(job.id, ()):
+            for other in others:
                 if self._are_same(own.sink, other.sink):
                     is_topic = isinstance(other.sink, KafkaSink)
                     exclusive = other if is_topic and _is_exclusive(other) else own

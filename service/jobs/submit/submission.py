@@ -5,10 +5,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from joins.adapters.network import within
 from joins.kernels.local_files import OwnDirectory
-from joins.plan.plan import JoinPlan
+from joins.plan.plan import DimensionSource, JoinPlan, TableStream
 from service.config import Settings
 from service.errors import JobConflictError, StoreError, SubmissionError, TableConflictError
 from service.jobs.store.job import Job, NewJob, new_job_id
@@ -27,6 +28,7 @@ SQL_LIMIT_BYTES = 64 * 1024
 _MOST_OUTSIDE = 16
 _MOST_WAITING = 8  # leaves a third of the request threads free
 _PATIENCE_S = 5.0
+_Source = TypeVar("_Source", bound=DimensionSource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class Submissions:
         secrets = SecretResolver.of(self._settings, job_dir)
         with self._outside.one(), within(self._settings.check_timeout_s):
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
+            plan = _with_partitions(plan, self._settings)
             advice = self._hooks.advise(plan, self._settings, secrets)
         shared = self._store.look(partial(self._taken.check, plan, append=append))
         return Draft(plan, (*planned.warnings, *advice, *shared))
@@ -133,7 +136,8 @@ class Submissions:
         """`plan` of an update, after checking what it may reach and the tables that it adds."""
         secrets = SecretResolver.of(self._settings, job_dir)
         with self._outside.one(), within(self._settings.check_timeout_s):
-            return self._hooks.preflight_update(plan, added, self._settings, secrets)
+            plan = self._hooks.preflight_update(plan, added, self._settings, secrets)
+        return _with_partitions(plan, self._settings, added)
 
     def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:
         """A job for a shared table with its directory, and the partitions of the table's changelog.
@@ -151,12 +155,10 @@ class Submissions:
         try:
             draft = self._checked(PlannedScript(plan, (), ()), layout.job_dir)
             (dimension,) = draft.plan.dimensions
-            known = dimension.source.changelog_partitions
-            partitions = known or self._settings.changelog_partitions
-            source = replace(dimension.source, changelog_partitions=partitions)
-            kept = replace(draft.plan, dimensions=(replace(dimension, source=source),))
+            partitions = dimension.source.changelog_partitions
+            assert partitions is not None, "a plan that was checked has them"
             request = SubmissionRequest(plan.sql, plan.name)
-            return self._written(request, job_id, replace(draft, plan=kept)), partitions
+            return self._written(request, job_id, draft), partitions
         except BaseException:
             layout.abandon()
             raise
@@ -196,6 +198,30 @@ class Submissions:
                 hint="Use a new key for a new job.",
             )
         return job
+
+
+def _with_partitions(
+    plan: JoinPlan, settings: Settings, added: Collection[str] | None = None
+) -> JoinPlan:
+    """`plan` with the partitions of each changelog, or of those `added`.
+
+    The setting may change later: topics and the rows in them stay as they are.
+    """
+
+    def kept(source: _Source) -> _Source:
+        number = source.changelog_partitions or settings.changelog_partitions
+        return replace(source, changelog_partitions=number)
+
+    dimensions = tuple(
+        replace(d, source=kept(d.source)) if added is None or d.name in added else d
+        for d in plan.dimensions
+    )
+    plan = replace(plan, dimensions=dimensions)
+    stream = plan.probe.source
+    if added is not None or not isinstance(stream, TableStream):
+        return plan
+    stream = replace(stream, table=kept(stream.table))
+    return replace(plan, probe=replace(plan.probe, source=stream))
 
 
 def _content(file: Path) -> bytes | None:

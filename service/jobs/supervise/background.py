@@ -77,6 +77,12 @@ class Attempts:
     def has_begun(self, job_id: str) -> bool:
         return job_id in self._attempts
 
+    def skip(self, job_id: str) -> None:
+        """Count the work as done."""
+        done: Future[bool] = Future()
+        done.set_result(True)
+        self._attempts[job_id] = _Attempt(done, failures=0)
+
     def is_done(self, job_id: str, work: Callable[[], None]) -> bool:
         """True if the work has succeeded; starts `work` when due."""
         attempt = self._attempts.get(job_id)
@@ -150,6 +156,7 @@ class Removals(Attempts):
         _log.info("job removed", job_id=job.id, output=job.remove_output, left=left)
 
 
+_WORKING = (DesiredState.RUNNING, DesiredState.REMOVED)
 _RESTORATION = WorkKind("restoration", "files cannot be restored", at_once=4)
 
 
@@ -166,8 +173,16 @@ class Restorations(Attempts):
             return True
         is_new = job.state is JobState.CREATED and not self.has_begun(job.id)
         if is_new and self._layout(job).plan.exists():
-            return True  # it was submitted here and has no other file yet
+            self.skip(job.id)  # it was submitted here and has no other file yet
         return self.is_done(job.id, lambda: self._restored(job))
+
+    def _show(self, job_id: str, error: JobError) -> None:
+        """Show it unless the job rests: what such a job shows would not come back."""
+        with suppress(SluiceError):
+            if self._store.get(job_id).desired_state in _WORKING:
+                super()._show(job_id, error)
+                return
+        _log.warning(self._kind.failed, job_id=job_id, error=error.message)
 
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)
@@ -182,19 +197,19 @@ class Restorations(Attempts):
         layout = self._layout(job)
         assert self._settings.warehouse is not None, "the job store is bound to it"
         layout.make_room(self._settings.warehouse)
+        secrets = self._store.secrets(job.id)
+        if secrets is not None and not layout.secrets.exists():
+            write_private(layout.secrets, secrets)  # before the plan, which `has` looks for
         files = layout.stored()
         assert files is not None, "its warehouse is noted"
         if restore(files):
-            for stale in (layout.status, layout.runner_pid):  # from an earlier runner
+            for stale in (layout.status, layout.runner_pid, layout.events):  # of an earlier runner
                 stale.unlink(missing_ok=True)
         if not layout.plan.exists() and job.desired_state is not DesiredState.REMOVED:
             raise CheckpointError(
                 f'job "{job.id}" has no plan in "{files.place}"',
                 hint="Its files were removed from the store; restore them, or remove the job.",
             )
-        secrets = self._store.secrets(job.id)
-        if secrets is not None and not layout.secrets.exists():
-            write_private(layout.secrets, secrets)
         begin_events(layout.job_dir, job.events_offset)
         note_newest(self._store, layout)
         _log.info("job restored", job_id=job.id)
@@ -272,9 +287,9 @@ class VerificationSchedule:
             return known
         try:
             plan = JobPlans(self._layout(job.id)).read(number)
-        except SluiceError as exc:  # tables of other jobs are compared all the same
+        except (SluiceError, OSError) as exc:  # tables of other jobs are compared all the same
             if (job.id, number) not in self._tables:
-                _log.warning("plan of a job cannot be read", job_id=job.id, error=exc.message)
+                _log.warning("plan of a job cannot be read", job_id=job.id, error=str(exc))
             return None
         return [(job, table) for table in plan.dimensions if table.verify is not None]
 
@@ -283,7 +298,8 @@ class VerificationSchedule:
         interval_s = dimension.verify.interval_ms / 1000
         newest = read_verifications(self._layout(job.id).job_dir).get(dimension.name)
         last_ms = job.created_at_ms if newest is None else newest["ended_at_ms"]
-        late_s = time.time() - last_ms / 1000 - interval_s
+        # in either direction: the clock may have been ahead then
+        late_s = abs(time.time() - last_ms / 1000) - interval_s
         tried_at_s = self._tried_at_s.get((job.id, dimension.name))
         if tried_at_s is None:
             return late_s

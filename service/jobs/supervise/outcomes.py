@@ -185,9 +185,7 @@ class Outcomes:
         _log.error("runner crashed", job_id=job.id, ending=ending, crashes=crashes)
 
     def fail(self, job: Job, error: JobError) -> Job:
-        change = StateUpdate(
-            JobState.FAILED, error.message, error=error, desired=DesiredState.STOPPED
-        )
+        change = StateUpdate(JobState.FAILED, error.message, error=error)
         _log.error("job failed", job_id=job.id, error=error.message, hint=error.hint)
         return self._store.transition(job.id, change)
 

@@ -18,7 +18,7 @@ from service.config import Settings, store_is_shared
 from service.jobs.presence import ControlPlaneSign
 from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
-from service.jobs.store.runner_files import read_status
+from service.jobs.store.runner_files import Status, read_status
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.background import Removals, Restorations, back_off_s
 from service.jobs.supervise.hooks import Remover
@@ -74,6 +74,7 @@ class FaultLog:
 
 POLL_S = 0.4
 _AT_REST = RESTING | {JobState.CREATED}
+_STARTABLE = _AT_REST | {JobState.STARTING, JobState.STALLED}
 _TURN = "; it waits for its turn to start"
 _log = structlog.get_logger(__name__)
 
@@ -241,13 +242,13 @@ class Supervisor:
     def _look_at(self, job: Job) -> None:
         if not self._restorations.has(job):
             return  # its directory is being restored from the store
-        watch = self._watches.get(job.id)
+        watch, seen = self._watches.get(job.id), _STARTABLE
         if watch is None:
-            watch = self._watches[job.id] = Watch()
+            watch, seen = self._watches.setdefault(job.id, Watch()), _AT_REST
             if job.state is not JobState.CREATED:
                 self._adopt(job, watch)
-            if watch.runner is None and job.state not in _AT_REST:
-                job = self._ended_unseen(job, watch)
+        if watch.runner is None and job.state not in seen:
+            job = self._ended_unseen(job, watch)
         if watch.runner is None:
             self._without_runner(job, watch)
         elif watch.runner.running():
@@ -268,7 +269,7 @@ class Supervisor:
             _log.info("runner adopted", job_id=job.id, pid=process.pid)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
-        """Note how a runner has ended while no control plane ran, by the report of the last one."""
+        """Note by its last report how a runner has ended, while no control plane could note it."""
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
@@ -283,7 +284,7 @@ class Supervisor:
             return job
         if status is not None and is_last and status.state is JobState.STOPPED:
             return self._outcomes.stopped_unseen(job)
-        cause = "runner was gone when the control plane started"
+        cause = "runner was gone when the control plane looked for it"
         return self._store.transition(job.id, StateUpdate(JobState.STALLED, cause))
 
     def _without_runner(self, job: Job, watch: Watch) -> None:
@@ -319,6 +320,7 @@ class Supervisor:
         layout = self._layout(job)
         had_runner = noted_pid(layout.job_dir) is not None or layout.checkpoint.exists()
         try:
+            layout.runner_pid.unlink(missing_ok=True)  # its last report is not of this start
             if not self._starter.start(watch, layout.job_dir):
                 return
         except OSError as exc:
@@ -348,7 +350,9 @@ class Supervisor:
         has_reported = job.state is not JobState.STARTING and not only_serves_requests(job)
         if watch.state is RunnerStage.STARTING and has_reported:
             watch.move(RunnerStage.RUNNING)
-        unwanted = job.desired_state is not DesiredState.RUNNING and not only_serves_requests(job)
+        ends = job.state in (JobState.FAILED, JobState.FINISHED)  # by itself
+        desired = DesiredState.STOPPED if ends else DesiredState.RUNNING
+        unwanted = job.desired_state not in (desired, DesiredState.RUNNING)
         unwanted |= self._ending.is_set()
         if unwanted or watch.state in ENDING:
             self._stop(job, watch, watch.runner)
@@ -375,9 +379,8 @@ class Supervisor:
             return
         status = own(read_status(self._layout(job).job_dir), runner)
         error = None if status is None else status.error
-        failed = runner.exit_code == EXIT_FAILED or (
-            runner.exit_code is None and status is not None and status.state is JobState.FAILED
-        )
+        failed = runner.exit_code == EXIT_FAILED
+        failed |= status is not None and status.state is JobState.FAILED
         if status is not None and status.state is JobState.FINISHED:
             self._outcomes.finished(job, status)
         elif failed:
@@ -388,7 +391,7 @@ class Supervisor:
             self.wake()
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
-        elif runner.exit_code == EXIT_SUPERSEDED:
+        elif _is_superseded(job, runner, status):
             self._outcomes.superseded(job)
             self.wake()
         elif ended is RunnerStage.HUNG:
@@ -424,3 +427,10 @@ class Supervisor:
                 layout.abandon()
             elif job_dir.name not in known and not self._store.has_directories:
                 layout.discard()
+
+
+def _is_superseded(job: Job, runner: RunnerProcess, status: Status | None) -> bool:
+    """True if the runner ended for a newer plan; an adopted one, without exit code, has said so."""
+    if runner.exit_code is not None or status is None:
+        return runner.exit_code == EXIT_SUPERSEDED
+    return status.state is JobState.STARTING and job.state not in _STARTABLE

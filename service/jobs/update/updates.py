@@ -14,6 +14,7 @@ from joins.plan.plan import (
     OutputColumn,
     SharedSource,
     Sink,
+    TableStream,
     TopicSource,
 )
 from service.config import Settings
@@ -165,9 +166,10 @@ _OF_STREAM = (
     ("history",),
     ("bounded_mode", "bounded_timestamp_ms", "bounded_offsets"),
 )
+_OF_TABLE = (("changelog_partitions",),)
 _OF_TOPIC = (
+    *_OF_TABLE,
     ("bounded_mode", "bounded_timestamp_ms", "bounded_offsets", "end_offsets"),
-    ("changelog_partitions",),
     ("topic_id",),
     ("history",),
 )
@@ -181,13 +183,15 @@ def with_resolved(new: JoinPlan, declared: JoinPlan, old: JoinPlan) -> JoinPlan:
     """
     probe, known = new.probe, {each.name: each for each in old.dimensions}
     said = {each.name: each for each in declared.dimensions}
-    source = probe.source
-    parts = (source, declared.probe.source, old.probe.source)
+    parts: tuple[Part, ...] = (probe.source, declared.probe.source, old.probe.source)
     if all(isinstance(part, KafkaSource) for part in parts):
         probe = replace(probe, source=_taken(_OF_STREAM, *parts))
+    elif all(isinstance(part, TableStream) for part in parts):
+        table = _taken(_OF_TABLE, *(part.table for part in parts))
+        probe = replace(probe, source=replace(parts[0], table=table))
     dimensions = tuple(
-        replace(d, source=_taken(_OF_TOPIC, d.source, said[d.name].source, known[d.name].source))
-        if d.name in known and d.name in said and _are(TopicSource, d, said[d.name], known[d.name])
+        replace(d, source=_of_table(d.source, said[d.name].source, known[d.name].source))
+        if d.name in known and d.name in said
         else d
         for d in new.dimensions
     )
@@ -205,15 +209,19 @@ def with_resolved(new: JoinPlan, declared: JoinPlan, old: JoinPlan) -> JoinPlan:
     )
 
 
-def _are(kind: type[TopicSource], *dimensions: Dimension) -> bool:
-    return all(isinstance(each.source, kind) for each in dimensions)
+def _of_table(*parts: Part) -> Part:
+    """The newest of three sources with what the submission has resolved; `parts` as of `_taken`."""
+    new, *others = parts
+    if any(type(other) is not type(new) for other in others):
+        return new
+    return _taken(_OF_TOPIC if isinstance(new, TopicSource) else _OF_TABLE, *parts)
 
 
 def _taken(groups: tuple[tuple[str, ...], ...], new: Part, declared: Part, old: Part) -> Part:
     for names in groups:
         if all(getattr(new, name) == getattr(declared, name) for name in names):
             new = replace(new, **{name: getattr(old, name) for name in names})
-    if new.kafka.topic == declared.kafka.topic:
+    if isinstance(new, KafkaSource | TopicSource) and new.kafka.topic == declared.kafka.topic:
         new = replace(new, kafka=replace(new.kafka, topic=old.kafka.topic))
     return new
 
@@ -295,10 +303,11 @@ class Updates:
         """
         if draft.refused:
             raise _refusal(draft)
+        layout, number = self._layout(job_id), draft.plan.number
         if not draft.changes:
+            note_newest(self._store, layout)  # an earlier call may have failed to
             return self._store.get(job_id)
         self._changeable(job_id)
-        layout, number = self._layout(job_id), draft.plan.number
         stored = layout.stored()
         if stored is not None:
             keep_stored(stored)

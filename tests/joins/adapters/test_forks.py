@@ -4,12 +4,14 @@ import fcntl
 import resource
 import socket
 import subprocess
+import time
 from contextlib import contextmanager
 from threading import Thread
 
 import pytest
 
-from joins.adapters.process.forks import ForkedChild, send
+from joins.adapters.process import forks
+from joins.adapters.process.forks import ForkedChild, receive, send
 
 MANY = 1_200  # descriptors, as a control plane with many connections has them
 
@@ -59,3 +61,23 @@ def test_a_child_whose_forking_process_is_gone_counts_as_killed():
         child = ForkedChild(7, link)
         theirs.close()
         assert child.wait(timeout=60) == -9
+
+
+def test_of_two_threads_that_ask_at_once_none_takes_the_end_for_a_kill(monkeypatch):
+    """A control plane's requests look at a runner while its supervisor does."""
+
+    def slowly(link, descriptors=0):
+        time.sleep(0.2)
+        return receive(link, descriptors)
+
+    monkeypatch.setattr(forks, "receive", slowly)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        child = ForkedChild(7, ours)
+        send(theirs, {"exit": 3})
+        askers = [Thread(target=child.poll) for _ in range(4)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join()
+        assert child.poll() == 3

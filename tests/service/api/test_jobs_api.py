@@ -262,7 +262,7 @@ def test_a_failed_runner_is_shown_with_its_error_and_can_be_started_again(client
         "detail": "",
         "place": "batches",
     }
-    _when(client, job["id"], desired_state="STOPPED")
+    assert job["desired_state"] == "STOPPED"
     client.start(job["id"])
     wait_until(lambda: client.job(job["id"])["runner"]["restarts"] == 1, deadline_s=20)
     client.remove(job["id"])

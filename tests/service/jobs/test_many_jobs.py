@@ -131,7 +131,7 @@ def test_after_a_restart_two_hundred_jobs_are_listed_and_few_runners_start_at_on
         for _ in range(3):
             waiting = next(job_id for job_id in wanted if job_id not in found)
             job = _when(client, waiting, lambda job: "turn" in job["reason"], "it says why")
-            assert "runner was gone when the control plane started" in job["reason"]
+            assert "runner was gone when the control plane looked for it" in job["reason"]
             assert _started(plane, ids) == found
         (settings.jobs_dir / found[0] / "go").touch()
         _when(client, found[0], _in("JOINING"))

@@ -13,7 +13,10 @@ from joins.plan.plan import DeltaSink, FurtherInsert, KafkaOptions, KafkaSink, P
 from service.config import Settings
 from service.errors import JobConflictError
 from service.jobs.store.job import DesiredState, JobState, StateUpdate
+from service.jobs.store.plan_codec import dump
+from service.jobs.store.rows import StoredJob
 from service.jobs.store.store import JobStore
+from service.jobs.submit.places import TakenOutputs
 from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.sql.planner.planner import PlannedScript, plan_script
 from tests.support.control_plane import HOOKS, script
@@ -264,6 +267,33 @@ def test_of_submissions_at_once_into_one_output_one_is_kept(service, settings):
     assert [job.id for job in service.store.all_jobs()] == kept
     left = [path for path in Path(settings.jobs_dir).iterdir() if path.is_dir()]
     assert [path.name for path in left] == kept
+
+
+class Read:
+    """What one transaction reads; `meanwhile` runs between its reads."""
+
+    def __init__(self, plans, meanwhile=lambda: None):
+        self._plans = plans
+        self._meanwhile = meanwhile
+
+    def jobs(self):
+        running = JobState.JOINING, DesiredState.RUNNING
+        return [StoredJob(name, name, *running) for name in self._plans]
+
+    def plans(self, job_ids):
+        yield from ((job_id, dump(self._plans[job_id])) for job_id in job_ids)
+        self._meanwhile()
+
+
+def test_a_check_that_has_read_the_store_before_hides_no_job_from_another(settings):
+    taken, plan = TakenOutputs(settings), writing(table("out"), "second")
+
+    def check_earlier():
+        taken.check(writing(table("other"), "third"), Read({}), append=False)
+
+    stored = Read({"first": writing(table("out"), "first")}, check_earlier)
+    with pytest.raises(JobConflictError, match='is written by job first "first"'):
+        taken.check(plan, stored, append=False)
 
 
 def test_the_same_key_is_the_same_job_however_often_it_comes_at_once(service):

@@ -34,7 +34,10 @@ def settings(tmp_path):
     layout.plan.write_bytes(plan_codec.dump(other))
     third = JobLayout(found.jobs_dir / "third")
     third.create()
-    third.plan.write_bytes(plan_codec.dump(writing("third", files="pool/users")))
+    third.plan.write_bytes(plan_codec.dump(writing("third", files="pool/left")))
+    third.plans.mkdir()
+    updated = replace(writing("third", files="pool/users"), number=2)
+    third.plan_of(2).write_bytes(plan_codec.dump(updated))
     return found
 
 
@@ -64,6 +67,7 @@ TAKEN = {
     "directory_without_tables": writing("plain"),
     "two_inserts_into_one": writing("both", more="both"),
     "dimension_of_another_job": writing("pool/rates"),
+    "files_that_another_job_joins_no_more": writing("pool/left"),
     "late_records_of_another_job": writing("new", late="out/late"),
     "late_records_of_their_own": writing("new", late="late"),
     "allowed_directory": writing("{lake}"),

@@ -11,12 +11,20 @@ from joins.durable.leases import Lease, leases_in, oldest_attached
 from joins.durable.pins import Pin, PinStore
 from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over
+from joins.plan.errors import CheckpointError
 from joins.plan.plan import SharedSource
 from service.api.server import bind_directory
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.store import plan_codec
-from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.job import (
+    DesiredState,
+    JobError,
+    JobState,
+    NewJob,
+    StateUpdate,
+    new_job_id,
+)
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import (
     Asked,
@@ -142,12 +150,76 @@ def test_who_led_before_forgets_what_a_runner_said_there_then(store, machine):
     assert restored(store, first, layout).status.exists(), "the newest runner's was it"
 
 
+def test_who_led_before_reads_no_transition_that_it_had_not_read_then(store, machine):
+    """They are of an earlier runner; the job has gone on elsewhere since."""
+    first, second = machine("one"), machine("two")
+    layout = submit(store, first)
+    run(layout)
+    for at_ms in range(10):
+        unread = {"at_ms": at_ms, "from": "JOINING", "to": "STALLED", "cause": "cut off"}
+        append_event(layout.job_dir, unread)
+    there = restored(store, second, layout)
+    run(there)
+    _, offset = read_changes(there.job_dir, 0)
+    job_id = layout.job_dir.name
+    assert 0 < offset < layout.events.stat().st_size
+    store.follow(job_id, [], offset)
+    back = restored(store, first, layout)
+    assert read_changes(back.job_dir, offset)[0] == []
+    append_event(back.job_dir, {"at_ms": 2, "from": "JOINING", "to": "STALLED", "cause": "new"})
+    assert [change.cause for change in read_changes(back.job_dir, offset)[0]] == ["new"]
+
+
 def test_a_job_that_was_just_submitted_here_need_not_be_restored(store, machine):
     settings = machine("one")
     layout = submit(store, settings, starts=False)
     restorations = Restorations(store, settings, lambda: None)
     assert restorations.has(store.get(layout.job_dir.name))
     restorations.close()
+
+
+def test_the_runner_of_a_job_that_was_submitted_here_is_not_disturbed(store, tmp_path):
+    """The restoration would drop the note of its process while it takes its files over."""
+    settings = Settings.load(data_dir=tmp_path)
+    begun = []
+
+    class Watched(Restorations):
+        def _restore(self, job):
+            begun.append(job.state)
+
+    restorations = Watched(store, settings, lambda: None)
+    job_id = new_job_id()
+    JobLayout(settings.jobs_dir / job_id).create()
+    JobLayout(settings.jobs_dir / job_id).plan.write_bytes(b"{}")
+    store.add(NewJob(job_id, "job", b"{}", "INSERT", (), None, "digest"))
+    assert restorations.has(store.get(job_id))
+    started = store.transition(job_id, StateUpdate(JobState.STARTING, "c"))
+    assert restorations.has(started)
+    restorations.close()
+    assert not begun
+
+
+def test_a_job_that_rests_keeps_its_error_while_its_files_cannot_be_restored(store, tmp_path):
+    failures = [CheckpointError("the store is away", hint="Wait.")] * 2
+
+    class Away(Restorations):
+        def _restore(self, job):
+            if failures:
+                raise failures.pop()
+
+    restorations = Away(
+        store, Settings.load(data_dir=tmp_path, restart_backoff_min_s=0.01), lambda: None
+    )
+    job_id = new_job_id()
+    store.add(NewJob(job_id, "job", b"{}", "INSERT", (), None, "digest"))
+    error = JobError("source", "table is gone", "Restore it.")
+    failed = StateUpdate(JobState.FAILED, "failed", error=error, desired=DesiredState.STOPPED)
+    job = store.transition(job_id, failed)
+    try:
+        wait_until(lambda: restorations.has(job), what="it is restored")
+    finally:
+        restorations.close()
+    assert (store.get(job_id).reason, store.get(job_id).error) == ("failed", error)
 
 
 def test_a_job_whose_files_are_gone_says_so_and_can_be_removed(store, machine, objects):

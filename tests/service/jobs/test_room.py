@@ -1,17 +1,23 @@
 """A disk that is full: it is told by whoever reads, and a runner that cannot report lives on."""
 
+import errno
 import re
 import shutil
 
+import pytest
+from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
+from service.api.app import create_app
 from service.config import Settings
 from service.jobs.inspect import facts
 from service.jobs.inspect.facts import full_disks
 from service.jobs.runner import StatusFile
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import read_status
+from tests.support.control_plane import script
 from tests.support.disk import largest_file
+from tests.support.stored_jobs import stored_services
 
 
 def settings_of(tmp_path):
@@ -43,6 +49,29 @@ def test_a_disk_without_inodes_is_full(tmp_path, monkeypatch):
 def test_a_directory_that_is_not_there_yet_is_not_full(tmp_path):
     settings = Settings.load(data_dir=tmp_path / "later", warehouse_dir=tmp_path / "later")
     assert full_disks(settings) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_request_says_that_the_disk_is_full(tmp_path, monkeypatch, code):
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+
+    def fails(path, content):
+        raise OSError(code, "as the system says", str(path))
+
+    monkeypatch.setattr("service.jobs.submit.submission.write_new", fails)
+    with stored_services(tmp_path) as services, capture_logs():
+        app = create_app(services)
+        client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+        answer = client.post("/v1/jobs", json={"sql": script(), "name": "one"})
+    if code == errno.EIO:
+        assert answer.status_code == 500
+        return
+    assert answer.status_code == 503
+    assert answer.json()["type"] == "urn:sluice:problem:disk-full"
+    assert re.match(
+        r'request was not carried out: the disk of ".*" is full', answer.json()["detail"]
+    )
+    assert answer.json()["hint"].startswith("Free space")
 
 
 def test_a_runner_that_cannot_report_goes_on_and_reports_later(tmp_path):

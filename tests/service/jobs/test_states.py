@@ -121,7 +121,8 @@ def test_the_stored_events_of_any_history_are_a_path_through_the_table(store, ta
     assert [event.origin for event in events] == [None, *path[:-1]]
     assert all(after in JOB_STATES.following(before) for before, after in pairwise(path))
     job = store.get(job_id)
-    assert (job.state, job.desired_state) == (path[-1], DesiredState.RUNNING)
+    desired = DesiredState.STOPPED if JobState.FAILED in path else DesiredState.RUNNING
+    assert (job.state, job.desired_state) == (path[-1], desired)
 
 
 STARTED = sorted(frozenset(JobState) - {JobState.CREATED})

@@ -2,6 +2,7 @@ import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import sqlalchemy as sa
@@ -16,7 +17,7 @@ from service.jobs.store.job import (
     StateUpdate,
     new_job_id,
 )
-from service.jobs.store.rows import JobFilter
+from service.jobs.store.rows import JobFilter, record_event
 from service.jobs.store.store import JobStore
 from watermark.errors import InvalidTransitionError
 
@@ -186,6 +187,38 @@ def test_of_a_job_that_comes_and_goes_the_newest_events_stay(store, monkeypatch)
     assert kept == list(range(200 - len(kept), 200))
     assert 30 <= len(kept) < 40
     assert len(store.events.after(0, quiet.id)) == 1
+
+
+def test_of_jobs_that_take_turns_the_events_of_each_are_forgotten(store, monkeypatch):
+    monkeypatch.setattr("service.jobs.store.rows._EVENTS_KEPT", 30)
+    jobs = [store.add(_new()).id for _ in range(10)]
+    with store.database.writing() as connection:
+        for _, job_id in product(range(250), jobs):
+            record_event(connection, job_id, JobState.STALLED, StateUpdate(JobState.JOINING, "c"))
+    counts = [len(store.events.after(0, job_id)) for job_id in jobs]
+    assert max(counts) < 30 + 110, counts
+
+
+def test_a_failed_job_that_is_started_has_all_its_attempts_again(store):
+    job = store.add(_new())
+    store.count(job.id, crashes=51, restarts=50)
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
+    assert store.want(job.id, DesiredState.RUNNING).crashes == 51, "it was wanted before"
+    failed = StateUpdate(JobState.FAILED, "crashed", desired=DesiredState.STOPPED)
+    store.transition(job.id, failed)
+    again = store.want(job.id, DesiredState.RUNNING)
+    assert (again.crashes, again.restarts) == (0, 50)
+
+
+def test_a_job_that_is_seen_failed_can_be_started_at_once(store):
+    """The end of its runner, which is noted later, does not undo the request."""
+    job = store.add(_new())
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
+    failed = store.follow(job.id, [StateUpdate(JobState.FAILED, "it fails")], 7)
+    assert failed.desired_state is DesiredState.STOPPED
+    store.want(job.id, DesiredState.RUNNING)
+    again = store.transition(job.id, StateUpdate(JobState.FAILED, "its runner has ended"))
+    assert again.desired_state is DesiredState.RUNNING
 
 
 def test_a_job_that_is_being_removed_stays_so(store):

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from joins.durable.checkpoint import CheckpointLock
 from service.api.server import ControlPlane
 from service.client import RefusedError
+from service.errors import StoreError
 from service.jobs.store.layout import (
     JobLayout,
     living_runner,
@@ -192,6 +194,62 @@ def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
         job = client.job(job_id)
         found = (job["state"], job["runner"]["pid"], job["runner"]["restarts"])
         assert found == ("FINISHED", None, 0)
+
+
+def test_an_adopted_runner_that_makes_way_for_a_newer_plan_has_not_crashed(tmp_path):
+    """Its exit code is unknown, but its last report is not."""
+    settings = settings_in(tmp_path)
+    with (
+        ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
+        Documents(plane.url) as client,
+    ):
+        job_id = client.submit(script(), "updated")["id"]
+        _state(client, job_id, "JOINING")
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["runner"]["adopted"], deadline_s=20)
+        updates, filtered = plane.services.updates, "= u.user_id WHERE c.item > 5;"
+        draft = updates.draft(job_id, script().replace("= u.user_id;", filtered))
+        updates.store(job_id, draft)
+        wait_until(lambda: client.job(job_id)["runner"]["restarts"] == 1, deadline_s=20)
+        causes = [event["cause"] for event in client.events(job_id)]
+        assert "it has a newer plan, under which its runner starts again" in causes
+        assert client.job(job_id)["runner"]["crashes"] == 0
+
+
+def test_a_start_that_was_cut_off_is_not_the_failure_before_it(tmp_path):
+    settings = settings_in(tmp_path)
+    with (
+        ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
+        Documents(plane.url) as client,
+    ):
+        job_id = client.submit(script(), "fail")["id"]
+        _state(client, job_id, "FAILED")
+        plane.services.supervisor._starter.start = lambda *_: False  # its host is starting
+        client.start(job_id)
+        _state(client, job_id, "STARTING")
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
+        wait_until(lambda: client.job(job_id)["runner"]["restarts"] == 1, deadline_s=20)
+        _state(client, job_id, "FAILED")
+
+
+def test_an_end_that_could_not_be_stored_is_seen_again(tmp_path):
+    """A full disk ends runners and refuses writes; the job starts again all the same."""
+    with control_plane(tmp_path) as plane, Documents(plane.url) as client:
+        job_id = client.submit(script(), "unstored")["id"]
+        pid = _state(client, job_id, "JOINING")["runner"]["pid"]
+        store = plane.services.store
+        count, faults = store.count, ["the disk is full"]
+
+        def fails_once(*of, **values):
+            if faults:
+                raise StoreError(faults.pop(), hint="Make room.")
+            count(*of, **values)
+
+        store.count = fails_once
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: client.job(job_id)["runner"]["pid"] not in (pid, None), deadline_s=10)
+        _state(client, job_id, "JOINING")
+        assert not faults
 
 
 def test_a_job_that_has_finished_before_it_was_settled_is_settled_later(tmp_path):

@@ -9,12 +9,14 @@ from structlog.testing import capture_logs
 from joins.durable.checkpoint import write_json_atomically
 from joins.plan.plan import VerifySchedule
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id, now_ms
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.background import VerificationSchedule
 from tests.support.probe import PLAN
+
+HOURLY = VerifySchedule(3_600_000, 100)
 
 
 class CountingStore(JobStore):
@@ -55,11 +57,12 @@ def test_jobs_are_listed_again_only_after_a_transition(tmp_path):
         submit(store, tmp_path, None)
         assert [schedule.next_due() for _ in range(5)] == [None] * 5
         assert store.listed == 1
-        often, name = submit(store, tmp_path, VerifySchedule(0, 100))
+        often, name = submit(store, tmp_path, HOURLY)
+        often.verifications.mkdir()
+        write_json_atomically(often.verification(name), {"ended_at_ms": 0})
         job, table = schedule.next_due()
         assert (job.id, table.name, store.listed) == (often.job_dir.name, name, 2)
-        often.verifications.mkdir()
-        write_json_atomically(often.verification(name), {"ended_at_ms": 2**53})
+        write_json_atomically(often.verification(name), {"ended_at_ms": now_ms()})
         assert schedule.next_due() is None
         store.transition(job.id, StateUpdate(JobState.STALLED, "as reported"))
         often.verification(name).unlink()
@@ -67,11 +70,24 @@ def test_jobs_are_listed_again_only_after_a_transition(tmp_path):
         assert store.listed == 3
 
 
+def test_a_clock_that_was_ahead_puts_no_comparison_off(tmp_path):
+    with scheduled(tmp_path) as (store, schedule):
+        layout, name = submit(store, tmp_path, HOURLY)
+        layout.verifications.mkdir()
+        for ahead_ms, is_due in ((HOURLY.interval_ms // 2, False), (2 * HOURLY.interval_ms, True)):
+            ended = {"ended_at_ms": now_ms() + ahead_ms}
+            write_json_atomically(layout.verification(name), ended)
+            assert (schedule.next_due() is not None) is is_due
+
+
 def test_a_damaged_plan_of_one_job_keeps_no_other_from_being_compared(tmp_path):
     with scheduled(tmp_path) as (store, schedule):
         for content in ("{", "{}"):
             damaged, _ = submit(store, tmp_path, VerifySchedule(0, 100))
             damaged.plan.write_text(content)
+        damaged, _ = submit(store, tmp_path, VerifySchedule(0, 100))
+        damaged.plan.unlink()
+        damaged.plan.mkdir()
         whole, _ = submit(store, tmp_path, VerifySchedule(0, 100))
         job, _ = schedule.next_due()
         assert job.id == whole.job_dir.name

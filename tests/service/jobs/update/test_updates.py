@@ -5,15 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from joins.plan.plan import TableStream
 from service.errors import JobConflictError, JobStateError, StoreError, UpdateRefusedError
 from service.jobs.store import plan_codec
 from service.jobs.store.job import JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_copy import note_newest
 from service.jobs.store.plans import JobPlans
-from service.jobs.submit.submission import SubmissionRequest
+from service.jobs.submit.submission import SubmissionRequest, Submissions, _with_partitions
+from service.jobs.update.updates import Updates, with_resolved
 from service.sql.text.script import SqlError
-from tests.support.control_plane import script
+from tests.support.control_plane import HOOKS, script
 from tests.support.stored_jobs import stored_services
 
 SCRIPT = script()
@@ -22,6 +24,12 @@ WIDER = SCRIPT.replace(
     "name STRING) WITH ('connector'='black", "name STRING, item BIGINT) WITH ('connector'='black"
 )
 WIDER = WIDER.replace("u.name FROM", "u.name, c.item FROM")
+USERS = SCRIPT[: SCRIPT.index("CREATE TABLE clicks")]
+ITEMS = USERS.replace("user_id", "item").replace("users", "items")
+JOINED = ITEMS + SCRIPT.replace(
+    "= u.user_id;",
+    "= u.user_id LEFT JOIN items FOR SYSTEM_TIME AS OF c.proctime AS i ON c.item = i.item;",
+)
 LATER = SCRIPT.replace("earliest-offset", "latest-offset")
 
 
@@ -110,6 +118,30 @@ def test_a_password_in_the_script_must_be_the_one_that_is_stored(services):
     with pytest.raises(UpdateRefusedError, match="password") as refused:
         services.updates.draft(job.id, changed.replace("open sesame", "another one"))
     assert "another one" not in str(refused.value)
+
+
+def test_a_changelog_keeps_its_partitions_when_the_setting_changes(services, job):
+    """Its topic and the rows in it stay as they are; the setting is for new topics."""
+    (before,) = plans_of(services, job).newest().dimensions
+    assert before.source.changelog_partitions == services.settings.changelog_partitions == 2
+    settings = services.settings.model_copy(update={"changelog_partitions": 7})
+    updates = Updates(services.store, settings, Submissions(services.store, settings, HOOKS))
+    draft = updates.draft(job.id, JOINED)
+    assert not draft.refused
+    updates.store(job.id, draft)
+    after = {d.name: d.source for d in plans_of(services, job).newest().dimensions}
+    assert after["users"] == before.source
+    assert after["items"].changelog_partitions == 7
+    assert updates.draft_rollback(job.id).refused == ()
+
+
+def test_the_stream_of_a_table_keeps_the_partitions_of_its_topic(services, job):
+    plan = plans_of(services, job).read(1)
+    table = replace(plan.dimensions[0].source, changelog_partitions=None)
+    declared = replace(plan, probe=replace(plan.probe, source=TableStream(table, ("user_id",))))
+    kept = _with_partitions(declared, services.settings)
+    assert kept.probe.source.table.changelog_partitions == 2
+    assert with_resolved(declared, declared, kept) == kept
 
 
 # Back
@@ -201,3 +233,25 @@ def test_a_plan_that_the_store_does_not_take_now_is_noted_later(services, job, m
             note_newest(services.store, layout)
     note_newest(services.store, layout)
     assert services.store.get(job.id).sql == FILTERED
+
+
+def test_the_same_update_again_is_noted_where_the_store_did_not_take_the_first(
+    services, job, monkeypatch
+):
+    def away(*_):
+        raise StoreError("job store cannot be reached", hint="Start it.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services.store, "change_plan", away)
+        with pytest.raises(StoreError):
+            apply(services, job, FILTERED)
+    assert plans_of(services, job).newest_number == 2
+    assert apply(services, job, FILTERED).sql == FILTERED
+    assert plan_codec.load(services.store.get(job.id).plan).number == 2
+
+
+def test_a_plan_that_cannot_be_read_from_disk_keeps_no_control_plane_from_starting(services, job):
+    layout = JobLayout(services.settings.jobs_dir / job.id)
+    layout.plan_of(2).mkdir(parents=True)
+    services.updates.catch_up()
+    assert services.store.get(job.id).sql == SCRIPT
