@@ -193,7 +193,7 @@ class ProbeControl:
                 continue
             if self._parts.event is not None:
                 self._parts.event.undo(pin, self._parts.meta.epoch)
-            for log in (*self._parts.outputs, self._parts.dead_letters):
+            for log in (*reversed(self._parts.outputs), self._parts.dead_letters):
                 log.retract(batch, self._parts.meta.epoch)
             self.pins.abandon(batch)
 

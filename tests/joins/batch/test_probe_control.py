@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.log import DeltaLog, FileActions, create_table
 from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -472,6 +472,17 @@ def test_what_one_of_several_outputs_has_of_a_batch_that_is_given_up_is_taken_ba
     two.control.acknowledge(asked("pinned-version-expired"))
     assert two.rows() == 0
     assert two.control.lives.current.first_batch == 1
+
+
+def test_of_two_outputs_in_one_table_the_later_one_gives_back_what_it_replaced_first(job):
+    two = OfTwoOutputs(job)
+    again = DeltaLog(two.other.path, f"{APP}:insert-2")
+    (replaced,) = again.files.rows_at(again.version())
+    rows = [waiting_row(again.path, 0, 1)]
+    again.commit_change(0, 1, FileActions(rows, [replaced], of_version=again.version()), {})
+    two.control._parts = replace(two.control._parts, outputs=(two.other, again, job.output))
+    two.control.acknowledge(asked("pinned-version-expired"))
+    assert two.rows() == 0
 
 
 def test_no_output_loses_rows_of_a_batch_that_is_not_given_up_after_all(job, monkeypatch):
