@@ -28,7 +28,6 @@ from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.staleness import StalenessGate
 from joins.dimension.build_side import BuildPace, BuildSettings
 from joins.durable.letter_replays import LetterReplays
-from joins.durable.pins import Pin
 from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
@@ -109,7 +108,7 @@ class TemporalJoin:
         self.progress = self.control.progress
         self.letter_replays = LetterReplays.of(parts.checkpoint)
         self._probe: Loop | None = None
-        self._last_versions: Mapping[str, int] = {}  # of the pin before; empty after a start
+        self._last_versions: Mapping[str, int] = {}  # of the newest batch; empty before
         self._requests = Requests(
             parts.requests,
             {
@@ -335,7 +334,7 @@ class TemporalJoin:
             staleness=self.staleness,
             limit=self._limit.records,
             restore=self._restore_indexes,
-            on_pin=self._pinned,
+            on_pin=self.progress.begins,
             check=self.control.check,
             counted=lambda: self.progress.counts.sums(),
             on_finish=self._finished,
@@ -356,6 +355,7 @@ class TemporalJoin:
 
     def _finished(self, batch: FinishedBatch) -> None:
         self._limit.record(batch.counts)
+        self._last_versions = dict(batch.pin.versions)
         self.progress.record(batch)
 
     def _end_probe(self) -> None:
@@ -381,10 +381,6 @@ class TemporalJoin:
                 changes = {} if last is None else named[name].states.changes(last, version)
                 proofs[name] = replace(proof, position={**proof.position, **changes})
         return proofs
-
-    def _pinned(self, pin: Pin) -> None:
-        self._last_versions = dict(pin.versions)
-        self.progress.begins(pin)
 
     def _restore_proofs(self) -> None:
         """What the newest batch had holds for later versions, too."""
