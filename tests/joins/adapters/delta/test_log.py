@@ -339,7 +339,7 @@ def test_rows_that_were_compacted_may_be_deleted_by_a_deletion_vector(table):
 
 @pytest.fixture
 def replacing(table):
-    """Batch 0 has three rows in two files; batch 1 writes two of them again, and one anew."""
+    """Batch 0 has three rows in two files; batch 1 replaces both files and adds a row."""
     log = DeltaLog(table, "app")
     files = [stage(table, rows_of(*ids)) for ids in ((1, 2), (3,))]
     log.commit(0, 1, files, {})
@@ -375,7 +375,7 @@ def test_a_batch_whose_replaced_files_are_gone_keeps_its_rows_until_an_operator_
 
 
 def test_a_batch_that_has_replaced_files_is_not_retracted_by_half(table):
-    """Somebody has deleted what is in one of its files: the other may have rows of before it."""
+    """A user has deleted what is in one of its files: the other may have rows of before it."""
     log = DeltaLog(table, "app")
     log.commit(0, 1, [stage(table, rows_of(1))], {})
     (file,) = log.files.rows_at(1)
