@@ -230,7 +230,7 @@ class ProbeControl:
                 life has begun, its loop waits for the rest.
         """
         kept = self.lives.acknowledgement(request.id)
-        if kept is not None:
+        if kept is not None and self._guard.is_of(self.lives.current):
             return kept
         error, fault = self._acknowledged_fault(request)
         choice = _choice(request, fault)
@@ -239,9 +239,10 @@ class ProbeControl:
             self._catch_up()
             view = self.progress.look(holding=False)
             self._see_topics(view, error)
-            life = self._next_life(request, fault, choice, view)
-            self.lives.begin(life)
-            self.progress.read_topics(self.lives.current.topics)
+            if kept is None:  # else it has begun, and what follows has failed
+                self.lives.begin(self._next_life(request, fault, choice, view))
+            life = self.lives.current
+            self.progress.read_topics(life.topics)
             if isinstance(error, OutputTopicChangedError):
                 self._parts.accept_outputs()
             self._guard.begin(life, view)

@@ -361,6 +361,26 @@ def test_an_output_topic_that_is_another_one_waits_for_an_operator(job):
     assert job.look(control) is None
 
 
+def test_an_acknowledgement_that_a_full_disk_has_cut_is_carried_out_again_as_a_whole(job):
+    control = job.control()
+    job.commit(job.pin(0, control))
+    control.open()
+    control.report(OutputTopicChangedError("output topic is another one", hint="x"))
+    accept, request = job.accept, asked("output-topic-changed")
+
+    def full():
+        raise OSError("no space left on device")
+
+    job.accept = full
+    with pytest.raises(OSError, match="no space"):
+        control.acknowledge(request)
+    job.accept = accept
+    record = control.acknowledge(request)
+    assert (record["id"], job.accepted, job.look(control)) == ("r1", [True], None)
+    assert [life.first_batch for life in control.lives.all] == [0, 1]
+    assert control.acknowledge(request) == record
+
+
 def test_an_output_topic_that_was_created_again_is_written_once_it_is_acknowledged(job):
     name = create_topic(job.servers, unique_name("output"))
     kafka, file = KafkaOptions(job.servers, name), job.root / "sink.json"
