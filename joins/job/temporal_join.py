@@ -45,7 +45,7 @@ from joins.plan.errors import (
     StaleTableError,
     StoppingError,
 )
-from joins.plan.plan import Dimension, KafkaSource
+from joins.plan.plan import DeltaSink, Dimension, JoinPlan, KafkaSource
 from joins.source.chunk_reader import in_background
 from joins.source.coordinator import evidence_of
 from joins.stream.bounds import BatchLimit, is_reached
@@ -93,6 +93,7 @@ class TemporalJoin:
                 available=self._available_versions,
                 event=None if parts.event is None else parts.event.tables,
                 outputs=_outputs_of_several(parts),
+                replaces_by_place=_replaces_by_place(parts.plan),
                 accept_outputs=parts.inserts.accept,
             )
         )
@@ -501,6 +502,10 @@ def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
     if not parts.plan.more_inserts:
         return ()
     return tuple(log for log in parts.outputs if log is not parts.dead_letters)
+
+
+def _replaces_by_place(plan: JoinPlan) -> bool:
+    return bool(plan.late_correct_ms) and isinstance(plan.sink, DeltaSink)
 
 
 def bounds_of(dimensions: Iterable[Dimension]) -> dict[str, int]:

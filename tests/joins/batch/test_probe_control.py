@@ -63,6 +63,7 @@ class Job:
         self.controls: list[ProbeControl] = []
         self.event: EventTables | None = None
         self.outputs: tuple[DeltaLog, ...] = ()
+        self.replaces_by_place = False
         self.accepted: list[bool] = []
         self.accept: Callable[[], None] = lambda: self.accepted.append(True)
         for name in ("output", "dead"):
@@ -95,6 +96,7 @@ class Job:
                 available=lambda versions: {name: v + 2 for name, v in versions.items()},
                 event=self.event,
                 outputs=self.outputs,
+                replaces_by_place=self.replaces_by_place,
                 accept_outputs=lambda: self.accept(),
             )
         )
@@ -431,6 +433,20 @@ def test_another_topic_of_the_same_name_is_joined_from_its_beginning(job, record
     assert dict(again.lives.current.start_offsets) == {0: 0}
     assert job.look(again) is None
     again.check()
+
+
+def test_no_topic_follows_another_one_where_late_rows_replace_rows_by_their_places(job):
+    """A record of the new topic would get the row of one of the old, and lose its own."""
+    job.replaces_by_place = True
+    control = job.control()
+    job.commit(job.pin(0, control))
+    control.open()
+    job.recreate(3)
+    assert job.look(control) == "topic-identity-changed"
+    with pytest.raises(RequestError, match="other records have some of these now") as caught:
+        control.acknowledge(asked("topic-identity-changed"))
+    assert "another 'path'" in caught.value.hint
+    assert (len(control.lives.all), job.look(control)) == (1, "topic-identity-changed")
 
 
 def test_a_missing_topic_cannot_be_acknowledged(job):
