@@ -248,17 +248,18 @@ def test_damaged_counters_are_removed_and_the_job_goes_on_where_its_output_ends(
     control = job.control()
     control.progress.record(FinishedBatch(job.pin(0, control), {"joined": 10}))
     control.progress.store()
-    job.commit(job.pin(1, control))
+    before = control.progress.counts.sums()
+    job.commit(control.pins.create(replace(job.pin_of(1), before=before)))
     job.checkpoint.progress_file.write_bytes(content)
     with pytest.raises(CheckpointError) as caught:
         job.control()
     assert "Remove this file and resume the job" in caught.value.hint
-    assert "begin at 0 again" in caught.value.hint
+    assert "the newest pin has the counters, too" in caught.value.hint
     job.checkpoint.progress_file.unlink()
     later = job.control()
     later.open()
     assert later.progress.next_offsets == {0: 20}
-    assert (later.progress.counts.batch, later.progress.counts.joined) == (1, 10)
+    assert (later.progress.counts.batch, later.progress.counts.joined) == (1, 20)
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
