@@ -32,6 +32,7 @@ from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
 from joins.job.parts import EventSide, JobParts
+from joins.job.session import check_driver
 from joins.job.upkeep import JobUpkeep
 from joins.loop import BatchTurns, Loop, LoopGuards
 from joins.plan.causes import cause_of
@@ -147,6 +148,7 @@ class TemporalJoin:
         Raises:
             FencedError: a newer runner has taken over.
             CheckpointError: the job's durable files cannot be used.
+            SourceUnavailableError: the JVM has ended; another runner starts one.
         """
         try:
             for output in self.parts.outputs:
@@ -186,6 +188,7 @@ class TemporalJoin:
             self._tick()
 
     def _tick(self) -> None:
+        check_driver(self.parts.spark)
         if self.parts.has_newer_plan() and self.control.is_at_border():
             self.is_superseded = True
             self._stopping.set()

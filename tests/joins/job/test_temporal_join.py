@@ -2,11 +2,15 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from joins.batch.batches import FinishedBatch
 from joins.dimension.dimension import CommittedStates
 from joins.durable.pins import Pin
+from joins.job.session import check_driver
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.changelog.digest import ChangelogState
+from joins.plan.errors import SourceUnavailableError
 from watermark.freshness import Proof
 
 
@@ -72,3 +76,20 @@ def test_what_was_added_is_unknown_so_many_versions_later():
     assert added(join, 1_999) == "unknown"
     join._finished(FinishedBatch(pin_of(1, 1_500), {}))
     assert added(join, 1_999) == [1, 150_100]
+
+
+def test_a_job_whose_jvm_has_ended_ends_and_is_started_again():
+    """No loop of it would run again: each would fail for ever."""
+    ended = SimpleNamespace(poll=lambda: 52)
+    join = join_of(CommittedStates())
+    context = SimpleNamespace(_gateway=SimpleNamespace(proc=ended))
+    join.parts.spark = SimpleNamespace(sparkContext=context)
+    with pytest.raises(SourceUnavailableError, match="ended with code 52") as caught:
+        join._tick()
+    assert "started again by itself" in caught.value.hint
+
+
+@pytest.mark.parametrize("process", [None, SimpleNamespace(poll=lambda: None)])
+def test_a_jvm_that_lives_or_is_shared_ends_no_job(process):
+    context = SimpleNamespace(_gateway=SimpleNamespace(proc=process))
+    check_driver(SimpleNamespace(sparkContext=context))
