@@ -145,7 +145,7 @@ class Loop:
         self._cancel()
         try:
             self._spark.sparkContext.cancelJobGroup(self._group)
-        except (PySparkException, Py4JError) as exc:
+        except (PySparkException, Py4JError, OSError) as exc:  # also a JVM that is gone
             _log.warning("jobs of a batch were not cancelled", error=str(exc))
         self._thread.join(_JOIN_S)
 

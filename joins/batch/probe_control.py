@@ -19,9 +19,11 @@ from joins.durable.requests import Fault, Request, Stalls, reason_of, record_of
 from joins.plan.errors import (
     LogsDisagreeError,
     NothingToAcknowledgeError,
+    OffsetsWentBackError,
     OutputTopicChangedError,
     RequestError,
     SinkError,
+    TopicIdentityChangedError,
     TopicMissingError,
 )
 from joins.plan.plan import KafkaOptions
@@ -32,6 +34,7 @@ from joins.stream.guards import Reach, TopicGuard, TopicView
 from watermark.errors import SluiceError
 
 _PART = "stream"
+_OTHER_RECORDS = (TopicIdentityChangedError, OffsetsWentBackError)
 _BATCH_ENDS_S = 10.0
 _log = structlog.get_logger(__name__)
 
@@ -51,6 +54,8 @@ class ControlParts:
     event: EventTables | None = None  # the tables of a job with event batches
     # the Delta outputs of a job with several; one may lack a batch that another has
     outputs: Sequence[DeltaLog] = ()
+    # True if rows of the output are replaced by topic, partition and offset of their records
+    replaces_by_place: bool = False
     # lets batches write to the topics of the outputs as they are now
     accept_outputs: Callable[[], None] = lambda: None
 
@@ -193,7 +198,7 @@ class ProbeControl:
                 continue
             if self._parts.event is not None:
                 self._parts.event.undo(pin, self._parts.meta.epoch)
-            for log in (*self._parts.outputs, self._parts.dead_letters):
+            for log in (*reversed(self._parts.outputs), self._parts.dead_letters):
                 log.retract(batch, self._parts.meta.epoch)
             self.pins.abandon(batch)
 
@@ -230,18 +235,25 @@ class ProbeControl:
                 life has begun, its loop waits for the rest.
         """
         kept = self.lives.acknowledgement(request.id)
-        if kept is not None:
+        if kept is not None and self._guard.is_of(self.lives.current):
             return kept
         error, fault = self._acknowledged_fault(request)
+        if self._parts.replaces_by_place and isinstance(error, _OTHER_RECORDS):
+            raise RequestError(
+                "late rows replace rows of the output by topic, partition and offset of their "
+                "records, and other records have some of these now",
+                hint="Submit the job again, with another 'path' for its output.",
+            )
         choice = _choice(request, fault)
         with self._quiet():
             self._abandon(self.lives.current)
             self._catch_up()
             view = self.progress.look(holding=False)
             self._see_topics(view, error)
-            life = self._next_life(request, fault, choice, view)
-            self.lives.begin(life)
-            self.progress.read_topics(self.lives.current.topics)
+            if kept is None:  # else it has begun, and what follows has failed
+                self.lives.begin(self._next_life(request, fault, choice, view))
+            life = self.lives.current
+            self.progress.read_topics(life.topics)
             if isinstance(error, OutputTopicChangedError):
                 self._parts.accept_outputs()
             self._guard.begin(life, view)

@@ -99,7 +99,10 @@ class StalenessGate:
     @property
     def is_unreachable(self) -> bool:
         """True if it holds for moments again and again: the sources answer, but not soon enough."""
-        return len(self._moments) > _UNREACHABLE_AFTER
+        return len(self._recent(time.time_ns() // 1_000_000)) > _UNREACHABLE_AFTER
+
+    def _recent(self, now_ms: int) -> list[int]:
+        return [at_ms for at_ms in self._moments if at_ms > now_ms - _UNREACHABLE_MS]
 
     def note_ends(self, looked_up: LookUp) -> None:
         """The stream's ends, just looked up, or by an earlier runner, as its newest pin says."""
@@ -152,8 +155,7 @@ class StalenessGate:
     ) -> None:
         if not is_held:
             if self._since_ms is not None and now_ms - self._since_ms < _MOMENT_MS:
-                recent = [at for at in self._moments if at > now_ms - _UNREACHABLE_MS]
-                self._moments = [*recent, now_ms]
+                self._moments = [*self._recent(now_ms), now_ms]
             self._since_ms, self.holding = None, None
             return
         if self._since_ms is None:
@@ -174,28 +176,30 @@ class StalenessGate:
             RequestError: no reason, or no seconds.
         """
         with self._lock:
-            if self._release.get("record", {}).get("id") == request.id:
-                return dict(self._release["record"])
-            reason_of(request)
-            holding, seconds = self.holding, request.body.get("for_s")
-            if holding is None:
-                raise NothingToAcknowledgeError(
-                    f'"{StaleTableError.fault}" was acknowledged, but no record waits for a table',
-                    hint="Look at the job's status; acknowledge the fault that it shows.",
-                )
-            if not isinstance(seconds, int) or not 0 < seconds <= MOST_RELEASED_S:
-                raise RequestError(
-                    f'"for_s" is {seconds!r}, expected 1 to {MOST_RELEASED_S}',
-                    hint="Say for how long records pass: --for '10 min'.",
-                )
-            now_ms = time.time_ns() // 1_000_000
-            record = record_of(
-                request, choice=StaleTableError.choices[0], message=holding.text(now_ms)
-            )
-            self._release = {"until_ms": now_ms + seconds * 1000, "record": record}
-            write_json_atomically(self._file, self._release)
+            if self._release.get("record", {}).get("id") != request.id:
+                release = self._release_of(request)
+                write_json_atomically(self._file, release)
+                self._release = release
+            record = self._release["record"]
             append_missing(self._list, [record])
             return dict(record)
+
+    def _release_of(self, request: Request) -> Mapping[str, Any]:
+        reason_of(request)
+        holding, seconds = self.holding, request.body.get("for_s")
+        if holding is None:
+            raise NothingToAcknowledgeError(
+                f'"{StaleTableError.fault}" was acknowledged, but no record waits for a table',
+                hint="Look at the job's status; acknowledge the fault that it shows.",
+            )
+        if not isinstance(seconds, int) or not 0 < seconds <= MOST_RELEASED_S:
+            raise RequestError(
+                f'"for_s" is {seconds!r}, expected 1 to {MOST_RELEASED_S}',
+                hint="Say for how long records pass: --for '10 min'.",
+            )
+        now_ms = time.time_ns() // 1_000_000
+        record = record_of(request, choice=StaleTableError.choices[0], message=holding.text(now_ms))
+        return {"until_ms": now_ms + seconds * 1000, "record": record}
 
     def acknowledgements(self) -> list[Mapping[str, Any]]:
         return [self._release["record"]] if "record" in self._release else []

@@ -75,9 +75,17 @@ class CommittedStates:
         self.newest = (0, ChangelogState())
         self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
         self._low_water: tuple[tuple[int, Position], ...] = ()  # by version: of what it adds
+        self._known_from = 0  # what later versions add is in `_low_water`
+
+    def read_back(self, version: int, state: ChangelogState) -> None:
+        """Take `version`, of which it is not known what it and those before it have added."""
+        self._known_from = version
+        self.add(version, state)
 
     def add(self, version: int, state: ChangelogState, low_water: Position | None = None) -> None:
         if low_water is not None:
+            for gone, _ in self._low_water[:-_STATES_KEPT]:
+                self._known_from = max(self._known_from, gone)
             self._low_water = (*self._low_water[-_STATES_KEPT:], (version, low_water))
         self._past = (*self._past[-_STATES_KEPT:], (version, state))
         self.newest = (version, state)
@@ -91,7 +99,12 @@ class CommittedStates:
         return None if known is None else known.source_ts_ms or None
 
     def changes(self, after: int, version: int) -> dict[str, list[int] | None]:
-        """(file, pos) of the oldest change that versions behind `after` add, and of the newest."""
+        """(file, pos) of the oldest change that versions behind `after` add, and of the newest.
+
+        Empty if that is unknown.
+        """
+        if after < self._known_from:
+            return {}
         low = [position for at, position in self._low_water if after < at <= version]
         known = self.at(version)
         high = max(known.high_water.values(), default=None) if known is not None else None
@@ -167,7 +180,7 @@ class DimensionRuntime:
             return
         state = read_changelog_state(self.changelog, version)
         offsets = committed_offsets(self.changelog, version, self.places.partitions)
-        self.states.add(version, read_to(state, offsets))
+        self.states.read_back(version, read_to(state, offsets))
 
     def keep(self, oldest: int | None) -> None:
         """Tell the job that cleans up the tables that versions from `oldest` on are needed."""

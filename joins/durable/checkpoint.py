@@ -110,7 +110,7 @@ def json_lines(content: bytes) -> Iterator[bytes]:
 
 PROGRESS_DAMAGED = (
     "Remove this file and resume the job: it goes on where its output ends, nothing is lost or "
-    "repeated; only the counters of the status (joined, matched, dead letters) begin at 0 again."
+    "repeated, and the newest pin has the counters, too."
 )
 _DAMAGED = "It was damaged from outside; restore it from a backup or submit the job again."
 

@@ -159,16 +159,17 @@ def left_out(files: Iterable[Path], generation: int) -> LeftOut:
 
 def warning_of(table: str, files: Iterable[Path], generation: int) -> Mapping[str, Any] | None:
     dead = left_out(files, generation)
-    if not dead.rows:
-        return None
-    key, size_bytes = list(dead.rows.items())[-1]
     count = len(dead.rows) + dead.unlisted
+    if count == 0:
+        return None
     were = "row is" if count == 1 else "rows are"
+    last = [f", the last one with key {key}: {n} bytes" for key, n in dead.rows.items()][-1:]
+    needed = max(dead.rows.values(), default=dead.most_bytes) + (1 << 17)
+    more = ", or higher for rows that are not listed," if dead.unlisted else ""
     return {
         "type": "rows-too-large",
-        "message": f'{count} {were} missing in the copy of table "{table}", the last one with key '
-        f"{key}: {size_bytes} bytes, a message of the changelog topic has "
-        f"{dead.most_bytes} at the most",
-        "hint": f"Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES above {size_bytes + (1 << 17)} and submit "
-        "the job again, or declare fewer columns; sluice dlq ls names all keys.",
+        "message": f'{count} {were} missing in the copy of table "{table}"{"".join(last)}, a '
+        f"message of the changelog topic has {dead.most_bytes} at the most",
+        "hint": f"Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES above {needed}{more} and submit the job "
+        "again, or declare fewer columns; sluice dlq ls names the keys.",
     }

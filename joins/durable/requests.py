@@ -233,7 +233,10 @@ class Requests:
         return self._handlers[kind]
 
     def _answer(self, request_id: str, answer: Mapping[str, Any]) -> None:
-        write_json_atomically(self._directory / f"{request_id}{_RESULT}", answer)
+        try:
+            write_json_atomically(self._directory / f"{request_id}{_RESULT}", answer)
+        except OSError as exc:
+            _log.warning("request is answered later", id=request_id, error=str(exc))
 
 
 def _refused(error: SluiceError) -> dict[str, Any]:

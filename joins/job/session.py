@@ -256,6 +256,21 @@ def run_driver(settings: SparkSettings, address: Path) -> int:
         remove_directories()
 
 
+def check_driver(spark: SparkSession) -> None:
+    """Raise SourceUnavailableError if the JVM that this process has started has ended.
+
+    The host of a shared driver ends its runners itself.
+    """
+    gateway: Any = spark.sparkContext._gateway
+    code = None if gateway.proc is None else gateway.proc.poll()
+    if code is not None:
+        raise SourceUnavailableError(
+            f"the JVM of the runner has ended with code {code}",
+            hint="The runner is started again by itself; if this stays, see that the machine has "
+            "memory for SLUICE_SPARK_DRIVER_MEMORY, and read the runner's log.",
+        )
+
+
 def attach_session(address: Path, job_id: str, is_coming: Callable[[], bool]) -> SparkSession:
     """A session on the driver of `run_driver`; cancels Spark jobs of an earlier runner of `job_id`.
 

@@ -28,11 +28,11 @@ from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.staleness import StalenessGate
 from joins.dimension.build_side import BuildPace, BuildSettings
 from joins.durable.letter_replays import LetterReplays
-from joins.durable.pins import Pin
 from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
 from joins.job.parts import EventSide, JobParts
+from joins.job.session import check_driver
 from joins.job.upkeep import JobUpkeep
 from joins.loop import BatchTurns, Loop, LoopGuards
 from joins.plan.causes import cause_of
@@ -46,7 +46,7 @@ from joins.plan.errors import (
     StaleTableError,
     StoppingError,
 )
-from joins.plan.plan import Dimension, KafkaSource
+from joins.plan.plan import DeltaSink, Dimension, JoinPlan, KafkaSource
 from joins.source.chunk_reader import in_background
 from joins.source.coordinator import evidence_of
 from joins.stream.bounds import BatchLimit, is_reached
@@ -94,6 +94,7 @@ class TemporalJoin:
                 available=self._available_versions,
                 event=None if parts.event is None else parts.event.tables,
                 outputs=_outputs_of_several(parts),
+                replaces_by_place=_replaces_by_place(parts.plan),
                 accept_outputs=parts.inserts.accept,
             )
         )
@@ -109,7 +110,7 @@ class TemporalJoin:
         self.progress = self.control.progress
         self.letter_replays = LetterReplays.of(parts.checkpoint)
         self._probe: Loop | None = None
-        self._last_versions: Mapping[str, int] = {}  # of the pin before; empty after a start
+        self._last_versions: Mapping[str, int] = {}  # of the newest batch; empty before
         self._requests = Requests(
             parts.requests,
             {
@@ -147,6 +148,7 @@ class TemporalJoin:
         Raises:
             FencedError: a newer runner has taken over.
             CheckpointError: the job's durable files cannot be used.
+            SourceUnavailableError: the JVM has ended; another runner starts one.
         """
         try:
             for output in self.parts.outputs:
@@ -186,6 +188,7 @@ class TemporalJoin:
             self._tick()
 
     def _tick(self) -> None:
+        check_driver(self.parts.spark)
         if self.parts.has_newer_plan() and self.control.is_at_border():
             self.is_superseded = True
             self._stopping.set()
@@ -335,7 +338,7 @@ class TemporalJoin:
             staleness=self.staleness,
             limit=self._limit.records,
             restore=self._restore_indexes,
-            on_pin=self._pinned,
+            on_pin=self.progress.begins,
             check=self.control.check,
             counted=lambda: self.progress.counts.sums(),
             on_finish=self._finished,
@@ -356,6 +359,7 @@ class TemporalJoin:
 
     def _finished(self, batch: FinishedBatch) -> None:
         self._limit.record(batch.counts)
+        self._last_versions = dict(batch.pin.versions)
         self.progress.record(batch)
 
     def _end_probe(self) -> None:
@@ -381,10 +385,6 @@ class TemporalJoin:
                 changes = {} if last is None else named[name].states.changes(last, version)
                 proofs[name] = replace(proof, position={**proof.position, **changes})
         return proofs
-
-    def _pinned(self, pin: Pin) -> None:
-        self._last_versions = dict(pin.versions)
-        self.progress.begins(pin)
 
     def _restore_proofs(self) -> None:
         """What the newest batch had holds for later versions, too."""
@@ -505,6 +505,10 @@ def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
     if not parts.plan.more_inserts:
         return ()
     return tuple(log for log in parts.outputs if log is not parts.dead_letters)
+
+
+def _replaces_by_place(plan: JoinPlan) -> bool:
+    return bool(plan.late_correct_ms) and isinstance(plan.sink, DeltaSink)
 
 
 def bounds_of(dimensions: Iterable[Dimension]) -> dict[str, int]:

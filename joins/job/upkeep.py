@@ -100,7 +100,11 @@ class UpkeepAttempts:
         self._running[part] = thread
         with self._lock:
             self._begun = {**self._begun, part: time.time_ns() // 1_000_000}
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as exc:  # there is no room for a thread
+            self._ended(part, exc)
+            return
         end = time.monotonic() + self._patience_s
         while thread.is_alive() and not self._stopping.is_set():
             left_s = end - time.monotonic()
@@ -133,6 +137,9 @@ class UpkeepAttempts:
             work()
         except Exception as exc:  # any error is retried
             error = exc
+        self._ended(part, error)
+
+    def _ended(self, part: str, error: Exception | None) -> None:
         with self._lock:
             self._begun = {name: at for name, at in self._begun.items() if name != part}
             others = {name: each for name, each in self._failed.items() if name != part}

@@ -14,10 +14,15 @@ from joins.lookback.dead_letters import Coordinates, DeadLetter, DeadLetters
 from joins.lookback.history import History
 from joins.lookback.plans import OfPlans, PlanIndexes, widened
 from joins.plan.errors import PinnedVersionExpiredError, UnknownBatchError
+from joins.plan.plan import KafkaSink
 
 _IS_A_CHANGE = (
     "records of this stream are changes, and a newer one may have replaced its row: write the row "
     "again"
+)
+_IS_REPLACED = (
+    "the output has the newest row of each key, and a newer record may have written the row of its "
+    "key: send the record to the topic again"
 )
 _GOES_THROUGH_STATE = (
     "records of a job with event time or windows go through its state: send the record to the "
@@ -92,6 +97,8 @@ class LetterRows:
         self._chosen = sorted(chosen, key=lambda letter: letter.place)
         self._plan = insert.history.places.plan
         self._rows_schema = insert.history.places.kernel.joined_schema
+        sink = insert.history.places.sink
+        self._has_newest = isinstance(sink, KafkaSink) and sink.upsert
         self._source = source
         self._rows = 0
         self._bad: list[dict[str, Any]] = []
@@ -130,6 +137,9 @@ class LetterRows:
         kernel = plan.history.places.kernel
         if kernel.changes is not None:
             self._fail(chosen, _IS_A_CHANGE)
+            return None
+        if self._has_newest:
+            self._fail(chosen, _IS_REPLACED)
             return None
         surplus = set(kernel.joined_schema.names) - set(self._rows_schema.names)
         if surplus:

@@ -42,7 +42,7 @@ from joins.plan.errors import (
     SinkError,
 )
 from joins.plan.formats import KafkaFormat, RecordFormat
-from joins.plan.plan import DeltaSink, KafkaSink
+from joins.plan.plan import DeltaSink, KafkaOptions, KafkaSink
 from joins.plan.stream_topics import place_json, place_name
 from joins.sinks.kafka import RecordEncoding
 from joins.worker.probe_task import pinned_context
@@ -417,7 +417,7 @@ class Replayer:
         rows: list[tuple[int | None, int | None, str]] = []
         seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
-        with KafkaRecords(sink.kafka.uncommitted()) as records:  # at least once
+        with KafkaRecords(_as_sent(sink)) as records:
             ranges = self._sent_ranges(pin, sink)
             sent = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
             for (topic, partition, offset), key, value in sent:
@@ -436,7 +436,7 @@ class Replayer:
 
     def _sent_ranges(self, pin: Pin, sink: KafkaSink) -> dict[int, tuple[int, int]]:
         """Offsets from the batch's time to the next batch's, which contain all its records."""
-        cluster, topic = KafkaCluster(sink.kafka.uncommitted()), sink.kafka.topic
+        cluster, topic = KafkaCluster(_as_sent(sink)), sink.kafka.topic
         start = cluster.offsets_at(topic, pin.batch_timestamp_ms - _CLOCK_SLACK_MS)
         after = self._history.pins.read(pin.batch + 1)
         end = (
@@ -502,11 +502,23 @@ class Replayer:
         }
 
 
+def _as_sent(sink: KafkaSink) -> KafkaOptions:
+    """How the topic is read: what an aborted transaction has sent is in no committed batch."""
+    return sink.kafka.uncommitted() if sink.transactional_id_prefix is None else sink.kafka
+
+
 def _require_kept(
     pin: Pin, sink: KafkaSink, ranges: Mapping[int, tuple[int, int]], rows: tuple[int, int]
 ) -> None:
-    """NotReplayableError if the topic may have removed records of the batch that it lacks."""
+    """NotReplayableError if records of the batch may be removed, or cannot be read yet."""
     cluster, topic = KafkaCluster(sink.kafka), sink.kafka.topic
+    readable = cluster.end_offsets(topic) if sink.transactional_id_prefix is not None else {}
+    if readable and readable != cluster.high_watermarks(topic):
+        raise NotReplayableError(
+            f'topic "{topic}" has {rows[0]} of the {rows[1]} rows of batch {pin.batch}, and an '
+            "open transaction keeps the others from being read",
+            hint="Replay the batch again when that transaction has ended.",
+        )
     begin = cluster.beginning_offsets(topic)
     is_cut = any(first <= begin[p] > 0 for p, (first, _) in ranges.items())
     if is_cut or topic_policy(cluster, topic).is_compacted:

@@ -190,15 +190,15 @@ class OutputTopic:
         noted = read_json(progress) or {}
         self._id: str = noted.get("topic_id", "")
         self._ends = {int(p): end for p, end in noted.get("ends", {}).items()}
+        self._is_shown = False  # its change was, so that an operator may accept it
 
     def checked_id(self) -> str:
         """Kafka's UUID of the topic; OutputTopicChangedError if rows were sent to another one."""
         there = topic_id_of(self._producer, self._name)
         if self._id and there != self._id:
-            raise OutputTopicChangedError(
+            raise self._changed(
                 f'output topic "{self._name}" has id {there}, expected {self._id}: it was deleted '
-                "and created again, and lacks the rows that were sent before",
-                hint=_ACCEPT,
+                "and created again, and lacks the rows that were sent before"
             )
         return there
 
@@ -206,11 +206,10 @@ class OutputTopic:
         """OutputTopicChangedError if a partition ended before rows that were sent earlier."""
         for partition, (first, end) in sent.items():
             if first < self._ends.get(partition, 0):
-                raise OutputTopicChangedError(
+                raise self._changed(
                     f'partition {partition} of output topic "{self._name}" ended at offset '
                     f"{first}, expected {self._ends[partition]} or more: its broker has lost rows "
-                    "that were sent before",
-                    hint=_ACCEPT,
+                    "that were sent before"
                 )
             self._ends[partition] = end
 
@@ -218,12 +217,18 @@ class OutputTopic:
         self._id = note["topic_id"]
         write_json_atomically(self._progress, {**note, "ends": self._ends})
 
+    def _changed(self, message: str) -> OutputTopicChangedError:
+        self._is_shown = True
+        return OutputTopicChangedError(message, hint=_ACCEPT)
+
     def accept(self) -> None:
-        self._id, self._ends = "", {}
-        noted = read_json(self._progress)
-        if noted is not None:
-            del noted["format_version"]
-            write_json_atomically(self._progress, {**noted, "topic_id": "", "ends": {}})
+        """Go on with the topic as it is, if its change was shown."""
+        if self._is_shown:
+            noted = read_json(self._progress)
+            if noted is not None:
+                del noted["format_version"]
+                write_json_atomically(self._progress, {**noted, "topic_id": "", "ends": {}})
+            self._id, self._ends, self._is_shown = "", {}, False
 
 
 _ACCEPT = (

@@ -171,6 +171,9 @@ class TopicGuard:
             self._faults.clear()
             self._write()
 
+    def is_of(self, life: Life) -> bool:
+        return self._life.directory == life.directory
+
     def continues(self, life: Life) -> None:
         with self._lock:
             self._life = life

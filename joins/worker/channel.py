@@ -177,7 +177,14 @@ class Listener:
                 if not self._is_closed:
                     time.sleep(_POLL_S)  # no descriptors left
                 continue
-            threading.Thread(target=self._greet, args=(link,), name=self._name, daemon=True).start()
+            thread = threading.Thread(
+                target=self._greet, args=(link,), name=self._name, daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError as exc:  # there is no room for a thread
+                link.close()
+                _log.warning("a connection of a task was refused", of=self._name, error=str(exc))
 
     def _greet(self, link: socket.socket) -> None:
         try:

@@ -279,7 +279,7 @@ class ResidentPool:
     def _cancel_job(self) -> None:
         try:
             self._session.sparkContext.cancelJobGroup(self._group)
-        except (PySparkException, Py4JError) as exc:
+        except (PySparkException, Py4JError, OSError) as exc:  # also a JVM that is gone
             _log.warning("the job of the resident tasks was not cancelled", error=str(exc))
 
     # Residents

@@ -156,6 +156,10 @@ class SendTurns:
             raise batch.fault
         if batch.next != item:
             raise SinkError(f"task {batch.next} has not sent within {_WAIT_S:g} s", hint=_AGAIN)
+        if batch.is_sending:  # another attempt has waited, too, and has the turn
+            batch.fault = _lost(item)
+            self._changed.notify_all()
+            raise batch.fault
         batch.is_sending = True
         return batch
 

@@ -4,6 +4,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -144,3 +145,15 @@ def test_a_stop_waits_for_the_running_batch_and_lets_no_other_begin():
     assert turns.stop(timeout_s=10)
     running.join()
     assert ran == [4]
+
+
+def test_a_loop_is_stopped_also_if_the_jvm_is_gone():
+    def refused(*_):
+        raise ConnectionRefusedError("Connection refused")
+
+    context = SimpleNamespace(cancelJobGroup=refused, setLocalProperty=refused)
+    steps = Numbers()
+    ended = loop(SimpleNamespace(sparkContext=context), steps).start()
+    wait_until(lambda: not ended.is_active)
+    ended.stop()
+    assert (steps.recovered, steps.closed) == (0, 1)

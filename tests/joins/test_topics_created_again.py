@@ -189,8 +189,8 @@ def output(*, transactional: bool) -> Callable[[Place], Steps]:
                 send(own, 9)
             messages.add(caught.value.message)
             assert own.committed_counts(replace(PIN, batch=9)) is None
+        own.accept()
         living = writer()
-        living.accept()
         send(living, 9)
         counts = living.committed_counts(replace(PIN, batch=9))
         assert counts is not None

@@ -32,7 +32,7 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from tests.support.changelog import stage
 from tests.support.probe import PLAN
-from tests.support.topics import consume, create_topic, produce
+from tests.support.topics import consume, create_topic, produce, unique_name
 
 JOB_ID = "job-1"
 INCARNATION = "incarnation"
@@ -182,9 +182,15 @@ class PastJob:
         names = ["value", "partition", "offset", "timestamp"]
         return [pa.RecordBatch.from_arrays(columns, names=names)] if found else []
 
-    def send(self, topic: str, rows: list[tuple[Pin, int, int, dict[str, Any]]]) -> None:
+    def send(
+        self, topic: str, rows: list[tuple[Pin, int, int, dict[str, Any]]], *, aborted: bool = False
+    ) -> None:
         """Records of a Kafka sink: (pin, source partition, source offset, row)."""
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap)
+        own = {"transactional_id": unique_name("txn")} if aborted else {}
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, **own)
+        if aborted:
+            producer.init_transactions()
+            producer.begin_transaction()
         for pin, partition, offset, row in rows:
             headers = {
                 "sluice-batch": pin.batch,
@@ -197,6 +203,8 @@ class PastJob:
             told = [(name, str(value).encode()) for name, value in headers.items()]
             producer.send(topic, value=text, headers=told)
         producer.flush()
+        if aborted:
+            producer.abort_transaction()
         producer.close()
 
 

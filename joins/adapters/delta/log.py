@@ -166,11 +166,11 @@ class DeltaLog:
             )
 
     def retract(self, batch: int, epoch: int) -> int | None:
-        """Remove the files that `batch` added; its number stays used.
+        """Remove the files that `batch` added, and put back those that it replaced.
 
-        Returns the version of the removal, None without files. SinkError, and no removal, if the
-        table does not allow it, a deletion vector covers the files, or a compaction such as
-        OPTIMIZE has put their rows into other files.
+        Its number stays used. Returns the version of the removal, None without files. SinkError,
+        and no removal, if the table does not allow it, a deletion vector covers the files, a
+        compaction such as OPTIMIZE has put their rows into other files, or a replaced file is gone.
         """
         with self.versions.lock:
             table = self.versions.fresh()
@@ -178,7 +178,9 @@ class DeltaLog:
             version = self.batches.version_of(batch)
             if version is None:
                 return None
-            added = {action["path"] for action in added_files(self.versions.commit_entry(version))}
+            entry = self.versions.commit_entry(version)
+            added = {action["path"] for action in added_files(entry)}
+            replaced = {action["remove"]["path"] for action in entry if "remove" in action}
             now = set(paths_of(self.versions.whole(table)))
             since = [self.versions.commit_entry(at) for at in range(version, table.at + 1)]
             if now & _rewritten(added, since):
@@ -191,15 +193,41 @@ class DeltaLog:
             fence = (Transaction(self.batches.fence_id, epoch),)
             metadata = {"sluice.retracted": batch, "sluice.epoch": epoch}
             try:
-                return self.writer.write(table, Commit(fence, removed=removed, metadata=metadata))
+                if replaced and added - now:
+                    raise SinkError("its files that replaced others have changed since", hint="")
+                back = self._replaced_by(table, version, replaced)
+                return self.writer.write(table, Commit(fence, back, removed, metadata))
             except SinkError as exc:
-                raise self._not_retracted(batch, version, str(exc.__cause__ or exc)) from exc
+                why = str(exc.__cause__ or exc)
+                raise self._not_retracted(batch, version, why, replaces=bool(replaced)) from exc
 
-    def _not_retracted(self, batch: int, version: int, why: str) -> SinkError:
+    def _replaced_by(self, table: Seen, version: int, paths: set[str]) -> list[StagedFile]:
+        """The files that `version` has replaced; SinkError if they cannot be added again."""
+        if not paths:
+            return []
+        if not self.writer.takes_entries(table):
+            raise SinkError("it replaced files of a table that needs spark's writer", hint="")
+        gone = sorted(each for each in paths if not (self.path / each).exists())
+        if gone:
+            raise SinkError(f'file "{gone[0]}", which it replaced, is gone', hint="")
+        before = [each for each in self.files.described_at(version - 1) if each["path"] in paths]
+        rows = [row_count(self.path / each["path"]) for each in before]
+        return [
+            _staged_again({**each, "num_records": count})
+            for each, count in zip(before, rows, strict=True)
+        ]
+
+    def _not_retracted(
+        self, batch: int, version: int, why: str, *, replaces: bool = False
+    ) -> SinkError:
+        what = f"remove with Spark what is left of the rows that version {version} of the table "
+        what += "has added."
+        if replaces:
+            what = f"put back with Spark what version {version} of the table has replaced, such as "
+            what += f"by RESTORE TABLE … TO VERSION AS OF {version - 1}."
         return SinkError(
             f'batch {batch} cannot be removed from delta table "{self.path}": {why}',
-            hint="It is tried again; if this stays, remove with Spark what is left of the rows "
-            f"that version {version} of the table has added.",
+            hint=f"It is tried again; if this stays, {what}",
         )
 
     def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.log import DeltaLog, FileActions, create_table
 from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -63,6 +63,7 @@ class Job:
         self.controls: list[ProbeControl] = []
         self.event: EventTables | None = None
         self.outputs: tuple[DeltaLog, ...] = ()
+        self.replaces_by_place = False
         self.accepted: list[bool] = []
         self.accept: Callable[[], None] = lambda: self.accepted.append(True)
         for name in ("output", "dead"):
@@ -95,6 +96,7 @@ class Job:
                 available=lambda versions: {name: v + 2 for name, v in versions.items()},
                 event=self.event,
                 outputs=self.outputs,
+                replaces_by_place=self.replaces_by_place,
                 accept_outputs=lambda: self.accept(),
             )
         )
@@ -246,17 +248,18 @@ def test_damaged_counters_are_removed_and_the_job_goes_on_where_its_output_ends(
     control = job.control()
     control.progress.record(FinishedBatch(job.pin(0, control), {"joined": 10}))
     control.progress.store()
-    job.commit(job.pin(1, control))
+    before = control.progress.counts.sums()
+    job.commit(control.pins.create(replace(job.pin_of(1), before=before)))
     job.checkpoint.progress_file.write_bytes(content)
     with pytest.raises(CheckpointError) as caught:
         job.control()
     assert "Remove this file and resume the job" in caught.value.hint
-    assert "begin at 0 again" in caught.value.hint
+    assert "the newest pin has the counters, too" in caught.value.hint
     job.checkpoint.progress_file.unlink()
     later = job.control()
     later.open()
     assert later.progress.next_offsets == {0: 20}
-    assert (later.progress.counts.batch, later.progress.counts.joined) == (1, 10)
+    assert (later.progress.counts.batch, later.progress.counts.joined) == (1, 20)
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
@@ -361,6 +364,26 @@ def test_an_output_topic_that_is_another_one_waits_for_an_operator(job):
     assert job.look(control) is None
 
 
+def test_an_acknowledgement_that_a_full_disk_has_cut_is_carried_out_again_as_a_whole(job):
+    control = job.control()
+    job.commit(job.pin(0, control))
+    control.open()
+    control.report(OutputTopicChangedError("output topic is another one", hint="x"))
+    accept, request = job.accept, asked("output-topic-changed")
+
+    def full():
+        raise OSError("no space left on device")
+
+    job.accept = full
+    with pytest.raises(OSError, match="no space"):
+        control.acknowledge(request)
+    job.accept = accept
+    record = control.acknowledge(request)
+    assert (record["id"], job.accepted, job.look(control)) == ("r1", [True], None)
+    assert [life.first_batch for life in control.lives.all] == [0, 1]
+    assert control.acknowledge(request) == record
+
+
 def test_an_output_topic_that_was_created_again_is_written_once_it_is_acknowledged(job):
     name = create_topic(job.servers, unique_name("output"))
     kafka, file = KafkaOptions(job.servers, name), job.root / "sink.json"
@@ -411,6 +434,20 @@ def test_another_topic_of_the_same_name_is_joined_from_its_beginning(job, record
     assert dict(again.lives.current.start_offsets) == {0: 0}
     assert job.look(again) is None
     again.check()
+
+
+def test_no_topic_follows_another_one_where_late_rows_replace_rows_by_their_places(job):
+    """A record of the new topic would get the row of one of the old, and lose its own."""
+    job.replaces_by_place = True
+    control = job.control()
+    job.commit(job.pin(0, control))
+    control.open()
+    job.recreate(3)
+    assert job.look(control) == "topic-identity-changed"
+    with pytest.raises(RequestError, match="other records have some of these now") as caught:
+        control.acknowledge(asked("topic-identity-changed"))
+    assert "another 'path'" in caught.value.hint
+    assert (len(control.lives.all), job.look(control)) == (1, "topic-identity-changed")
 
 
 def test_a_missing_topic_cannot_be_acknowledged(job):
@@ -472,6 +509,17 @@ def test_what_one_of_several_outputs_has_of_a_batch_that_is_given_up_is_taken_ba
     two.control.acknowledge(asked("pinned-version-expired"))
     assert two.rows() == 0
     assert two.control.lives.current.first_batch == 1
+
+
+def test_of_two_outputs_in_one_table_the_later_one_gives_back_what_it_replaced_first(job):
+    two = OfTwoOutputs(job)
+    again = DeltaLog(two.other.path, f"{APP}:insert-2")
+    (replaced,) = again.files.rows_at(again.version())
+    rows = [waiting_row(again.path, 0, 1)]
+    again.commit_change(0, 1, FileActions(rows, [replaced], of_version=again.version()), {})
+    two.control._parts = replace(two.control._parts, outputs=(two.other, again, job.output))
+    two.control.acknowledge(asked("pinned-version-expired"))
+    assert two.rows() == 0
 
 
 def test_no_output_loses_rows_of_a_batch_that_is_not_given_up_after_all(job, monkeypatch):

@@ -1,9 +1,11 @@
 """The gate after the opening: which records pass, what is shown, and what an operator releases."""
 
+import errno
 import time
 
 import pytest
 
+from joins.batch import staleness
 from joins.batch.staleness import StalenessGate
 from joins.durable.requests import Request
 from joins.plan.errors import NothingToAcknowledgeError, RequestError
@@ -184,6 +186,29 @@ def test_a_release_survives_a_restart_and_ends(gate, tmp_path):
     assert cut(again, Records(), age_ms=50_000)[1] is False
 
 
+def full(*_):
+    raise OSError(errno.ENOSPC, "no space left on device")
+
+
+@pytest.mark.parametrize("write", ["write_json_atomically", "append_missing"])
+def test_a_release_counts_once_it_is_durable_and_is_in_the_list(gate, tmp_path, monkeypatch, write):
+    """The disk was full; the runner carries out the request again."""
+    cut(gate, Records(), age_ms=50_000)
+    asked = request({"reason": "known outage", "for_s": 60})
+    with monkeypatch.context() as disk:
+        disk.setattr(staleness, write, full)
+        with pytest.raises(OSError, match="no space"):
+            gate.acknowledge(asked)
+
+    again = StalenessGate({"users": 5_000}, tmp_path / "stale.json", tmp_path / "decisions.jsonl")
+    assert again.released_until_ms == gate.released_until_ms
+
+    record = gate.acknowledge(asked)
+    assert (tmp_path / "decisions.jsonl").read_text().count(record["reason"]) == 1
+    again = StalenessGate({"users": 5_000}, tmp_path / "stale.json", tmp_path / "decisions.jsonl")
+    assert again.released_until_ms == gate.released_until_ms > now_ms()
+
+
 REFUSED = {
     "without_a_reason": ({"for_s": 60}, RequestError),
     "without_an_interval": ({"reason": "x"}, RequestError),
@@ -215,3 +240,5 @@ def test_a_bound_that_is_never_reached_for_long_is_told(gate):
         cut(gate, records, age_ms=1_000)
 
     assert gate.is_unreachable
+    gate._moments = [at_ms - 600_000 for at_ms in gate._moments]
+    assert not gate.is_unreachable, "it was reached for ten minutes"

@@ -1,10 +1,12 @@
 """Requests of the control plane: each is carried out once, in order, and none ends the job."""
 
+import errno
 import json
 import threading
 
 import pytest
 
+from joins.durable import requests
 from joins.durable.checkpoint import read_json
 from joins.durable.requests import Request, Requests
 from joins.plan.errors import FencedError, NothingToAcknowledgeError
@@ -100,6 +102,22 @@ def test_a_full_disk_leaves_the_request_for_later(tmp_path):
     ask(tmp_path, "1")
     Requests(tmp_path, {"note": full}).serve()
     assert Requests(tmp_path, {"note": Notes()}).open() == ["1"]
+
+
+def test_an_answer_that_finds_no_room_is_given_later_and_ends_no_job(tmp_path, monkeypatch):
+    ask(tmp_path, "1")
+    (tmp_path / "2.json").write_text("no request")
+    served = Requests(tmp_path, {"note": Notes()})
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(requests, "write_json_atomically", full)
+        served.serve()
+        assert served.open() == ["1", "2"]
+    served.serve()
+    assert (answer(tmp_path, "1")["status"], answer(tmp_path, "2")["status"]) == ("done", "refused")
 
 
 def test_a_fenced_runner_ends_and_answers_nothing(tmp_path):

@@ -114,3 +114,19 @@ def test_a_stopped_job_begins_nothing_and_tells_nothing():
     stopping.set()
     attempts.run("trim", work)
     assert (work.begun, attempts.conditions()) == (0, ())
+
+
+def test_work_that_gets_no_thread_is_told_and_tried_again(monkeypatch):
+    attempts, work, start = UpkeepAttempts(threading.Event()), Work(), threading.Thread.start
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    attempts.run("trim", work)
+    (fault,) = attempts.conditions()
+    assert (fault.part, fault.failures, work.begun) == ("trim", 1, 0)
+    assert "can't start new thread" in fault.text
+    monkeypatch.setattr(threading.Thread, "start", start)
+    attempts.run("trim", work)
+    wait_until(lambda: work.ended == 1 and not attempts.conditions(), what="it has run")

@@ -27,6 +27,7 @@ from tests.support.changelog import record
 from tests.support.past_job import APP_ID, past_job
 from tests.support.probe import PLAN
 from tests.support.topics import create_topic, delete_topics, unique_name
+from tests.support.transactions import transactions
 from tests.support.wait import wait_until
 
 
@@ -206,11 +207,13 @@ def test_an_output_without_row_metadata_is_compared_by_its_rows(tmp_path, kafka)
     assert {d["partition"] for d in result["differences"]} == {None}
 
 
-@pytest.fixture
-def sending(tmp_path, kafka):
+@pytest.fixture(params=[None])
+def sending(tmp_path, kafka, request):
     """A job with a Kafka sink, its batch pinned and not sent yet."""
     sink = KafkaSink(
-        KafkaOptions(kafka.bootstrap_servers, unique_name("out")), key=RecordKey(("user_id",))
+        KafkaOptions(kafka.bootstrap_servers, unique_name("out")),
+        key=RecordKey(("user_id",)),
+        transactional_id_prefix=request.param,
     )
     create_topic(kafka.bootstrap_servers, sink.kafka.topic, partitions=2)
     job = past_job(tmp_path, kafka.bootstrap_servers, replace(PLAN, sink=sink))
@@ -230,6 +233,30 @@ def test_a_kafka_output_is_read_back_and_repeats_are_no_difference(sending):
     result = replayed(job)
     assert (result["identical"], result["repeated"], result["rows"]) == (True, 1, 2)
     assert result["compared_with"] == "topic"
+
+
+@pytest.mark.parametrize(("sending", "repeats"), [(None, 2), ("t", 0)], indirect=["sending"])
+def test_what_an_aborted_transaction_has_sent_is_no_repeat_where_readers_do_not_see_it(
+    sending, repeats
+):
+    job, topic, rows = sending
+    job.send(topic, rows, aborted=True)
+    job.send(topic, rows)
+    result = replayed(job)
+    assert (result["identical"], result["repeated"], result["rows"]) == (True, repeats, 2)
+
+
+@pytest.mark.parametrize("sending", ["t"], indirect=True)
+def test_rows_behind_an_open_transaction_of_others_are_no_difference(sending, kafka):
+    job, topic, rows = sending
+    with transactions(kafka.bootstrap_servers) as other:
+        other.begin()
+        other.send(topic, {0: [{"n": 1}], 1: [{"n": 1}]})
+        job.send(topic, rows)
+        with pytest.raises(NotReplayableError, match="an open transaction keeps the others"):
+            replayed(job)
+        other.abort()
+    assert replayed(job)["identical"]
 
 
 def test_a_kafka_output_that_differs_is_told(sending):

@@ -2,10 +2,13 @@
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
 from joins.kernels.probe.probe import kernel_spec
+from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
+from joins.lookback.history import History
 from joins.plan.errors import SinkError
 from joins.plan.formats import RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink
@@ -80,3 +83,16 @@ def test_a_topic_that_takes_nothing_abandons_the_replay(job, kafka, tmp_path):
         job.replay(writer=writer).handle(request({"records": CORRECTED}))
     assert "abandoned" in job.replays.outcome(1)
     assert all(letter.replayed_by is None for letter in job.letters.page().letters)
+
+
+def test_a_letter_is_not_replayed_into_a_topic_with_the_newest_row_of_each_key(job, tmp_path):
+    """Its row would replace those of newer records of the key."""
+    sink = KafkaSink(KafkaOptions("", "names"), key=RecordKey(("user_id",)), upsert=True)
+    (insert,) = (job.insert(0, ConsoleLetterWriter(io.StringIO(), "x", OUTPUT)),)
+    insert = replace(insert, history=History(replace(insert.history.places, sink=sink)))
+    replay = DeadLetterReplay(ReplayParts(job.letters, job.replays, [insert], 2))
+    result = replay.handle(request({"records": CORRECTED}))
+    assert (result["rows"], len(result["still_bad"])) == (0, len(CORRECTED))
+    for bad in result["still_bad"]:
+        assert "a newer record may have written the row of its key" in bad["reason"]
+        assert "send the record to the topic again" in bad["reason"]

@@ -140,6 +140,16 @@ def test_a_batch_that_comes_again_changes_nothing(output):
     assert output.found() == {("12", "a", 2, 1)}
 
 
+def test_a_batch_that_is_retracted_gives_back_the_rows_that_it_has_replaced(output):
+    log = output.log()
+    log.merge(0, 1, output.stage(0, [(0, NOON, "a", 1), (0, NOON, "b", 1)]))
+    before = output.found()
+    log.merge(1, 1, output.stage(1, [(2, NOON, "a", 2), (0, ONE, "c", 1)]))
+    assert output.found() != before
+    log.log.retract(1, 1)
+    assert output.found() == before
+
+
 class Unaware(MergedOutput):
     """A runner that looks at the fence and the table before somebody else's commit."""
 

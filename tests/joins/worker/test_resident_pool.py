@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -374,3 +375,18 @@ def test_the_newest_values_stay():
     for key in "abacb":
         kept.get(key) or kept.put(key, key)
     assert [kept.get(key) for key in "abc"] == [None, "b", "c"]
+
+
+def test_a_pool_is_closed_also_if_the_jvm_is_gone():
+    gone = threading.Event()
+
+    def refused(_):
+        gone.set()
+        raise ConnectionRefusedError("Connection refused")
+
+    session = SimpleNamespace(sparkContext=SimpleNamespace(cancelJobGroup=refused))
+    pool = ResidentPool(session, 1, timeout_s=1.0)
+    pool._holding = threading.Thread(target=gone.wait)
+    pool._holding.start()
+    pool.close()
+    assert not pool._holding.is_alive()

@@ -4,6 +4,7 @@ import json
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -111,6 +112,32 @@ def test_a_task_that_comes_twice_fails_the_batch(turns, is_over):
             sent_by(turns, item, {0: 1}, [])
     if not is_over:
         first.close()
+
+
+def asking(turns, item):
+    channel = ResidentChannel.connect(turns.address, turns.secret)
+    request = {"batch": turns.batch, "item": item, "records": {"0": 1}}
+    channel.send(json.dumps(request).encode())
+    return channel
+
+
+def test_of_two_attempts_of_a_task_that_wait_for_its_turn_one_sends_and_the_batch_fails(sender):
+    """As when a task was given up that still waits: both would send as one producer."""
+    server = SendTurns(sender)
+    turns = server.begin(SimpleNamespace(master="local[1]"))
+    try:
+        with turns.turn(0, {0: 5}):
+            both = [asking(turns, 1), asking(turns, 1)]
+            wait_until(lambda: len(server._changed._waiters) == 2, what="both wait")
+        answers = [json.loads(channel.receive()) for channel in both]
+        assert sorted(map(sorted, answers)) == [["detail", "hint", "refused"], ["sequences"]]
+        both[answers.index({"sequences": {"0": 5}})].send(b"{}")
+        with pytest.raises(SinkError, match="task 1 has failed while it sent"):
+            sent_by(turns, 2, {0: 1}, [])
+        for channel in both:
+            channel.close()
+    finally:
+        server._listener.close()
 
 
 TOO_LARGE = SinkError("rows cannot be sent", hint="Raise the limit.", detail="10 MB")

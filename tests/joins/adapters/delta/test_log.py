@@ -15,7 +15,7 @@ from deltalake.schema import PrimitiveType
 
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
-from joins.adapters.delta.log import DeltaLog, Rewrite, create_table, txn_number
+from joins.adapters.delta.log import DeltaLog, FileActions, Rewrite, create_table, txn_number
 from joins.plan.errors import FencedError, SinkError
 from joins.plan.plan import SinkWriter
 from tests.support.changelog import stage
@@ -335,6 +335,60 @@ def test_rows_that_were_compacted_may_be_deleted_by_a_deletion_vector(table):
     entry = "\n".join(json.dumps(action) for action in ({"remove": old}, {"add": new}))
     (table / "_delta_log" / f"{version + 1:020d}.json").write_text(entry)
     assert log.retract(1, 1) is None
+
+
+@pytest.fixture
+def replacing(table):
+    """Batch 0 has three rows in two files; batch 1 replaces both files and adds a row."""
+    log = DeltaLog(table, "app")
+    files = [stage(table, rows_of(*ids)) for ids in ((1, 2), (3,))]
+    log.commit(0, 1, files, {})
+    files_of = [file.path for file in files]
+    change = FileActions([stage(table, rows_of(1, 2, 3, 4))], files_of, of_version=1)
+    log.commit_change(1, 1, change, {})
+    assert ids_in(table) == [1, 2, 3, 4]
+    return log
+
+
+def test_a_batch_that_has_replaced_files_is_retracted_by_their_return(replacing, table):
+    assert replacing.retract(1, 1) == 3
+    assert ids_in(table) == [1, 2, 3]
+    assert (replacing.retract(1, 1), replacing.batches.last_batch()) == (None, 1)
+    replacing.commit(2, 1, [stage(table, rows_of(5))], {})
+    assert ids_in(table) == [1, 2, 3, 5]
+
+
+def test_a_batch_whose_replaced_files_are_gone_keeps_its_rows_until_an_operator_acts(
+    replacing, table
+):
+    (first, *_) = replacing.files.files_at(1)
+    content = first.read_bytes()
+    first.unlink()
+    with pytest.raises(SinkError, match="batch 1 cannot be removed") as caught:
+        replacing.retract(1, 1)
+    assert "RESTORE TABLE … TO VERSION AS OF 1" in caught.value.hint
+    assert ids_in(table) == [1, 2, 3, 4]
+    first.write_bytes(content)
+    DeltaTable(str(table)).restore(1)
+    assert replacing.retract(1, 1) is None
+    assert ids_in(table) == [1, 2, 3]
+
+
+def test_a_batch_that_has_replaced_files_is_not_retracted_by_half(table):
+    """A user has deleted what is in one of its files: the other may have rows of before it."""
+    log = DeltaLog(table, "app")
+    log.commit(0, 1, [stage(table, rows_of(1))], {})
+    (file,) = log.files.rows_at(1)
+    added = [stage(table, rows_of(1, 2)), stage(table, rows_of(3))]
+    log.commit_change(1, 1, FileActions(added, [file], of_version=1), {})
+    user = DeltaTable(str(table))
+    user.delete("id = 3")
+    with pytest.raises(SinkError, match="its files that replaced others have changed since"):
+        log.retract(1, 1)
+    user.update_incremental()
+    user.delete("id = 2")
+    assert log.retract(1, 1) is None
+    assert ids_in(table) == [1]
 
 
 def test_a_file_whose_rows_were_counted_wrong_is_refused(table):

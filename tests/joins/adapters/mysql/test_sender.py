@@ -125,3 +125,19 @@ def test_a_key_counts_once_and_beyond_the_listed_ones_by_number(tmp_path):
     assert len(left_out([file], 1).rows) == 5
     dead.update((str(n), 200) for n in range(1_200))
     assert (len(left_out([file], 1).rows), left_out([file], 1).unlisted) == (1_000, 205)
+
+
+def test_the_limit_that_the_warning_proposes_is_enough_for_every_row_it_knows(tmp_path):
+    file = tmp_path / "t.dead.json"
+    DeadRows(file, 1, 1_000).update([('{"id":1}', 9_000_000), ('{"id":2}', 3_000)])
+    warning = warning_of("shop.t", [file], 1)
+    assert 'the last one with key {"id":2}: 3000 bytes' in warning["message"]
+    assert f"above {9_000_000 + (1 << 17)} and" in warning["hint"]
+
+
+def test_rows_that_are_missing_are_told_also_if_their_keys_are_too_long_to_list(tmp_path):
+    file = tmp_path / "t.dead.json"
+    DeadRows(file, 1, 1_000).update([("k" * 20_000, 3_000)])
+    warning = warning_of("shop.t", [file], 1)
+    assert warning["message"].startswith('1 row is missing in the copy of table "shop.t"')
+    assert "SLUICE_CHANGELOG_MAX_MESSAGE_BYTES" in warning["hint"]
