@@ -28,6 +28,7 @@ from joins.adapters.kafka.batch_producer import BatchProducer, send_files
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
+from joins.adapters.mysql.events.shadows import Shadow
 from joins.adapters.mysql.failover import take_over
 from joins.adapters.mysql.position import (
     BinlogMark,
@@ -40,7 +41,6 @@ from joins.adapters.mysql.position import (
 )
 from joins.adapters.mysql.repair import WRITE_AGAIN, Repair, require_repairable
 from joins.adapters.mysql.sender import AcknowledgedBoundary, CdcConfig
-from joins.adapters.mysql.shadows import Shadow
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import (
     CapturedTable,

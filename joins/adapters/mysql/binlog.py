@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from joins.adapters.mysql.clock import PositionClock
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.shadows import Shadow, Shadows
 from joins.adapters.mysql.events.transactions import (
     Appeared,
     Begin,
@@ -34,7 +35,6 @@ from joins.adapters.mysql.sender import (
     CdcConfig,
     ChangelogSender,
 )
-from joins.adapters.mysql.shadows import Shadow, Shadows
 from joins.adapters.mysql.source import check_source, is_readable_table
 from joins.adapters.mysql.statements import effect_of
 from joins.adapters.mysql.stream import BinlogStream, StreamStart

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES, ChangelogProducer
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.events.shadows import ShadowsAt
 from joins.adapters.mysql.events.transactions import RowImages
 from joins.adapters.mysql.gtids import Takeover
 from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
-from joins.adapters.mysql.shadows import ShadowsAt
 from joins.adapters.mysql.table import CapturedTable
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.adapters.mysql.events.shadows import Shadows, ShadowsAt
 from joins.adapters.mysql.events.transactions import Begin, Boundary, ShadowRows
-from joins.adapters.mysql.shadows import Shadows, ShadowsAt
 from joins.adapters.mysql.statements import created_empty, put_in_place
 from joins.adapters.mysql.tokens import Modes, Statement, TableName, Target
 from joins.durable.codec import as_json, from_json
