@@ -39,9 +39,9 @@ pytestmark = pytest.mark.usefixtures("processes")
 
 @pytest.fixture
 def http(tmp_path):
-    """A client of a control plane whose checks of servers have two seconds."""
+    """A client of a control plane whose checks of servers last while all requests arrive."""
     with (
-        ControlPlane(settings_in(tmp_path, check_timeout_s=2.0)) as plane,
+        ControlPlane(settings_in(tmp_path, check_timeout_s=4.0)) as plane,
         httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as client,
     ):
         yield client
