@@ -17,7 +17,7 @@ from joins.adapters.mysql.tokens import Effect, Statement, Target
 from joins.kernels.changelog.comparison import RowDigests, RowsSum, copied_rows
 from joins.plan.errors import SnapshotNeededError
 
-_MOST_PENDING = 5_000
+_MOST_PENDING = 20_000
 _ADDED, _REMOVED = 1, -1
 
 
