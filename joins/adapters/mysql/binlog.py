@@ -158,7 +158,6 @@ class BinlogSession:
         self._sent_before = applied.sent
         self._shadows = Shadows(config.table, None if kept is None else kept.shadows)
         self._begun: Gtid | None = None
-        self._begun_at = self._boundary
         self._is_sending = False
         self._kept = kept
         self._is_verified = False
@@ -230,7 +229,6 @@ class BinlogSession:
         elif isinstance(event, Begin):
             self._send_again(sender, (event.file, event.pos))
             self._begun, self._is_sending = event.gtid, False
-            self._begun_at = event.file, event.pos
             sender.begin(event.file, event.pos)
             self._shadows.begin(event.file, event.pos)
         elif isinstance(event, ShadowRows):
@@ -265,7 +263,7 @@ class BinlogSession:
         Kafka has everything before; nothing behind is sent before the answer.
         """
         self._flush(sender)
-        place = self._as_json(self._begun_at)
+        place = self._as_json(sender.transaction)
         self._protocol.tell("replaced", {"shadow": as_json(shadow), "position": place})
         while not self._protocol.stopped.wait(_IDLE_WAIT_S):
             has_copy = _next(self._protocol.comparisons)

@@ -98,7 +98,8 @@ class ChangelogSender:
             for name in config.table.primary_key
         )
         self._pending = _Pending()
-        self._transaction = (0, 0)
+        self.transaction = (0, 0)
+        """File and position of the transaction whose rows are collected."""
         self._ordinal = 0
         self.records = 0
         self.source_ts_ms = 0
@@ -115,7 +116,7 @@ class ChangelogSender:
         self._producer.close()
 
     def begin(self, file: int, pos: int) -> None:
-        self._transaction, self._ordinal = (file, pos), 0
+        self.transaction, self._ordinal = (file, pos), 0
 
     def due_in_s(self) -> float | None:
         if not self._pending.ops:
@@ -152,7 +153,7 @@ class ChangelogSender:
         if not pending.ops:
             pending.since_s = time.monotonic()
         pending.ops.append(op)
-        pending.places.append((*self._transaction, self._ordinal, at_ms))
+        pending.places.append((*self.transaction, self._ordinal, at_ms))
         pending.before.append(before)
         pending.after.append(after)
         self._ordinal += 1

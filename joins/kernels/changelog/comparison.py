@@ -28,9 +28,9 @@ from joins.kernels.index.hash_table import Hashes, hash_rows
 from joins.kernels.json.encode import encode_values
 
 Place = tuple[int, int, int]
-_MODULUS = 1 << 64
 """Epoch, file and position between two transactions; changes before it have smaller ones."""
 
+_MODULUS = 1 << 64
 _ORDER = (GENERATION, *POSITION_COLUMNS, "_offset")
 STATE_COLUMNS = ("_op", "_partition", "_offset", *POSITION_COLUMNS, GENERATION)
 
@@ -107,11 +107,7 @@ class RowsSum:
         )
 
     def __sub__(self, other: "RowsSum") -> "RowsSum":
-        return RowsSum(
-            self.rows - other.rows,
-            (self.keys - other.keys) % _MODULUS,
-            (self.values - other.values) % _MODULUS,
-        )
+        return self + RowsSum(-other.rows, -other.keys, -other.values)
 
 
 def _sum(hashes: Hashes) -> int:

@@ -3,8 +3,6 @@
 It is followed without a copy exactly if the log tells that its rows are those of the copy.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import psutil
@@ -13,22 +11,22 @@ import pytest
 
 from joins.kernels.changelog.comparison import Place as LogPlace
 from joins.kernels.changelog.comparison import RowDigests, RowsSum
+from joins.source.snapshot import SumAt
 from tests.joins.source.test_snapshot import (
     CDC,
     FIELDS,
     PARTITIONS,
     REFILL,
     TABLE,
-    Place,
     Source,
-    coordinator_of,
     own_place,
     place,
+    running,
 )
 from tests.support.copies import copy_of
 from tests.support.rig import descendants
 from tests.support.sql import new_schema
-from tests.support.topics import consume, create_topic, delete_topics
+from tests.support.topics import consume
 from tests.support.wait import wait_until
 
 __all__ = ["own_place", "place"]
@@ -158,11 +156,8 @@ OTHER = {
 }
 
 
-@contextmanager
-def following(place: Place, schema: str) -> Iterator[Source]:
-    """A coordinator that knows what its topic tells, as a job knows it by its changelog."""
-    servers = place.kafka.bootstrap_servers
-    topic = create_topic(servers, partitions=PARTITIONS)
+def topic_sum(servers: str, topic: str) -> SumAt:
+    """The rows that a topic tells, as a job knows them by its changelog."""
 
     def sum_at(at: LogPlace, generation: int) -> RowsSum:
         copy = copy_of(consume(servers, topic), PARTITIONS)
@@ -170,13 +165,10 @@ def following(place: Place, schema: str) -> Iterator[Source]:
         rows = pa.Table.from_pylist(list(copy.rows.values()), schema=ROWS)
         return RowsSum.of(RowDigests.of(rows, ["id"], NAMES))
 
-    coordinator, stalls = coordinator_of(place, schema, topic, sum_at=sum_at)
-    coordinator.start()
-    try:
-        yield Source(place.database, schema, place.kafka, topic, stalls, coordinator)
-    finally:
-        coordinator.stop()
-        delete_topics(servers, topic)
+    return sum_at
+
+
+following = partial(running, sum_of=topic_sum)
 
 
 def play(source: Source, statements: tuple[str, ...]) -> None:

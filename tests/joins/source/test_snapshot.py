@@ -5,7 +5,7 @@ Every case ends with the copy that the changelog topic tells being what `SELECT`
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from joins.adapters.mysql.source import check_source
 from joins.durable.requests import Fault, Stalls
 from joins.plan.plan import Dimension, Field, KafkaOptions, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName
-from joins.source.snapshot import SnapshotCoordinator, SourceSettings
+from joins.source.snapshot import SnapshotCoordinator, SourceSettings, SumAt
 from joins.worker.row_files import RowFiles
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
@@ -127,7 +127,7 @@ def place(spark: SparkSession, mariadb: MariaDb, kafka: KafkaBroker, tmp_path: P
 
 
 def coordinator_of(
-    place: Place, schema: str, topic: str, *, chunk_rows: int = 400, sum_at: Any = None
+    place: Place, schema: str, topic: str, *, chunk_rows: int = 400, sum_at: SumAt | None = None
 ) -> tuple[SnapshotCoordinator, Stalls]:
     kafka, directory = KafkaOptions(place.kafka.bootstrap_servers, topic), place.directory
     connection = connection_of(place.database, schema)
@@ -159,11 +159,17 @@ def coordinator_of(
 
 @contextmanager
 def running(
-    place: Place, schema: str, chunk_rows: int = 400, config: dict[str, str] | None = None
+    place: Place,
+    schema: str,
+    chunk_rows: int = 400,
+    config: dict[str, str] | None = None,
+    sum_of: Callable[[str, str], SumAt] | None = None,
 ) -> Iterator[Source]:
+    """`sum_of` makes the coordinator's `sum_at` from the servers and the topic of the changelog."""
     servers = place.kafka.bootstrap_servers
     topic = create_topic(servers, partitions=PARTITIONS, config=config)
-    coordinator, stalls = coordinator_of(place, schema, topic, chunk_rows=chunk_rows)
+    sum_at = None if sum_of is None else sum_of(servers, topic)
+    coordinator, stalls = coordinator_of(place, schema, topic, chunk_rows=chunk_rows, sum_at=sum_at)
     coordinator.start()
     try:
         yield Source(place.database, schema, place.kafka, topic, stalls, coordinator)

@@ -118,7 +118,7 @@ class Shadows:
 
     def put_in_place(self, statement: Statement) -> Shadow | None:
         """The shadow that the statement gives the captured table's name."""
-        if not self._counted or self._table.pattern is not None:
+        if not self._counted:
             return None
         target = Target(self._table.database, self._table.table, tuple(self._columns))
         name = put_in_place(statement.schema, statement.text, target, statement.modes)
