@@ -52,6 +52,9 @@ __all__ = [  # what the callers of a log need, wherever it is
 ]
 
 
+_REMOVED = "removed batch {}"  # userMetadata of the commit that removes a batch's last rows
+
+
 class DeltaLog:
     """The commits of one table under one app id; thread-safe.
 
@@ -182,13 +185,14 @@ class DeltaLog:
             added = {action["path"] for action in added_files(entry)}
             replaced = {action["remove"]["path"] for action in entry if "remove" in action}
             now = set(paths_of(self.versions.whole(table)))
-            since = [self.versions.commit_entry(at) for at in range(version, table.at + 1)]
-            if now & _rewritten(added, since):
+            since = [self.versions.commit_entry(at) for at in range(version + 1, table.at + 1)]
+            holding = now & self._holding(batch, version, added, since)
+            if holding - added:
                 raise self._not_retracted(batch, version, "its files were rewritten with others")
-            removed = sorted(added & now)
+            removed = sorted(holding)
             if not removed:
                 return None
-            if _have_vectors(set(removed), since):
+            if _have_vectors(holding, since):
                 raise self._not_retracted(batch, version, "its files have deletion vectors")
             fence = (Transaction(self.batches.fence_id, epoch),)
             metadata = {"sluice.retracted": batch, "sluice.epoch": epoch}
@@ -200,6 +204,33 @@ class DeltaLog:
             except SinkError as exc:
                 why = str(exc.__cause__ or exc)
                 raise self._not_retracted(batch, version, why, replaces=bool(replaced)) from exc
+
+    def _holding(
+        self,
+        batch: int,
+        version: int,
+        added: set[str],
+        since: Iterable[Sequence[Mapping[str, Any]]],
+    ) -> set[str]:
+        """The files that may have rows of `batch` behind the entries of others.
+
+        What replaces such a file may have them, too, unless its entry says that the operator has
+        removed them, or it was there before the batch.
+        """
+        holding, held = set(added), set(added)
+        for entry in since:
+            info = next((each["commitInfo"] for each in entry if "commitInfo" in each), {})
+            adds = {each["path"] for each in added_files(entry)}
+            removed = {action["remove"]["path"] for action in entry if "remove" in action}
+            if info.get("userMetadata") == _REMOVED.format(batch):
+                adds = set()
+            elif not removed & holding:
+                adds &= held
+            holding = holding - removed | adds
+            held |= adds
+        if holding - added:
+            holding -= {each["path"] for each in self.files.described_at(version - 1)}
+        return holding
 
     def _replaced_by(self, table: Seen, version: int, paths: set[str]) -> list[StagedFile]:
         """The files that `version` has replaced; SinkError if they cannot be added again."""
@@ -221,7 +252,8 @@ class DeltaLog:
         self, batch: int, version: int, why: str, *, replaces: bool = False
     ) -> SinkError:
         what = f"remove with Spark what is left of the rows that version {version} of the table "
-        what += "has added."
+        what += "has added, with SET spark.databricks.delta.commitInfo.userMetadata = "
+        what += f"'{_REMOVED.format(batch)}'."
         if replaces:
             what = f"put back with Spark what version {version} of the table has replaced, such as "
             what += f"by RESTORE TABLE … TO VERSION AS OF {version - 1}."
@@ -297,22 +329,6 @@ class DeltaLog:
 def _have_vectors(paths: set[str], entries: Iterable[Sequence[Mapping[str, Any]]]) -> bool:
     adds = (add for entry in entries for add in added_files(entry))
     return any(add["path"] in paths and add.get("deletionVector") for add in adds)
-
-
-def _rewritten(paths: set[str], entries: Iterable[Sequence[Mapping[str, Any]]]) -> set[str]:
-    """The files that have got the rows of `paths` by compactions, which change no rows.
-
-    One that was changed since, also by a deletion vector, has lost them: an operator deletes them.
-    """
-    moved: set[str] = set()
-    for entry in entries:
-        removed = [action["remove"] for action in entry if "remove" in action]
-        changed = {each["path"] for each in removed if each.get("dataChange", True)}
-        if (paths | moved) & ({each["path"] for each in removed} - changed):
-            adds = added_files(entry)
-            moved |= {add["path"] for add in adds if not add.get("dataChange", True)}
-        moved -= changed
-    return moved
 
 
 def _staged_again(described: Mapping[str, Any]) -> StagedFile:

@@ -35,6 +35,7 @@ from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from service.security.allowed import check_store, confined_path, store_address
+from service.sql.planner.dimension_planner import same_path
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:  # runners and inspections read places, and no store
@@ -125,6 +126,11 @@ class TablePlace:
             return cls(role, table.path, None, address_of(table, settings), owner)
         real = confined_path(table, settings).resolve()
         return cls(role, table.path, real, _parts(real), owner)
+
+    def is_spelled_unlike(self, other: "TablePlace") -> bool:
+        """Whether the planner, which compares paths as they are written, saw two outputs."""
+        both = self.role == other.role == OUTPUT and self.owner == other.owner
+        return both and not same_path(self.written, other.written)
 
 
 def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts:
@@ -220,6 +226,11 @@ def _check_pair(place: TablePlace, other: TablePlace) -> None:
         raise _refused(place.role, place.written, f"has in it {whose}")
     if _holds(other.parts, place.parts):
         raise _refused(place.role, place.written, f"is in {whose}")
+    if place.parts == other.parts and place.is_spelled_unlike(other):
+        raise SinkError(
+            f'paths "{other.written}" and "{place.written}" of the script may be one table',
+            hint="Write the path of an output in the same way in each table of the script.",
+        )
     is_mixed = (place.role == LATE) != (other.role == LATE) or other.role == FILES
     is_joined = other.role == DIMENSION and other.owner == place.owner
     if place.parts == other.parts and (is_mixed or is_joined):

@@ -125,6 +125,15 @@ def test_an_output_in_the_place_of_others_is_refused(settings, plan):
     check_places(writing("own", late="own_late"), settings)
 
 
+@pytest.mark.parametrize("second", ["{data}/warehouse/both", "plain/../both", "Both"])
+def test_one_output_written_in_two_ways_is_refused(settings, second):
+    """The planner compares INSERTs of one table by the paths as they are written."""
+    with pytest.raises(SinkError, match=r'and "both" of the script may be one') as refused:
+        check_places(writing("both", more=second.format(data=settings.data_dir)), settings)
+    assert "in the same way" in refused.value.hint
+    check_places(writing("both", more="file://both/"), settings)
+
+
 @pytest.mark.parametrize("path", ["{data}/kafka", "{data}", "{data}/jobs/other/tables"])
 def test_an_output_among_the_files_of_sluice_is_refused(tmp_path, settings, path):
     everywhere = Settings.load(data_dir=tmp_path / "data", allowed_paths="/")

@@ -301,6 +301,9 @@ def test_a_batch_is_retracted_once_and_its_number_stays_used(table):
         log.retract(2, 1)
 
 
+REMOVED_1 = CommitProperties(custom_metadata={"userMetadata": "removed batch 1"})
+
+
 def test_a_batch_whose_rows_were_compacted_is_not_retracted_before_they_are_deleted(table):
     log = DeltaLog(table, "app")
     for batch in range(3):
@@ -308,14 +311,59 @@ def test_a_batch_whose_rows_were_compacted_is_not_retracted_before_they_are_dele
     user = DeltaTable(str(table))
     user.optimize.compact()
     log.commit(3, 1, [stage(table, rows_of(3))], {})
-    with pytest.raises(SinkError, match="its files were rewritten with others"):
+    with pytest.raises(SinkError, match="its files were rewritten with others") as caught:
         log.retract(1, 1)
+    assert "userMetadata = 'removed batch 1'" in caught.value.hint
     assert log.retract(3, 1) == log.version(), "what came later is in a file of its batch"
     assert ids_in(table) == [0, 1, 2]
     user.update_incremental()
-    user.delete("id = 1")
+    user.delete("id = 1", commit_properties=REMOVED_1)
     assert log.retract(1, 1) is None
     assert ids_in(table) == [0, 2]
+
+
+def compacted_and_deleted(user):
+    user.optimize.compact()
+    user.delete("id = 0")
+
+
+def deleted(user):
+    user.delete("id = 11")
+
+
+def compacted_and_deleted_for_another_batch(user):
+    user.optimize.compact()
+    another = CommitProperties(custom_metadata={"userMetadata": "removed batch 12"})
+    user.delete("id = 0", commit_properties=another)
+
+
+def removed_and_brought_back(user):
+    user.optimize.compact()
+    version = user.version()
+    user.delete("id in (1, 11)", commit_properties=REMOVED_1)
+    user.restore(version)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        deleted,
+        compacted_and_deleted,
+        compacted_and_deleted_for_another_batch,
+        removed_and_brought_back,
+    ],
+)
+def test_a_deletion_for_another_reason_leaves_the_rows_of_the_batch(table, change):
+    log = DeltaLog(table, "app")
+    for batch in range(3):
+        log.commit(batch, 1, [stage(table, rows_of(batch, batch + 10))], {})
+    change(DeltaTable(str(table)))
+    with pytest.raises(SinkError, match="its files were rewritten with others"):
+        log.retract(1, 1)
+    assert 1 in ids_in(table)
+    user = DeltaTable(str(table))
+    user.delete("id in (1, 11)", commit_properties=REMOVED_1)
+    assert log.retract(1, 1) is None
 
 
 def test_rows_that_were_compacted_may_be_deleted_by_a_deletion_vector(table):
@@ -332,7 +380,9 @@ def test_rows_that_were_compacted_may_be_deleted_by_a_deletion_vector(table):
     new = {**compacted, "dataChange": True}
     new["deletionVector"] = {**vector, "sizeInBytes": 36, "cardinality": 1}
     old = {"path": compacted["path"], "deletionTimestamp": 1, "dataChange": True}
-    entry = "\n".join(json.dumps(action) for action in ({"remove": old}, {"add": new}))
+    said = {"operation": "DELETE", "userMetadata": "removed batch 1"}
+    actions = ({"commitInfo": said}, {"remove": old}, {"add": new})
+    entry = "\n".join(json.dumps(action) for action in actions)
     (table / "_delta_log" / f"{version + 1:020d}.json").write_text(entry)
     assert log.retract(1, 1) is None
 
@@ -386,7 +436,7 @@ def test_a_batch_that_has_replaced_files_is_not_retracted_by_half(table):
     with pytest.raises(SinkError, match="its files that replaced others have changed since"):
         log.retract(1, 1)
     user.update_incremental()
-    user.delete("id = 2")
+    user.delete("id = 2", commit_properties=REMOVED_1)
     assert log.retract(1, 1) is None
     assert ids_in(table) == [1]
 
