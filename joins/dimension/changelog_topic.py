@@ -99,19 +99,24 @@ class ChangelogTopic:
         description = cluster.describe(self.name)
         reason = self._other(now, description)
         if reason is not None:
-            since_s = self._doubted_at_s = self._doubted_at_s or time.monotonic()
-            if time.monotonic() - since_s >= _GONE_S:
+            if self._is_doubted_long():
                 self.lose(now, reason)
             return None
-        self._doubted_at_s = None
         assert description is not None
         try:
             ends = cluster.end_offsets(description)
         except SourceUnavailableError:
             raise
-        except SourceError:
-            return None  # deleted after it was described: the next look reports it
+        except SourceError:  # deleted after it was described, which the next look reports
+            if self._is_doubted_long():
+                raise  # Kafka refuses the answer
+            return None
+        self._doubted_at_s = None
         return self._checked(now, {p: now.first + end for p, end in ends.items()})
+
+    def _is_doubted_long(self) -> bool:
+        self._doubted_at_s = self._doubted_at_s or time.monotonic()
+        return time.monotonic() - self._doubted_at_s >= _GONE_S
 
     def _other(self, now: KnownTopic, there: TopicDescription | None) -> str | None:
         if there is None:

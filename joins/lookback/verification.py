@@ -81,7 +81,7 @@ class Verification(Generic[Chunk]):
 
     `proven` returns the place up to which the changelog has everything, None without a proof;
     `without` are keys, as JSON, that the copy has left out and reports. Records of the changelog
-    for which `counted` is false take no part.
+    for which `counted` is false take no part. `is_over` says that no proof can come any more.
     """
 
     def __init__(
@@ -92,7 +92,9 @@ class Verification(Generic[Chunk]):
         limits: VerifyLimits,
         without: Collection[str] = (),
         counted: pc.Expression | None = None,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_over = is_over
         self._counted = NO_MARK if counted is None else NO_MARK & counted
         self._states = states
         self._read = read
@@ -169,10 +171,13 @@ class Verification(Generic[Chunk]):
     def _wait_for(self, high: Place, position: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + self._limits.proof_s
         while (at := self._proven()) is None or at < high:
-            if time.monotonic() > deadline:
+            is_over = self._is_over()
+            if is_over or time.monotonic() > deadline:
+                why = (
+                    ", and the job has ended" if is_over else f" within {self._limits.proof_s:g} s"
+                )
                 raise VerificationError(
-                    f'table "{self._states.dimension.name}" has not reached {dict(position)} '
-                    f"within {self._limits.proof_s:g} s",
+                    f'table "{self._states.dimension.name}" has not reached {dict(position)}{why}',
                     hint="The job must run, and its source be followed; see sluice jobs get.",
                 )
             time.sleep(_POLL_S)

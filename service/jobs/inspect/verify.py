@@ -22,6 +22,7 @@ from service.connectors.port import Compared, Copy
 from service.connectors.registry import source_connector
 from service.jobs.inspect.past import dimension_of, plan_of
 from service.jobs.inspect.table_answers import Answer, Question
+from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import read_status
 from service.security.secrets import SecretResolver
@@ -29,6 +30,7 @@ from service.wiring.context import JobContext, changelog_partitions
 from watermark.errors import SluiceError
 
 _MOST_REPAIRED = 10_000
+_ENDED = (JobState.STOPPED, JobState.FAILED, JobState.FINISHED)
 
 
 def verify(job_dir: Path, question: Question) -> Answer:
@@ -103,6 +105,11 @@ def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> di
     def proven() -> Place | None:
         return _proven(layout, dimension, epoch)
 
+    def is_over() -> bool:
+        """The source's transaction does not stay open for a runner that has ended."""
+        status = read_status(layout.job_dir)
+        return status is not None and status.state in _ENDED
+
     dead = dead_rows_of(Checkpoint(layout.checkpoint), dimension.name)
     if dead.unlisted:
         raise VerificationError(
@@ -114,7 +121,7 @@ def _compared(job: JobContext, dimension: Dimension, limits: VerifyLimits) -> di
     with connector.read_again(compared, source, state) as read:
         pace = replace(limits, rows_per_s=None) if read.is_paced else limits
         comparison = Verification(
-            states, read.rows, read.proven or proven, pace, dead.rows, read.counted
+            states, read.rows, read.proven or proven, pace, dead.rows, read.counted, is_over
         )
         result = comparison.run(first)
     _, now = _complete(connector.copied(dimension, state_file), job, dimension)

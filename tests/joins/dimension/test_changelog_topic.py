@@ -114,6 +114,24 @@ def test_ends_that_go_back_are_a_loss(known, was_seen):
     cluster.close()
 
 
+def test_a_refusal_that_lasts_is_shown(known):
+    """One of a moment may be a deletion that the next look sees."""
+    kafka, topic, _ = known
+    asked = []
+
+    class RefusedCluster(KafkaCluster):
+        def end_offsets(self, topic):
+            asked.append(topic)
+            raise SourceError("topic is not allowed", hint="")
+
+    cluster = RefusedCluster(kafka, keep_open=True)
+    with pytest.raises(SourceError, match="not allowed"):
+        wait_until(lambda: topic.look(cluster) is not None, what="the refusal is raised")
+    assert len(asked) > 1
+    assert topic.look(KafkaCluster(kafka)) == {0: RECORDS, 1: 0}
+    cluster.close()
+
+
 def test_a_table_that_has_all_its_rows_is_not_copied_again(known):
     kafka, topic, _ = known
     cluster = KafkaCluster(kafka, keep_open=True)

@@ -107,13 +107,13 @@ class Copy:
         self.sql(statement)
         return self.send(begins, op, [row])
 
-    def verify(self, *, meanwhile=lambda: None, proven=None, **limits):
+    def verify(self, *, meanwhile=lambda: None, proven=None, is_over=lambda: False, **limits):
         limits = VerifyLimits(**{"chunk_rows": 10, "proof_s": 0.5, "seed": 1, **limits})
         first = self.states.newest()
         with consistent_read(self.config, self.table, 0) as read:
             meanwhile()
             reached = proven or (lambda: place_of(take_high(self.config, 0)))
-            return Verification(self.states, read, reached, limits).run(first)
+            return Verification(self.states, read, reached, limits, is_over=is_over).run(first)
 
 
 @pytest.fixture
@@ -252,6 +252,13 @@ def test_a_compaction_meanwhile_hides_no_state(copy):
 def test_a_copy_that_does_not_reach_the_position_is_not_compared(copy):
     with pytest.raises(VerificationError, match="has not reached"):
         copy.verify(proven=lambda: (0, 0, 0))
+
+
+def test_a_comparison_does_not_wait_for_a_job_that_has_ended(copy):
+    """Its transaction keeps others from changing the table meanwhile."""
+    with pytest.raises(VerificationError, match=r"has not reached .* and the job has ended"):
+        copy.verify(proven=lambda: (0, 0, 0), is_over=lambda: True, proof_s=600.0)
+    assert copy.verify(is_over=lambda: True)["differences"] == 0
 
 
 def test_a_copy_that_is_not_complete_is_refused_before_its_source_is_read(mariadb, tmp_path):
