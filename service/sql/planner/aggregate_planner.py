@@ -387,6 +387,7 @@ def group_keys(
     planner = KeyPlanner(scope)
     keys: list[GroupKey] = []
     named: dict[Node, frozenset[str]] = {}
+    of_bounds: list[Node] = []
     for node in group_by.keys:
         if window_key is not None and node is window_key.call:
             named[node] = frozenset(("window_start", "window_end"))
@@ -397,6 +398,10 @@ def group_keys(
             named[node] = frozenset((bound,))
             keys.append(GroupKey(node, value, value))
             continue
+        if is_of_window(value.expression):
+            of_bounds.append(node)
+            named[node] = frozenset()  # where both bounds are keys, it divides no group
+            continue
         known = [key for key in _of_rows(keys) if key.value.expression == value.expression]
         name = f"k{len(_of_rows(keys))}"
         if group_by.sets and known and isinstance(known[0].result.expression, Column):
@@ -406,7 +411,10 @@ def group_keys(
             keys.append(GroupKey(node, value, Typed(column, value.nullable, node.at)))
         named[node] = frozenset((name,))
     sets = [frozenset[str]().union(*map(named.__getitem__, each)) for each in group_by.sets]
-    for each in sets or [frozenset[str]().union(*named.values())]:
+    every = frozenset[str]().union(*named.values())
+    if of_bounds and (sets or not {"window_start", "window_end"} <= every):
+        raise _of_a_bound(script, of_bounds[0])
+    for each in sets or [every]:
         for name in ("window_start", "window_end"):
             if name not in each:
                 what = "a grouping set of GROUP BY" if sets else "GROUP BY"
@@ -455,15 +463,21 @@ def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, nod
     if window_column(value.expression) is not None:
         return value
     if is_of_window(value.expression):
-        raise script.error(
-            node.at,
-            "GROUP BY has an expression over the bounds of the window",
-            hint="Put window_start and window_end into GROUP BY, and the expression into SELECT.",
-        )
+        if set(relations_of(value.expression)) == {WINDOW}:
+            return value
+        raise _of_a_bound(script, node)
     value = RowPlanner(scope).plan(node)
     refuse_nested(script, (value,), "GROUP BY")
     refuse_unkept(script, value, "GROUP BY")
     return value
+
+
+def _of_a_bound(script: Script, node: Node) -> SqlError:
+    return script.error(
+        node.at,
+        "GROUP BY has an expression over the bounds of the window",
+        hint="Put window_start and window_end into GROUP BY, and the expression into SELECT.",
+    )
 
 
 def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputColumn]) -> None:
