@@ -332,6 +332,9 @@ def remove_job(
     with_output: Annotated[
         bool, typer.Option("--with-output", help="Also delete the job's output.")
     ] = False,
+    leave_topics: Annotated[
+        bool, typer.Option("--leave-topics", help="Ask no Kafka: the cluster is gone for good.")
+    ] = False,
     timeout: Timeout = 120.0,
     server: Server = None,
 ) -> None:
@@ -339,7 +342,7 @@ def remove_job(
     with open_client(server) as client:
         remote = client.job(job)
         with working(f"removing job {remote.id}"):
-            left = remote.delete(output=with_output, timeout_s=timeout)
+            left = remote.delete(output=with_output, topics=not leave_topics, timeout_s=timeout)
     say(f"job {remote.id} removed{' with its output' if with_output and not left else ''}")
     for each in left:
         say(f"warning: {each}")

@@ -388,14 +388,17 @@ class RemoteJob:
         body = {} if by is None else {"json": {"by": by}}
         return self._transport.post(JobDetail, f"{self._path}:{what}", **body)
 
-    def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> tuple[str, ...]:
+    def delete(
+        self, *, output: bool = False, topics: bool = True, timeout_s: float = 120.0
+    ) -> tuple[str, ...]:
         """Remove the job with its topics, tables and checkpoint, with `output` also its output.
 
-        Returns the output that could not be removed, with reasons. Raises NotFoundError,
-        RefusedError if the removal failed, or WaitTimeoutError; then the removal continues.
+        Returns what is left, with reasons: output of others, and topics without `topics`. Raises
+        NotFoundError, RefusedError if the removal failed, or WaitTimeoutError; then the removal
+        continues.
         """
         deadline = time.monotonic() + timeout_s
-        job = self._removed(output=output)
+        job = self._removed(output=output, topics=topics)
         while isinstance(job, JobDetail):
             if job.error is not None and job.reason.startswith("removal failed"):
                 raise RefusedError(
@@ -409,22 +412,23 @@ class RemoteJob:
                     hint=f"The removal continues; check it with sluice jobs get {self.id}.",
                 )
             time.sleep(_POLL_S)
-            job = self._after_removal()
+            job = self._after_removal(topics=topics)
         return job.left
 
-    def _removed(self, *, output: bool) -> JobDetail | RemovalView:
-        answer = self._transport.send("DELETE", self._path, params={"output": output})
+    def _removed(self, *, output: bool, topics: bool) -> JobDetail | RemovalView:
+        params = {"output": output} | ({} if topics else {"topics": False})
+        answer = self._transport.send("DELETE", self._path, params=params)
         if answer.status_code == httpx.codes.NO_CONTENT:
             return RemovalView(left=())
         if answer.status_code == httpx.codes.ACCEPTED:
             return parsed(JobDetail, answer.json())
         return parsed(RemovalView, answer.json())
 
-    def _after_removal(self) -> JobDetail | RemovalView:
+    def _after_removal(self, *, topics: bool) -> JobDetail | RemovalView:
         with suppress(NotFoundError):
             return self.status()
         with suppress(NotFoundError):
-            return self._removed(output=False)
+            return self._removed(output=False, topics=topics)
         return RemovalView(left=())
 
     def batches(self, *, most: int | None = None) -> Batches:

@@ -3,6 +3,7 @@
 import codecs
 import os
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from service.api.routes.inspection import inspect
 from service.api.services import AskedBy, IdempotencyKey, Injected, JobId, Services
 from service.api.views import submission_warning
 from service.errors import JobConflictError, JobNotFoundError, SubmissionError
-from service.jobs.store.job import DesiredState, JobState
+from service.jobs.store.job import REMOVAL_FAILED, DesiredState, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
 from service.jobs.store.plans import JobPlans
@@ -111,25 +112,30 @@ def remove_job(
     job_id: JobId,
     services: Injected,
     output: Annotated[bool, Query(description="Also delete the job's output.")] = False,
+    topics: Annotated[bool, Query(description="Delete the job's topics, too.")] = True,
 ) -> Response:
     """Stop the job and delete its topics, tables, index and checkpoint.
 
-    With `output`, also delete Delta tables that only this job created and wrote.
+    With `output`, also delete Delta tables that only this job created and wrote. Without `topics`
+    the cluster of the job's topics is not asked: it may be gone.
     """
     try:
         services.store.want(job_id, DesiredState.REMOVED, remove_output=output)
+        marker = services.layout(job_id).leave_topics
+        with suppress(FileNotFoundError):  # the directory is gone already
+            marker.unlink() if topics else marker.touch()
     except JobNotFoundError:
         if not services.supervisor.left(job_id):
             raise
         return _removed(job_id, services)
-    services.supervisor.wake()
+    services.supervisor.remove(job_id)
     deadline = time.monotonic() + _REMOVAL_WAIT_S
     while time.monotonic() < deadline:
         try:
             job = services.store.get(job_id)
         except JobNotFoundError:
             return _removed(job_id, services)
-        if job.reason.startswith("removal failed"):
+        if job.reason.startswith(REMOVAL_FAILED):
             break
         time.sleep(_POLL_S)
     return JSONResponse(

@@ -35,6 +35,7 @@ from service.jobs.inspect.waiting import (
     open_letters,
     stream_name,
 )
+from service.jobs.store.job import REMOVAL_FAILED
 
 Document = Mapping[str, Any]
 _FAR_BEHIND_MS = 60_000  # below it, records that wait for event time are the usual case
@@ -178,7 +179,7 @@ def _leaving(job: Document, _: WaitExplanation, __: _Leading) -> StatusWords | N
     if desired == "RUNNING":
         return None
     if desired == "REMOVED":
-        if job["reason"].startswith("removal failed"):
+        if job["reason"].startswith(REMOVAL_FAILED):
             hint = job["error"]["hint"] if job["error"] else None
             return StatusWords("Removing", Tone.WARN, sentence(job["reason"]), hint)
         return StatusWords("Removing", Tone.BUSY, "Its runner ends, then its data is deleted.")

@@ -17,6 +17,7 @@ from service.jobs.inspect.event_waiting import (
     shown_time,
 )
 from service.jobs.inspect.facts import DISK_FULL, unread
+from service.jobs.store.job import REMOVAL_FAILED
 from service.jobs.supervise.watch import UNRESPONSIVE
 
 _TOLD_TABLES = 3
@@ -100,7 +101,7 @@ def _desired(job: Document) -> Condition:
         evidence, hint = _NOT_WANTED[desired]
         if desired == "PAUSED" and job["state"] != "PAUSED":
             evidence = "the job is being paused: its runner ends after the batch"
-        if desired == "REMOVED" and job["reason"].startswith("removal failed"):
+        if desired == "REMOVED" and job["reason"].startswith(REMOVAL_FAILED):
             evidence, hint = f"the job is being removed: {job['reason']}", _hint(job)
         return Condition(name, None, False, evidence, hint)
     return Condition(name, None, True, "the job is wanted to run")

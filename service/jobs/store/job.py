@@ -225,6 +225,10 @@ def new_job_id(at_ms: int | None = None) -> str:
     )
 
 
+REMOVAL_FAILED = "removal failed"
+"""What the reason of a job begins with whose removal has failed and is tried again."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewJob:
     """A submission before it is stored."""

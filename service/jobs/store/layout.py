@@ -78,6 +78,7 @@ class JobLayout:
     verifications = _Below("verifications")
     warehouse = _Below("warehouse.json")
     index = _Below("index")
+    leave_topics = _Below("leave-topics")
     acknowledgements = _Below("checkpoint/acknowledgements.jsonl")
     tables = _InTables("tables")
     dead_letters = _InTables("dead_letters")

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from service.errors import JobConflictError, TableConflictError, TableNotFoundError
 from service.jobs.store.database import StoreDatabase
 from service.jobs.store.job import (
+    REMOVAL_FAILED,
     DesiredState,
     Job,
     JobError,
@@ -286,6 +287,8 @@ class JobStore:
                     values["crashes"] = 0  # who starts a job has seen to why it crashed
             if desired is DesiredState.REMOVED:
                 values["remove_output"] = remove_output or job.remove_output
+                if job.reason.startswith(REMOVAL_FAILED):  # it is tried again now
+                    values |= {"reason": "the job is removed", "error": None}
             update_job(connection, job_id, values)
             return get_job(connection, job_id)
 

@@ -15,7 +15,7 @@ from joins.plan.errors import CheckpointError
 from joins.plan.plan import Dimension
 from service.config import Settings
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.store.job import DesiredState, Job, JobError, JobState
+from service.jobs.store.job import REMOVAL_FAILED, DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, write_private
 from service.jobs.store.plan_copy import note_newest
 from service.jobs.store.plans import JobPlans
@@ -77,6 +77,12 @@ class Attempts:
     def has_begun(self, job_id: str) -> bool:
         return job_id in self._attempts
 
+    def hurry(self, job_id: str) -> None:
+        """Do not wait before the next attempt."""
+        attempt = self._attempts.get(job_id)
+        if attempt is not None and attempt.future.done():
+            attempt.retry_at = 0.0
+
     def skip(self, job_id: str) -> None:
         """Count the work as done."""
         done: Future[bool] = Future()
@@ -122,7 +128,7 @@ class Attempts:
             self._store.set_reason(job_id, f"{self._kind.failed}: {error.message}", error)
 
 
-_REMOVAL = WorkKind("removal", "removal failed", at_once=2, doubled=1)
+_REMOVAL = WorkKind("removal", REMOVAL_FAILED, at_once=2, doubled=1)
 _REMEMBERED = 1_000
 
 

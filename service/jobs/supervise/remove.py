@@ -9,10 +9,11 @@ from joins.adapters.delta.removal import remove_table
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import Checkpoint, job_app_id, late_app_id, output_app_id
-from joins.plan.errors import IndexDirectoryError
+from joins.plan.errors import IndexDirectoryError, SourceUnavailableError
 from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, SharedSource, TableStream
 from joins.worker.index_source import on_this_node
 from service.config import Settings
+from service.errors import SecretError
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
 from service.security.resolution import (
@@ -28,8 +29,9 @@ from service.security.secrets import SecretResolver
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str, ...]:
     """Delete the job's topics and, if `output`, its outputs; returns what is left and why.
 
-    Idempotent. The plan goes last: without it, an earlier call was complete. Raises SinkError or
-    SourceUnavailableError for a later retry, SecretError if the cluster's login is missing.
+    Topics stay if the layout's `leave_topics` says that their cluster is gone. Idempotent. The plan
+    goes last: without it, an earlier call was complete. Raises SinkError or SourceUnavailableError
+    for a later retry, SecretError if the cluster's login is missing.
     """
     layout = JobLayout(job_dir)
     if not layout.plan.exists():
@@ -37,21 +39,37 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
         return ()
     plans = JobPlans(layout)
     plan = plans.newest()
-    secrets = SecretResolver.of(settings, job_dir)
-    cluster = KafkaCluster(with_login(internal_kafka(plan, settings), secrets))
+    tables = []
     for dimension in plans.dimensions():
         if isinstance(dimension.source, SharedSource):
             _remove_lease(layout, dimension.source)
         else:
-            cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
+            tables.append(dimension.name)
     if isinstance(plan.probe.source, DatagenSource | TableStream):
-        cluster.delete(f"sluice.{job_dir.name}.probe")
+        tables.append("probe")
+    left = _remove_topics(layout, settings, [f"sluice.{job_dir.name}.{name}" for name in tables])
     if settings.index_dir is not None:
         with suppress(IndexDirectoryError):  # this node has none
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
-    left = tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
+    if output:
+        left.extend(_remove_outputs(plan, job_dir, settings))
     _clear_store(layout)
-    return left
+    return tuple(left)
+
+
+def _remove_topics(layout: JobLayout, settings: Settings, topics: list[str]) -> list[str]:
+    kafka = internal_kafka(JobPlans(layout).newest(), settings)
+    if layout.leave_topics.exists():
+        return [f'topic "{name}" of {kafka.bootstrap_servers} is left' for name in topics]
+    try:
+        cluster = KafkaCluster(with_login(kafka, SecretResolver.of(settings, layout.job_dir)))
+        for name in topics:
+            cluster.delete(name)
+    except (SourceUnavailableError, SecretError) as exc:
+        left = f"sluice jobs rm {layout.job_dir.name} --leave-topics"
+        exc.hint += f" If the cluster is gone for good, leave its topics: {left}"
+        raise
+    return []
 
 
 def _remove_lease(layout: JobLayout, source: SharedSource) -> None:

@@ -28,6 +28,27 @@ def settings(tmp_path):
     return Settings.load(data_dir=tmp_path, restart_backoff_min_s=0.01)
 
 
+def work_of(results):
+    def work():
+        result = results.pop(0)
+        if result is not None:
+            raise result
+
+    return work
+
+
+def test_work_that_is_asked_for_again_does_not_wait(tmp_path):
+    results = [ControlPlaneError("it is locked", hint="Wait."), None]
+    work, waits = work_of(results), {"restart_backoff_min_s": 600, "restart_backoff_max_s": 600}
+    attempts = Attempts(Shown(), Settings.load(data_dir=tmp_path, **waits), KIND)
+    attempts.hurry("a")  # nothing waits yet
+    try:
+        wait_until(lambda: not attempts.is_done("a", work) and len(results) == 1, what="a failure")
+        wait_until(lambda: attempts.hurry("a") or attempts.is_done("a", work), what="the second")
+    finally:
+        attempts.close()
+
+
 FAILURES = {
     "refused": (ControlPlaneError("it is locked", hint="Wait."), "it is locked"),
     "unknown": (OSError("no such device"), "no such device"),
@@ -38,12 +59,7 @@ FAILURES = {
 @pytest.mark.parametrize("is_away", [False, True], ids=["store_there", "store_away"])
 def test_work_that_fails_is_shown_and_tried_again(settings, error, told, is_away):
     store, results = Shown(is_away=is_away), [error, error, None]
-
-    def work():
-        result = results.pop(0)
-        if result is not None:
-            raise result
-
+    work = work_of(results)
     attempts = Attempts(store, settings, KIND)
     try:
         wait_until(lambda: attempts.is_done("a", work), what="the third attempt")

@@ -12,6 +12,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
+from joins.plan.errors import SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from service.config import Settings
 from service.errors import SecretError
@@ -120,6 +121,19 @@ def test_topics_and_output_go_although_the_databases_password_is_gone(tmp_path, 
     (left,) = remove_job(layout.job_dir, settings, output=True)
     assert left == f'delta table "{output}" is kept: the job has not created it'
     assert output.exists()
+
+
+@pytest.mark.parametrize("login", ["", LOGIN], ids=["away", "login_is_gone"])
+def test_topics_of_a_cluster_that_is_gone_for_good_can_be_left(tmp_path, login):
+    layout, _ = job_of(tmp_path, "127.0.0.1:9", login)
+    settings = Settings.load(data_dir=tmp_path)
+    with pytest.raises((SourceUnavailableError, SecretError)) as refused:
+        remove_job(layout.job_dir, settings, output=False)
+    name = layout.job_dir.name
+    assert f"leave its topics: sluice jobs rm {name} --leave-topics" in refused.value.hint
+    layout.leave_topics.touch()
+    (left,) = remove_job(layout.job_dir, settings, output=True)
+    assert left == f'topic "sluice.{name}.users" of 127.0.0.1:9 is left'
 
 
 def test_the_clusters_own_login_is_needed(tmp_path):
