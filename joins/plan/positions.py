@@ -99,7 +99,8 @@ def token_of(text: str, now_ms: int) -> PositionToken:
         return PositionToken(TokenKind.MYSQL_GTID, _mysql_gtids(text))
     if parts and all(_OFFSET.fullmatch(part) for part in parts):
         pairs = (part.split(":") for part in parts)
-        return PositionToken(TokenKind.OFFSETS, {int(p): int(offset) for p, offset in pairs})
+        offsets = dict(sorted((int(p), int(offset)) for p, offset in pairs))
+        return PositionToken(TokenKind.OFFSETS, offsets)  # the greatest one of a partition
     raise RequestError(f'"{text[:100]}" is no position', hint=f"Write {_FORMS}.")
 
 

@@ -29,6 +29,7 @@ IS_IN = {
     "a_source_that_is_not_there": (f"{UUID[:-1]}9:1", MYSQL, False),
     "an_offset_that_is_passed": ("0:7", {"offsets": {"0": 7, "1": 3}}, True),
     "an_offset_that_is_not": ("0:8", {"offsets": {"0": 7}}, False),
+    "several_offsets_of_one_partition": ("0:8,0:7", {"offsets": {"0": 7}}, False),
     "offsets_of_two_partitions": ("0:7,1:4", {"offsets": {"0": 7, "1": 3}}, False),
     "a_partition_that_is_not_there": ("5:0", {"offsets": {"0": 7}}, False),
     "a_version": ("12", {"version": 12}, True),

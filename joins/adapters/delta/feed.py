@@ -47,6 +47,7 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from watermark.errors import SluiceError
 from watermark.freshness import Freshness, Proof
 
 MAX_COMPARED_ROWS = 2_000_000
@@ -287,6 +288,14 @@ class FeedSession:
             return self._entry_path(version).read_bytes()
         except FileNotFoundError:
             return None
+        except SluiceError:  # a store's error says what is wrong
+            raise
+        except OSError as exc:
+            raise SourceUnavailableError(
+                f'commit {version} of delta table "{self._config.path}" cannot be read: '
+                f"{exc.strerror or exc}",
+                hint="Let this user read the files of the table's log; it is tried again.",
+            ) from exc
 
     def _digest(self, version: int) -> str | None:
         entry = self._entry(version)

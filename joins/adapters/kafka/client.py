@@ -11,7 +11,8 @@ import pyarrow as pa
 from kafka import KafkaAdminClient, TopicPartition
 from kafka import codec as kafka_codec
 from kafka import errors as kafka_errors
-from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
+from kafka.admin import ConfigResourceType
+from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.consumer import IsolationLevel
 
 from joins.adapters.kafka.options import client_options, error_about, refusal
@@ -89,14 +90,23 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
             super().close()
 
     def topic_config(self, topic: str, names: Iterable[str]) -> dict[str, Any] | None:
-        """Name → value of the topic's settings `names`, None if they are not readable."""
-        resource = ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names, ""))
+        """Name → value of the topic's settings `names`, None if the cluster does not expose them.
+
+        An error that may pass is raised.
+        """
         try:
-            configs = self.describe_configs([resource], config_filter=ConfigFilterType.ALL)
-        except kafka_errors.KafkaError:
+            return self.run(self._settings_of, topic, list(names))
+        except kafka_errors.KafkaError as exc:
+            if may_pass(exc):
+                raise
             return None
-        values = configs.get("topic", {}).get(topic, {})
-        return {name: each["value"] for name, each in values.items() if "value" in each}
+
+    async def _settings_of(self, topic: str, names: list[str]) -> dict[str, Any]:
+        """As `topic_config`; kafka-python's own method leaves out the error of a topic."""
+        request = DescribeConfigsRequest(resources=[(ConfigResourceType.TOPIC, topic, names)])
+        (answer,) = (await self.ask(request)).results
+        require_success(answer.error_code, f'settings of topic "{topic}"')
+        return {each.name: each.value for each in answer.configs}
 
     def run(self, work: Callable[..., Awaitable[_Answer]], *arguments: object) -> _Answer:
         answer: _Answer = self._manager.run(work, *arguments)

@@ -1,10 +1,12 @@
 """kafka-python's arguments for a cluster: TLS, OAuth tokens, connections."""
 
+import math
 import re
 import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -66,9 +68,10 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no ty
         with self._lock:
             if time.monotonic() >= self._renewed_at_s:
                 began_s, answer = time.monotonic(), self._answer()
-                token, life_s = answer.get("access_token"), answer.get("expires_in", _LIFE_S)
-                if not isinstance(token, str) or not token or not isinstance(life_s, int | float):
+                token = answer.get("access_token")
+                if not isinstance(token, str) or not token:
                     raise TokenRefusedError(f'"{self._url}" gives no access_token')
+                life_s = _life_s(answer.get("expires_in"))
                 token = Secret(token, "the token")
                 self._token, self._renewed_at_s = token, began_s + _USED_OF_LIFE * life_s
             return self._token
@@ -95,6 +98,14 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no ty
         if not isinstance(value, dict):
             raise TokenRefusedError(f'"{self._url}" is no token endpoint: its answer is no JSON')
         return value
+
+
+def _life_s(value: object) -> float:
+    """Seconds that a token lives; some providers write the number as text."""
+    with suppress(ValueError):
+        if math.isfinite(life_s := float(str(value))):
+            return life_s
+    return _LIFE_S
 
 
 _OF_A_CERTIFICATE = "CERTIFICATE"  # in OpenSSL's errors; others pass, as when a broker ends

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,8 @@ class AppendedFile:
 
     def at(self, position: int, count: int) -> bytes:
         """Saved bytes; CheckpointError if the file has fewer."""
-        with self.path.open("rb") as file:
+        data = b""
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
             file.seek(position)
             data = file.read(count)
         if len(data) < count:

@@ -29,6 +29,7 @@ from joins.kernels.topic.rows import (
     RecordTimeDecoder,
     TopicDecoder,
 )
+from joins.plan.errors import RecordsExpiredError
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Field, KafkaOptions, TopicSource, declared_fields
 from joins.plan.stream_topics import StreamTopics
@@ -86,6 +87,7 @@ class NoticeTopic:
         """New notifications about the table; `table` is as its records say, None before the first.
 
         A topic that was recreated or ends before the stored offsets is read from its beginning.
+        Records that retention removes meanwhile are none: the next call begins behind them.
         """
         topic = self._cluster.require(self._kafka.topic)
         ends, begins = self._cluster.end_offsets(topic), self._cluster.beginning_offsets(topic)
@@ -93,7 +95,10 @@ class NoticeTopic:
         if is_other or any(end < self._next.get(p, 0) for p, end in ends.items()):
             self._next = {}
         ranges = {p: (max(self._next.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
-        notices = list(self._notices(topic.topic_id, ranges, table))
+        try:
+            notices = list(self._notices(topic.topic_id, ranges, table))
+        except RecordsExpiredError:
+            return []
         self._topic_id = topic.topic_id
         self._next = {p: max(first, end) for p, (first, end) in ranges.items()}
         return notices

@@ -275,7 +275,7 @@ class TopicFeedSession:
             self._table = None
             self._remove_left_over()
             self._find_times((0, 0), (0, 0))
-            self._values = self._find_values((0, 0), (0, 0))
+            self._values = self._find_values(FeedJournal())
             self._find_keys(0, 0, (0, 0))
             nothing: tuple[str, Offsets] = ("", ())
             self._commit(
@@ -290,7 +290,7 @@ class TopicFeedSession:
             self._snapshot = ForeignSnapshot(partitions, self._rules, kept.snapshot)
             self._done, self._table = dict(kept.position.offsets), kept.table
             self._find_times(kept.times, kept.time_offsets)
-            self._values = self._find_values(kept.values, kept.value_places)
+            self._values = self._find_values(kept)
             self._find_keys(kept.counted, kept.placed, kept.owners)
         for generation in (kept.generation, self._snapshot.generation - 1):
             if generation < self._snapshot.generation:  # a kill may have left them
@@ -378,14 +378,15 @@ class TopicFeedSession:
         is_flat = options.layout is ValueLayout.FLAT
         return is_flat or self._rules.is_compacted or not is_one_of_several
 
-    def _find_values(self, kept: tuple[int, int], places: tuple[int, int]) -> ValueFile | None:
+    def _find_values(self, kept: FeedJournal) -> ValueFile | None:
         config = self._config
         options = debezium_options(dict(config.source.value.options))
         is_filled = options.unsent_values is UnsentValues.LAST_VERSION
         if config.source.value.name not in OF_CHANGES or not is_filled:
             return None
         fields = filled_fields(config.fields, config.primary_key)
-        return ValueFile(config.state_file.with_suffix(".values"), fields, kept, places)
+        path, live = config.state_file.with_suffix(".values"), kept.values_live
+        return ValueFile(path, fields, kept.values, kept.value_places, live=live)
 
     def _check_partitions(self, there: int) -> None:
         if there != self._config.partitions:
@@ -841,6 +842,7 @@ class TopicFeedSession:
             time_offsets=(0, 0) if self._time_offsets is None else self._time_offsets.save(),
             values=values,
             value_places=places,
+            values_live=0 if self._values is None else self._values.live,
             owners=(0, 0) if self._owners is None else self._owners.save(),
             **changes,
         )

@@ -104,6 +104,7 @@ class FeedJournal:
     value_places: tuple[int, int] = (0, 0)  # as `times`, of where each key's newest values are
     needed: str | None = None  # why an abandoned topic must be read again from its beginning
     begun_ms: int | None = None  # when the topic's beginning was read; None in an older entry
+    values_live: int = 0  # bytes that the file of large values was begun with
 
     @property
     def is_whole(self) -> bool:
@@ -160,6 +161,7 @@ class FeedJournal:
             "value_places": self.value_places,
             "needed": self.needed,
             "begun_ms": self.begun_ms,
+            "values_live": self.values_live,
         }
 
 
@@ -197,6 +199,7 @@ def read_journal(path: Path) -> FeedJournal:
         places,
         value["needed"],
         value.get("begun_ms"),
+        value.get("values_live", 0),
     )
 
 

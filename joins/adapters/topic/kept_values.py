@@ -20,9 +20,12 @@ _COPIED_ROWS = 10_000  # of a block of a new file
 class ValueFile:
     """Durable blocks of rows, and where each key's newest row is.
 
-    A file that has doubled since it was written is replaced by one with the newest rows only. A
+    A file that has doubled since it was begun is replaced by one with the newest rows only. A
     number follows `path`; `kept` is that number and the file's valid bytes, `places` as in
     `TimeFile`.
+
+    Attributes:
+        live: bytes of the rows that the file was begun with.
     """
 
     def __init__(
@@ -31,6 +34,8 @@ class ValueFile:
         fields: Sequence[Field],
         kept: tuple[int, int],
         places: tuple[int, int],
+        *,
+        live: int = 0,
         spare: int = _SPARE_BYTES,
     ) -> None:
         self._path = path
@@ -38,7 +43,7 @@ class ValueFile:
         self._names = [field.name for field in fields]
         self._spare = spare
         self._number, self._bytes = kept
-        self._live = self._bytes
+        self.live = live
         self._file = self._numbered(self._number, self._bytes)
         self._numbered(self._number - 1, 0).remove()
         self._old: AppendedFile | None = None
@@ -61,7 +66,7 @@ class ValueFile:
             self._old.remove()  # the previous save recorded that it is not needed
             self._old = None
         self._save_blocks()
-        if self._bytes > 2 * self._live + self._spare:
+        if self._bytes > 2 * self.live + self._spare:
             self._rewrite()
         return (self._number, self._bytes), self._places.save()
 
@@ -98,7 +103,7 @@ class ValueFile:
             self._save_blocks()
             self._file = old
         self._file, self._old, self._newest = new, old, None
-        self._live = self._bytes
+        self.live = self._bytes
         self._places.take((hashes, checks), moved)
 
     def _rows(self, places: np.ndarray) -> pa.RecordBatch:

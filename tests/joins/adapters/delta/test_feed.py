@@ -169,6 +169,22 @@ def test_an_entry_that_is_not_whole_is_waited_for(path, tmp_path):
     assert source.rows() == table_rows(path)
 
 
+def test_an_entry_that_may_not_be_read_is_waited_for(path, tmp_path):
+    source = feed(path, tmp_path, FIELDS)
+    session = source.run()
+    append(path)
+    entry = entry_of(path, DeltaTable(path).version())
+    whole = entry.read_bytes()
+    entry.unlink()
+    entry.mkdir()
+    with pytest.raises(SourceUnavailableError, match=r"commit 3 .* cannot be read"):
+        source.run(session)
+    entry.rmdir()
+    entry.write_bytes(whole)
+    source.run(session)
+    assert source.rows() == table_rows(path)
+
+
 def test_a_table_without_rows_is_complete_at_once(tmp_path):
     write_deltalake(tmp_path / "t", rows((1, "a")).slice(1))
     source = feed(tmp_path / "t", tmp_path, FIELDS)

@@ -1,12 +1,15 @@
 """Topics and offsets on a real broker, and what is said when there is none."""
 
+import asyncio
 import time
 
 import pytest
 from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
+from kafka.protocol.admin import DescribeConfigsResponse
 
-from joins.adapters.kafka.cluster import KafkaCluster, cluster_id
+from joins.adapters.kafka.client import KafkaClient
+from joins.adapters.kafka.cluster import KafkaCluster, TopicPolicy, cluster_id, topic_policy
 from joins.adapters.kafka.options import NetClient, client_options
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.errors import SourceError, SourceUnavailableError
@@ -202,3 +205,66 @@ def test_a_kept_client_follows_a_topic_that_grows_and_one_that_is_created_again(
         assert cluster.end_offsets(topic) == {0: 1}
     finally:
         cluster.close()
+
+
+class AnsweringClient(KafkaClient):
+    """A client whose broker gives `answer` to every request, or fails by it."""
+
+    def __init__(self, answer):
+        self._manager, self._answer = self, answer
+
+    def run(self, work, *arguments):
+        return asyncio.run(work(*arguments))
+
+    async def send(self, request, node_id=None):
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    def close(self):
+        pass
+
+
+def answered_settings(code, **settings):
+    result = DescribeConfigsResponse.DescribeConfigsResult
+    setting = result.DescribeConfigsResourceResult
+    configs = [
+        setting(name=name.replace("_", "."), value=value) for name, value in settings.items()
+    ]
+    answer = result(error_code=code, resource_type=2, resource_name="t", configs=configs)
+    return DescribeConfigsResponse(results=[answer])
+
+
+def policy_of(answer):
+    cluster = KafkaCluster(KafkaOptions("b:1", ""), keep_open=True)
+    cluster.connection._kept = AnsweringClient(answer)
+    return topic_policy(cluster, "t")
+
+
+def test_a_topic_whose_settings_may_not_be_read_may_be_compacted():
+    """A broker says so beside the settings, of which there are none then."""
+    known = answered_settings(0, cleanup_policy="compact", delete_retention_ms="5")
+    assert policy_of(known).tombstone_retention_ms == 5
+    assert policy_of(answered_settings(29)) == TopicPolicy()
+    assert policy_of(kafka_errors.IncompatibleBrokerVersion("none")) == TopicPolicy()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        kafka_errors.KafkaTimeoutError("no answer"),
+        kafka_errors.KafkaConnectionError("cut"),
+        answered_settings(3),
+        answered_settings(7),
+    ],
+    ids=["silent", "cut", "unknown_topic", "late"],
+)
+def test_settings_are_not_taken_as_unreadable_while_a_broker_does_not_answer(answer):
+    """What compaction may have removed is looked up by them, once a start."""
+    with pytest.raises(SourceUnavailableError):
+        policy_of(answer)
+
+
+def test_a_missing_topic_has_no_settings(kafka, cluster):
+    with pytest.raises(SourceUnavailableError, match="UnknownTopicOrPartition"):
+        topic_policy(cluster, unique_name("none"))

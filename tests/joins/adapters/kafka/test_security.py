@@ -276,3 +276,16 @@ def test_one_token_serves_until_it_grows_old_and_has_the_scope(tokens):
     provider = TokenProvider({**tokens.login(), "sasl.oauthbearer.scope": "kafka"})
     assert provider.token() == provider.token()
     assert tokens.forms == [{"grant_type": ["client_credentials"], "scope": ["kafka"]}]
+
+
+@pytest.mark.parametrize(
+    ("life", "asked"), [('"3599"', 1), ('"-1"', 3), ('"soon"', 1), ('"inf"', 1), ("NaN", 1)]
+)
+def test_the_life_of_a_token_may_be_a_text(tokens, life, asked):
+    from joins.adapters.kafka.options import TokenProvider
+
+    tokens.body = f'{{"access_token": "a.b.c", "expires_in": {life}}}'.encode()
+    provider = TokenProvider(tokens.login())
+    assert (provider.token(), provider.token()) == ("a.b.c", "a.b.c")
+    assert len(tokens.forms) == asked
+    assert provider._renewed_at_s < time.monotonic() + 3_600

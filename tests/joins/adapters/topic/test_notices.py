@@ -1,14 +1,18 @@
 """Which notifications are about the table of a topic: what its records tell, before its name."""
 
+import pyarrow as pa
 import pytest
 
-from joins.adapters.topic.decoding import notice_of
+from joins.adapters.kafka.cluster import TopicDescription
+from joins.adapters.topic.decoding import NoticeTopic, notice_of
 from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.notifications import (
     SnapshotEvent,
     SnapshotFamily,
     SnapshotNotification,
 )
+from joins.plan.errors import RecordsExpiredError
+from joins.plan.plan import KafkaOptions
 from watermark.foreign_records import Notice, NoticeKind
 
 SCANNED = SnapshotEvent.TABLE_SCAN_COMPLETED
@@ -70,3 +74,39 @@ STARTS = {
 def test_a_snapshot_is_of_the_connector_that_records_tell(connector, topic, table, is_ours):
     expected = Notice(NoticeKind.STARTED, 7) if is_ours else None
     assert notice_of(notification(SnapshotEvent.STARTED, connector), topic, table) == expected
+
+
+class ShrinkingTopic:
+    """A topic whose oldest records go while it is read for the first time."""
+
+    def __init__(self):
+        self.begins = {0: 2}
+        self.asked = []
+
+    def require(self, topic):
+        return TopicDescription(topic, "", (0,))
+
+    def end_offsets(self, topic):
+        return {0: 5}
+
+    def beginning_offsets(self, topic):
+        return self.begins
+
+    def batches(self, topics, ranges, columns):
+        self.asked.append(ranges)
+        if ranges[0][0] < 4:
+            self.begins = {0: 4}
+            raise RecordsExpiredError("gone", hint="")
+        nothing = pa.array([None], pa.binary())
+        yield pa.record_batch([nothing, nothing], names=columns)
+
+
+def test_notifications_that_go_while_they_are_read_are_not_waited_for():
+    topic = ShrinkingTopic()
+    notices = NoticeTopic(KafkaOptions("b:1", "n"), "shop.db.users", ("", ()))
+    notices._cluster = notices._records = topic
+    assert notices.read(MYSQL) == []
+    assert not notices.is_read, "what is left of them was not read yet"
+    assert notices.read(MYSQL) == []
+    assert notices.read_to == ("", ((0, 5),))
+    assert topic.asked == [{0: (2, 5)}, {0: (4, 5)}]

@@ -1,11 +1,13 @@
 """The times of keys outlive their process, and a file of many changes is followed by another."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.topic.appended_file import TimeFile
+from joins.adapters.topic.appended_file import AppendedFile, TimeFile
 from joins.kernels.topic.keys import GONE
+from joins.plan.errors import CheckpointError
 from tests.support.laws import examples
 
 CHANGES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 9)), max_size=6)
@@ -50,3 +52,13 @@ def test_a_file_has_no_more_entries_than_its_keys_need(tmp_path):
     assert len(list(path.parent.iterdir())) <= 2
     again = TimeFile(path, kept, spare=10)
     assert take(again, [(1, 0), (2, 0), (3, 0)]) == [99, 99, GONE]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"12"], ids=["missing", "empty", "cut"])
+def test_a_file_that_lacks_entries_is_said_to(tmp_path, content):
+    file = AppendedFile(tmp_path / "values", 1, kept=3)
+    if content is not None:
+        file.path.write_bytes(content)
+    for read in (file.load, lambda: file.at(0, 3)):
+        with pytest.raises(CheckpointError, match="fewer than 3 entries"):
+            read()

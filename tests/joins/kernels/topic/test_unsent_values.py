@@ -116,6 +116,18 @@ def test_a_value_that_was_not_sent_is_that_of_the_row_before(tmp_path_factory, b
     assert live <= 4, "old files are removed"
 
 
+def test_a_file_stays_small_though_its_process_starts_again_and_again(tmp_path):
+    path, fields, spare = tmp_path / "values", filled_fields(FIELDS, ["id"]), 1_000
+    kept, live, offset = ((0, 0), (0, 0)), 0, 0
+    for start in range(40):
+        file = ValueFile(path, fields, *kept, live=live, spare=spare)
+        file.keep(file.fill(piece_of([(Action.UPSERT, 1, f"{start}", [])], offset)))
+        kept, live, offset = file.save(), file.live, offset + 1
+    (number, size), _ = kept
+    assert number > 1
+    assert size <= 2 * live + spare
+
+
 def test_a_record_that_is_read_again_takes_no_later_value(tmp_path):
     file = ValueFile(tmp_path / "values", filled_fields(FIELDS, ["id"]), (0, 0), (0, 0))
     file.keep(file.fill(piece_of([(Action.UPSERT, 1, "a", [])], 5)))
