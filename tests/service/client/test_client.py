@@ -332,6 +332,14 @@ def batch(number, place="0"):
     return {"batch": number, "pin": pin, "records": 2, "committed": True, "counts": {"joined": 2}}
 
 
+def test_no_reference_is_no_job_also_where_there_is_one_only():
+    page = {"items": [STATUS], "next_cursor": None}
+    with Flaky(document(page)) as server, Sluice(server.url) as made:
+        assert made.job("j").id == "j"
+        with pytest.raises(JobNotFoundError, match='job "" does not exist'):
+            made.job("")
+
+
 def test_batches_are_a_table_over_all_pages():
     pages = [{"items": [batch(n)], "next_cursor": n if n else None} for n in (1, 0)]
     answers = [document({**STATUS}), *map(document, pages)]
