@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import BaseModel
 
-from service.errors import ConfigError, ControlPlaneError, UnreachableError
+from service.errors import ConfigError, ControlPlaneError, UnreachableError, WaitTimeoutError
 from service.security.tokens import Credentials
 
 
@@ -147,7 +147,8 @@ class Transport:
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
         """One idempotent request, retried while the control plane is unreachable.
 
-        Raises RefusedError for a problem, UnreachableError if no answer comes.
+        Raises RefusedError for a problem, UnreachableError without a connection or for the answer
+        of another program, WaitTimeoutError if the answer takes too long.
         """
         if self._attempts == 1:
             return self._once(method, path, options)
@@ -163,7 +164,7 @@ class Transport:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.ReadTimeout as exc:
-            raise UnreachableError(
+            raise WaitTimeoutError(
                 f'control plane at "{self.url}" has not answered in time',
                 hint="It may still be at work: see its log, then ask for less, or again.",
             ) from exc

@@ -12,7 +12,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from service.cli.output import plain
+from service.cli.output import ExitCode, exit_code, plain
 from service.client import (
     ConflictError,
     InvalidRequestError,
@@ -27,7 +27,13 @@ from service.client import (
 from service.client.remote_job import Removed, StatusChanged, _lines, parse
 from service.client.tables import _key_text
 from service.client.transport import Transport, _cause
-from service.errors import ConfigError, ControlPlaneError, JobNotFoundError, UnreachableError
+from service.errors import (
+    ConfigError,
+    ControlPlaneError,
+    JobNotFoundError,
+    UnreachableError,
+    WaitTimeoutError,
+)
 from service.schemas.progress import Transition
 from service.security.tokens import Credentials
 from tests.support.table_job import script
@@ -404,7 +410,8 @@ def test_a_control_plane_that_answers_late_is_not_taken_for_one_that_is_away():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         transport = Transport(url, Credentials(None, None), attempts=1)
-        with pytest.raises(UnreachableError, match="has not answered in time") as caught:
+        with pytest.raises(WaitTimeoutError, match="has not answered in time") as caught:
             transport.send("POST", "/v1/jobs/1:verify", timeout=0.2)
         transport.close()
     assert "sluice up" not in caught.value.hint
+    assert exit_code(caught.value) == ExitCode.TIMED_OUT
