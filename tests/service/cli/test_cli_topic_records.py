@@ -178,6 +178,7 @@ def test_errors_name_the_topic_or_the_broker(topic, kafka):
     code, _, said = topic("peek", "t", "--bootstrap", "127.0.0.1:1")
     assert code == 1
     assert 'kafka "127.0.0.1:1" cannot be reached' in said
+    assert "ECONNREFUSED" in said
     assert "sluice up" in said.splitlines()[-1]
     assert topic("peek", name, "--bootstrap-servers", kafka.bootstrap_servers)[0] == 0
     assert topic("create", "a b")[0] == 1
