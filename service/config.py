@@ -242,6 +242,7 @@ class Settings(BaseSettings):
         dict,
         "Further Spark settings; they win over ours, arrow.* of a batch, too.",
         'a JSON object {"spark.…": "…"}',
+        repr=False,
     )
     resident_tasks: int = _number(
         -1,
@@ -510,19 +511,19 @@ def accepted(field: str) -> str:
 
 def _config_error(exc: ValidationError) -> ConfigError:
     first = exc.errors()[0]
-    field = str(first["loc"][0])
-    return _unusable(field, "(hidden)" if field == "database_url" else f'"{first["input"]}"')
+    return _unusable(str(first["loc"][0]), first["input"])
 
 
 def _unreadable(exc: SettingsError) -> ConfigError:
     field = next((name for name in Settings.model_fields if f'"{name}"' in str(exc)), "spark_conf")
-    return _unusable(field, f'"{os.environ.get(f"{PREFIX}{field.upper()}", "")}"')
+    return _unusable(field, os.environ.get(f"{PREFIX}{field.upper()}", ""))
 
 
-def _unusable(field: str, value: str) -> ConfigError:
-    variable = f"{PREFIX}{field.upper()}"
+def _unusable(field: str, value: object) -> ConfigError:
+    variable, may_be_shown = f"{PREFIX}{field.upper()}", Settings.model_fields[field].repr
+    shown = f'"{value}"' if may_be_shown else "(hidden)"  # credentials may be in it
     return ConfigError(
-        f"setting {variable} is {value}, expected {accepted(field)}",
+        f"setting {variable} is {shown}, expected {accepted(field)}",
         hint=_HINTS.get(field, f"Correct {variable} or unset it for the default."),
     )
 

@@ -1,6 +1,8 @@
 """What deploy/ says is what there is: files, settings, versions, addresses."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,23 @@ def test_compose_refers_to_files_that_exist() -> None:
     assert mounts
     assert all((DEPLOY / mount).exists() for mount in mounts)
     assert (DEPLOY.parent / "deploy/Dockerfile").exists()
+
+
+@pytest.mark.usefixtures("processes")
+def test_the_cdc_user_may_have_any_password(tmp_path: Path) -> None:
+    client = tmp_path / "mariadb"
+    client.write_text("#!/bin/sh\ncat\n")
+    client.chmod(0o700)
+    places = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "MARIADB_ROOT_PASSWORD": "x"}
+    done = subprocess.run(
+        ["sh", str(DEPLOY / "mysql/10-cdc-user.sh")],
+        env={**places, "CDC_PASSWORD": r"it's a $HOME \ `x`"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert r"IDENTIFIED BY 'it\'s a $HOME \\ `x`';" in done.stdout
 
 
 def test_compose_publishes_on_the_loopback_interface_only() -> None:

@@ -65,6 +65,12 @@ PLANTED = {
         "SLUICE_LOGLEVEL",
         "no setting",
     ),
+    "variables_of_the_service": (
+        POD,
+        "enableServiceLinks: false",
+        "enableServiceLinks: true",
+        "variables of service sluice",
+    ),
     "bad_value": (
         "kubernetes/settings.yaml",
         "k8s://https",

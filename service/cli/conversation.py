@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from service.cli.output import clean, one_line, plain, say, show, table, warn, working
 from service.cli.wait import GOALS, job_progress, looks
-from service.errors import SubmissionError
+from service.errors import SubmissionError, WaitTimeoutError
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -189,6 +189,11 @@ class Conversation:
         try:
             warn(warning.message for warning in job.status().warnings)
             rows = self._rows(job, most)
+        except WaitTimeoutError as exc:
+            raise WaitTimeoutError(
+                exc.message,
+                hint="The job of this query is removed; give it more time with --timeout.",
+            ) from exc
         finally:
             with working("removing the preview"):
                 job.delete()

@@ -1,6 +1,7 @@
 """`sluice jobs ls | get | watch | logs | update | rollback | pause | resume | stop | rm`."""
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -40,6 +41,7 @@ from service.cli.views import (
     state,
 )
 from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
+from service.errors import SubmissionError
 from service.jobs.store.job import JobState
 
 if TYPE_CHECKING:
@@ -250,13 +252,26 @@ def _change(
             show_json(shown)
         raise typer.Exit(ExitCode.FAILED)
     applies = not preview and bool(shown.changes)
-    if applies and not yes and not typer.confirm("Change the job?", default=False, err=True):
+    if applies and not yes and not _has_consent():
         raise typer.Exit(ExitCode.FAILED)
     done = ask(of_plan=shown.plan) if applies else shown
     if output is OutputFormat.JSON:
         show_json(done)
     elif applies:
         say(f"job {done.job_id} has plan {done.plan}; its runner takes it after its batch")
+
+
+def _has_consent() -> bool:
+    try:
+        return typer.confirm("Change the job?", default=False, err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        say("")
+        raise SubmissionError(
+            "standard input ends without an answer; nothing was changed",
+            hint="Run the command again with --yes, which does not ask.",
+        ) from None
 
 
 def _show_changes(shown: "UpdateView") -> None:

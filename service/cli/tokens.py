@@ -155,5 +155,6 @@ def _audit(settings: "Settings", words: str, token_id: str) -> None:
         AuditLog,
     )
 
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)  # no SQLite has made it
     what = f"/v1/tokens/{token_id}"
     AuditLog(settings).write(AuditEntry(operator(), None, "this machine", words, what, "done"))

@@ -76,12 +76,18 @@ ClientConfig = Annotated[
 
 
 def brokers(servers: str | None, server: str | None) -> str:
+    """The named brokers, else the control plane's, else localhost if none answers.
+
+    Raises UnreachableError if `server` is named and does not answer: its brokers are unknown.
+    """
     if servers is not None:
         return servers
     try:
         with open_client(server) as client:
             return client.version().kafka_bootstrap_servers or _USUAL
     except UnreachableError:
+        if server is not None:
+            raise
         return _USUAL
 
 

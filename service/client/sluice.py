@@ -235,7 +235,8 @@ class Sluice(AbstractContextManager["Sluice"]):
             return RemoteJob(self._transport, reference)
         jobs = list(self.jobs())
         ids = [job.id for job in jobs if job.name == reference]
-        ids = ids or [job.id for job in jobs if job.id.startswith(reference)]
+        if reference and not ids:  # every id begins with "", an unset variable of a shell
+            ids = [job.id for job in jobs if job.id.startswith(reference)]
         if len(ids) != 1:
             fault = "does not exist" if not ids else f"matches {len(ids)} jobs"
             hint = "Run sluice jobs ls to see the jobs and their ids."

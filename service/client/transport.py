@@ -1,5 +1,6 @@
 """Requests to one control plane: problems become typed errors, idempotent requests are retried."""
 
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import BaseModel
 
-from service.errors import ConfigError, ControlPlaneError, UnreachableError
+from service.errors import ConfigError, ControlPlaneError, UnreachableError, WaitTimeoutError
 from service.security.tokens import Credentials
 
 
@@ -91,6 +92,9 @@ Answer = TypeVar("Answer", bound=BaseModel)
 _PATIENCE_S = 60.0
 _TIMEOUT = httpx.Timeout(330.0, connect=5.0)
 _STREAM = httpx.Timeout(60.0, connect=5.0)  # a heartbeat comes every 15 s
+_CERTIFICATE = re.compile(r"certificate verify failed: (.+?)\.? \(_ssl")
+_UNTRUSTED = ("issuer", "self-signed", "self signed")
+_NUMBER = re.compile(r"^\[Errno -?\d+\] ")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -143,7 +147,8 @@ class Transport:
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
         """One idempotent request, retried while the control plane is unreachable.
 
-        Raises RefusedError for a problem, UnreachableError if no answer comes.
+        Raises RefusedError for a problem, UnreachableError without a connection or for the answer
+        of another program, WaitTimeoutError if the answer takes too long.
         """
         if self._attempts == 1:
             return self._once(method, path, options)
@@ -159,7 +164,7 @@ class Transport:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.ReadTimeout as exc:
-            raise UnreachableError(
+            raise WaitTimeoutError(
                 f'control plane at "{self.url}" has not answered in time',
                 hint="It may still be at work: see its log, then ask for less, or again.",
             ) from exc
@@ -168,7 +173,7 @@ class Transport:
                 f'control plane at "{self.url}" cannot be reached: {_cause(exc)}',
                 hint="Start it with sluice up or sluice serve, or name another one with --server.",
             ) from exc
-        if answer.is_error:
+        if not answer.is_success or _type(answer).startswith("text/html"):
             raise self._refusal(answer)
         return answer
 
@@ -177,7 +182,7 @@ class Transport:
         """A streaming answer; raises as `send`."""
         try:
             with self._http.stream("GET", path, headers=dict(headers), timeout=_STREAM) as answer:
-                if answer.is_error:
+                if not _type(answer).startswith("text/event-stream"):
                     answer.read()
                     raise self._refusal(answer)
                 yield answer
@@ -188,13 +193,32 @@ class Transport:
             ) from exc
 
     def _refusal(self, answer: httpx.Response) -> ControlPlaneError:
-        if not answer.headers.get("content-type", "").startswith("application/problem+json"):
+        problem = _problem(answer)
+        if problem is None:
             return UnreachableError(
-                f'"{self.url}" answered {answer.status_code} and is not a control plane of Sluice',
-                hint="Give the control plane's address with --server.",
+                f'"{self.url}" answered {answer.status_code} and no document of Sluice: another '
+                "program is there, or a proxy that does not reach its control plane",
+                hint="Give the control plane's address with --server, or start it behind its "
+                "proxy.",
             )
         again = answer.headers.get("Retry-After", "")
-        return refusal(answer.json(), float(again) if again.isdecimal() else None)
+        return refusal(problem, float(again) if again.isdecimal() else None)
+
+
+def _type(answer: httpx.Response) -> str:
+    return str(answer.headers.get("Content-Type", ""))
+
+
+def _problem(answer: httpx.Response) -> Mapping[str, Any] | None:
+    """The problem of a control plane; None for the answer of another program."""
+    if not _type(answer).startswith("application/problem+json"):
+        return None
+    try:
+        problem = answer.json()
+    except ValueError:
+        return None
+    is_ours = isinstance(problem, dict) and {"detail", "hint"} <= problem.keys()
+    return problem if is_ours else None
 
 
 def parsed(model: type[Answer], document: object) -> Answer:
@@ -232,12 +256,15 @@ def _trusted(ca_file: Path | None) -> ssl.SSLContext:
 
 
 def _cause(exc: Exception) -> str:
-    if isinstance(exc, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
+    fault = _CERTIFICATE.search(str(exc))
+    if fault is not None and any(word in fault[1] for word in _UNTRUSTED):
         return "its certificate is not trusted (set SLUICE_CA_FILE to trust its authority)"
+    if fault is not None:
+        return f"its certificate is refused: {fault[1]}"
     if isinstance(exc, httpx.ConnectError) and "[SSL" in str(exc):
         return "TLS handshake failed"
     if isinstance(exc, httpx.ConnectError):
-        return "connection refused"
+        return _NUMBER.sub("", str(exc)).lower()
     if isinstance(exc, httpx.RemoteProtocolError):
         return "another program answers there"
     return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__

@@ -5,7 +5,7 @@ downtime are exported later. After a crash before the store, the last one is exp
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -54,8 +54,10 @@ class RunCounter:
     def __init__(self) -> None:
         self._last: dict[str, Step] = {}
 
-    def knows(self, job_id: str) -> bool:
-        return job_id in self._last
+    def run_of(self, job_id: str) -> JobRun | None:
+        """The run of the job's newest transition; None before its first one."""
+        last = self._last.get(job_id)
+        return None if last is None else last.run
 
     def take(self, job_id: str, transition: Transition) -> Step:
         """The step of `transition`; the newest transition may be taken twice."""
@@ -106,8 +108,11 @@ class Exporter(Protocol):
         Raises ExportError if the receiver cannot be reached now.
         """
 
-    def look(self) -> None:
-        """Send what has no transition, such as batches; raises as `tell`."""
+    def look(self, run_of: Callable[[str], JobRun | None]) -> None:
+        """Send what has no transition, such as batches; raises as `tell`.
+
+        `run_of` gives the run of a job, None before its first transition was sent.
+        """
 
 
 class FollowPosition:
@@ -182,7 +187,7 @@ class Follower:
             self._tell(transition)
             self._cursor.move(transition.sequence)
             count += 1
-        self._exporter.look()
+        self._exporter.look(self._run_of)
         return count
 
     def _behind(self, sequence: int) -> Iterator[Transition]:
@@ -193,10 +198,17 @@ class Follower:
     def _tell(self, transition: Transition) -> None:
         job_id = transition.job_id
         assert job_id is not None, "the list of all jobs names each"
-        if not self._runs.knows(job_id):
-            self._runs.take_all(job_id, self._earlier(job_id, transition.sequence))
+        self._learn(job_id, transition.sequence)
         step = self._runs.take(job_id, transition)
         self._exporter.tell(step)
+
+    def _run_of(self, job_id: str) -> JobRun | None:
+        self._learn(job_id, self._cursor.value + 1)
+        return self._runs.run_of(job_id)
+
+    def _learn(self, job_id: str, before: int) -> None:
+        if self._runs.run_of(job_id) is None:
+            self._runs.take_all(job_id, self._earlier(job_id, before))
 
     def _earlier(self, job_id: str, sequence: int) -> list[Transition]:
         try:

@@ -56,7 +56,7 @@ class LineageExporter:
         self._namespace = namespace
         set_producer(f"sluice/{program_version()}")
 
-    def look(self) -> None:
+    def look(self, _run_of: object) -> None:
         """There is nothing beside transitions."""
 
     def tell(self, step: Step) -> None:

@@ -5,13 +5,14 @@ its commit, with a link to its run: an endless stream would otherwise make one t
 spans. Ids derive from the job and the run or batch, so a repeated export is the same span.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from uuid import UUID, uuid5
 
 from service.client import NotFoundError, Sluice
 from service.errors import ExportError
-from service.export.follow import Step
+from service.export.follow import JobRun, Step
 from service.schemas.inspection import BatchView
 from service.version import program_version
 
@@ -32,6 +33,7 @@ except ModuleNotFoundError as exc:
 
 _JOINING = "JOINING"
 _MS = 1_000_000
+_MOST_AT_ONCE = 512  # as OpenTelemetry's own processors; a collector refuses a larger request
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,17 @@ class SpanSender:
         span.end(max(past.begin_ms, past.end_ms) * _MS)
 
     def send(self) -> None:
-        """Send the spans; after an ExportError the next call sends them again."""
-        if not self._ended.spans:
-            return
-        if self._exporter.export(list(self._ended.spans.values())) is not SpanExportResult.SUCCESS:
-            raise ExportError(
-                f"OpenTelemetry's collector has not taken {len(self._ended.spans)} spans",
-                hint="See that it runs at the address that was given and speaks OTLP over HTTP.",
-                passing=True,
-            )
-        self._ended.spans.clear()
+        """Send the spans; after an ExportError the next call sends the rest of them."""
+        while part := dict(islice(self._ended.spans.items(), _MOST_AT_ONCE)):
+            if self._exporter.export(list(part.values())) is not SpanExportResult.SUCCESS:
+                raise ExportError(
+                    f"OpenTelemetry's collector has not taken {len(self._ended.spans)} spans",
+                    hint="See that it runs at the address that was given and speaks OTLP over "
+                    "HTTP.",
+                    passing=True,
+                )
+            for span_id in part:
+                del self._ended.spans[span_id]
 
 
 class SpanExporterOfJobs:
@@ -93,12 +96,10 @@ class SpanExporterOfJobs:
     def __init__(self, client: Sluice, sender: SpanSender) -> None:
         self._client = client
         self._sender = sender
-        self._runs: dict[str, UUID] = {}
         self._last_batches: dict[str, int] = {}
 
     def tell(self, step: Step) -> None:
         run, transition = step.run, step.transition
-        self._runs[run.job_id] = run.id
         if not step.over and step.since_ms is not None and transition.origin is not None:
             failed = transition.target == "FAILED"
             attributes = {
@@ -112,13 +113,15 @@ class SpanExporterOfJobs:
             self._sender.add(past, error=transition.cause if failed else None)
         self._sender.send()
 
-    def look(self) -> None:
+    def look(self, run_of: Callable[[str], JobRun | None]) -> None:
         """Send the batches committed since the last look; of a new job only the newest."""
+        self._sender.send()  # while the collector takes nothing, no spans are added
         for job in self._client.jobs():
-            if job.state != _JOINING or job.id not in self._runs:
+            run = run_of(job.id) if job.state == _JOINING else None
+            if run is None:
                 continue
             for batch in self._new_batches(job.id):
-                self._add_batch(job.id, batch)
+                self._add_batch(run, batch)
                 self._last_batches[job.id] = batch.batch
         self._sender.send()
 
@@ -134,11 +137,11 @@ class SpanExporterOfJobs:
             return []
         return list(_committed(reversed(batches)))
 
-    def _add_batch(self, job_id: str, batch: BatchView) -> None:
-        name = uuid5(UUID(job_id), f"batch {batch.batch}")
+    def _add_batch(self, run: JobRun, batch: BatchView) -> None:
+        name = uuid5(UUID(run.job_id), f"batch {batch.batch}")
         begin = int(batch.pin["batch_timestamp_ms"])
         attributes: dict[str, str | int] = {
-            "sluice.job.id": job_id,
+            "sluice.job.id": run.job_id,
             "sluice.batch": batch.batch,
             "sluice.records": batch.records or 0,
             "sluice.epoch": int(batch.pin["epoch"]),
@@ -148,8 +151,7 @@ class SpanExporterOfJobs:
         for table, version in batch.pin["versions"].items():
             attributes[f"sluice.version.{table}"] = int(version)
         times = (begin, batch.committed_at_ms or begin)
-        run = self._runs[job_id]
-        self._sender.add(Past("batch", name, uuid5(name, "span"), *times, attributes, run))
+        self._sender.add(Past("batch", name, uuid5(name, "span"), *times, attributes, run.id))
 
 
 def open_collector(address: str | None) -> OTLPSpanExporter:

@@ -30,6 +30,14 @@ class Credentials:
     token: str | None = field(default=None, repr=False)
     ca_file: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a token that no header can carry."""
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
+            raise ConfigError(
+                "token has characters that no token has",
+                hint=f"Set {TOKEN} to the token that sluice tokens create printed.",
+            )
+
     @classmethod
     def of_environment(cls) -> Self:
         """From SLUICE_TOKEN or SLUICE_TOKEN_FILE, and SLUICE_CA_FILE; raises ConfigError."""

@@ -199,4 +199,4 @@ def _reached() -> Iterator[None]:
     try:
         yield
     except SourceUnavailableError as exc:
-        raise SourceUnavailableError(exc.message, hint=_AWAY) from exc
+        raise SourceUnavailableError(exc.message, hint=_AWAY, detail=exc.detail) from exc

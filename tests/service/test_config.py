@@ -14,8 +14,6 @@ BAD = {
     "proxies_no_networks": ("SLUICE_TRUSTED_PROXIES", "10.0.0.5,proxy"),
     "tls_too_old": ("SLUICE_TLS_MIN_VERSION", "1.1"),
     "audit_of_nothing_known": ("SLUICE_AUDIT", "some"),
-    "spark_conf_no_json": ("SLUICE_SPARK_CONF", "{a"),
-    "spark_conf_no_object": ("SLUICE_SPARK_CONF", "[1]"),
     "spark_master_unknown": ("SLUICE_SPARK_MASTER", "mesos"),
     "failpoint_unknown": ("SLUICE_FAILPOINTS", "C99=kill"),
     "index_dir_of_a_working_directory": ("SLUICE_INDEX_DIR", "index/{host}"),
@@ -31,6 +29,23 @@ def test_a_bad_value_names_variable_value_and_what_is_accepted(monkeypatch, vari
     field = variable.removeprefix("SLUICE_").lower()
     for part in (variable, f'"{value}"', accepted(field)):
         assert part in caught.value.message
+
+
+CREDENTIALS = {
+    "spark_conf_no_json": ("SLUICE_SPARK_CONF", '{"spark.hadoop.fs.s3a.secret.key": "hunter2"'),
+    "spark_conf_no_object": ("SLUICE_SPARK_CONF", '["hunter2"]'),
+    "spark_conf_no_text": ("SLUICE_SPARK_CONF", '{"spark.password": ["hunter2"]}'),
+}
+
+
+@pytest.mark.parametrize(("variable", "value"), CREDENTIALS.values(), ids=CREDENTIALS)
+def test_a_bad_value_that_may_have_credentials_is_not_shown(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=rf"{variable} is \(hidden\), expected") as caught:
+        Settings.load()
+    assert "hunter2" not in str(caught.value)
+    monkeypatch.setenv(variable, '{"spark.password": "hunter2"}')
+    assert "hunter2" not in repr(Settings.load())
 
 
 def test_a_runner_gets_the_settings_of_the_control_plane(tmp_path, monkeypatch):

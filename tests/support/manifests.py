@@ -197,6 +197,10 @@ class Manifests:
         ours = {name: v for name, v in self.environment.items() if name.startswith(PREFIX)}
         for name in sorted(ours.keys() - fields.keys()):
             yield f"{name} is no setting"
+        links = self.pods["control plane"].get("enableServiceLinks", True)
+        for name in self.named("Service"):
+            if links and f"{name.upper()}_".startswith(PREFIX):
+                yield f"variables of service {name} look like settings"
         for name in sorted(ours.keys() & fields.keys()):
             value = json.loads(ours[name]) if name == "SLUICE_SPARK_CONF" else ours[name]
             try:

@@ -13,6 +13,7 @@ from service.cli.conversation import Conversation, RowStream
 from service.cli.output import show_json
 from service.cli.prompt import Prompt, completions, is_whole
 from service.client import RefusedError, Sluice
+from service.errors import WaitTimeoutError
 from service.sql.text.script import SqlError
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
@@ -86,6 +87,16 @@ def test_a_preview_shows_its_rows_and_is_removed(talk, client, capsys):
     assert told[-1]["columns"] == ["op", "id", "name"]
     assert told[-1]["rows"] == [["+I", "1", "\u202e2\u2028\x85"], ["-U", "1", None]]
     assert "2 records could not be read" in capsys.readouterr().err
+    assert client.jobs() == []
+
+
+def test_a_preview_that_takes_too_long_is_removed_and_says_so(talk, client):
+    talk[0].timeout_s = 0
+    query = INSERT.removeprefix("INSERT INTO enriched")
+    with pytest.raises(WaitTimeoutError, match="after 0 s") as caught:
+        talk[0].carry_out(f"SET 'pipeline.name'='flows'; {DECLARED} {query}")
+    assert "--timeout" in caught.value.hint
+    assert "sluice jobs get" not in caught.value.hint
     assert client.jobs() == []
 
 

@@ -77,6 +77,16 @@ def test_a_token_file_has_one_token(tmp_path, monkeypatch, content):
     assert Credentials.of_environment().token == "slc_c"
 
 
+@pytest.mark.usefixtures("processes")
+def test_the_first_token_of_a_store_elsewhere_is_audited_too(tmp_path):
+    store, data_dir = f"sqlite:///{tmp_path / 'elsewhere.db'}", tmp_path / "data"
+    places = {"SLUICE_DATABASE_URL": store, "SLUICE_DATA_DIR": str(data_dir)}
+    done = sluice("tokens", "create", "--name", "root", **places)
+    assert (done.returncode, "cannot be written" in done.stderr) == (0, False)
+    (line,) = (data_dir / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["method"] == "tokens create"
+
+
 def test_runners_do_not_inherit_the_operators_token(monkeypatch):
     monkeypatch.setenv("SLUICE_TOKEN", "slc_c")
     assert "SLUICE_TOKEN" not in environment()

@@ -9,6 +9,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.plan.plan import KafkaOptions
 from service.cli.topics import brokers, readable
 from service.client import Sluice
+from service.errors import UnreachableError
 from service.wiring import topic_access
 from tests.support.control_plane import control_plane
 from tests.support.program import run_program
@@ -177,6 +178,7 @@ def test_errors_name_the_topic_or_the_broker(topic, kafka):
     code, _, said = topic("peek", "t", "--bootstrap", "127.0.0.1:1")
     assert code == 1
     assert 'kafka "127.0.0.1:1" cannot be reached' in said
+    assert "ECONNREFUSED" in said
     assert "sluice up" in said.splitlines()[-1]
     assert topic("peek", name, "--bootstrap-servers", kafka.bootstrap_servers)[0] == 0
     assert topic("create", "a b")[0] == 1
@@ -196,8 +198,11 @@ def test_a_record_that_the_topic_does_not_take_is_refused(topic, kafka):
     assert topic("produce", larger, "--text", given=b"x" * 5_000)[0] == 0
 
 
-def test_the_brokers_are_those_of_the_control_plane(processes, kafka, tmp_path):
-    assert brokers(None, "http://127.0.0.1:1") == "localhost:9092"
+def test_the_brokers_are_those_of_the_control_plane(processes, kafka, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLUICE_PORT", "1")
+    assert brokers(None, None) == "localhost:9092"
+    with pytest.raises(UnreachableError, match="cannot be reached"):
+        brokers(None, "http://127.0.0.1:1")  # such as sluice topic rm: not that of another cluster
     assert brokers("a:1", "http://127.0.0.1:1") == "a:1"
     with control_plane(tmp_path, kafka_bootstrap_servers=kafka.bootstrap_servers) as plane:
         assert brokers(None, plane.url) == kafka.bootstrap_servers

@@ -78,6 +78,8 @@ def test_a_preview_says_why_it_cannot_show_rows(plane, client, tmp_path):
 def test_a_change_needs_consent(plane, job, tmp_path):
     code, out, _ = ran(plane, tmp_path, FILTERED, job, given=b"n\n")
     assert code == 1
+    code, out, said = ran(plane, tmp_path, FILTERED, job)
+    assert (code, "error: standard input ends" in said, "--yes" in said) == (1, True, True)
     assert plan_of(plane, job).number == 1
     code, out, said = ran(plane, tmp_path, FILTERED, job, "--yes")
     assert (code, out) == (0, "accepted  where of the plan\n")

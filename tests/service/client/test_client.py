@@ -8,10 +8,11 @@ from datetime import date
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pyarrow as pa
 import pytest
 
-from service.cli.output import plain
+from service.cli.output import ExitCode, exit_code, plain
 from service.client import (
     ConflictError,
     InvalidRequestError,
@@ -25,8 +26,14 @@ from service.client import (
 )
 from service.client.remote_job import Removed, StatusChanged, _lines, parse
 from service.client.tables import _key_text
-from service.client.transport import Transport
-from service.errors import ControlPlaneError, JobNotFoundError, UnreachableError
+from service.client.transport import Transport, _cause
+from service.errors import (
+    ConfigError,
+    ControlPlaneError,
+    JobNotFoundError,
+    UnreachableError,
+    WaitTimeoutError,
+)
 from service.schemas.progress import Transition
 from service.security.tokens import Credentials
 from tests.support.table_job import script
@@ -332,6 +339,14 @@ def batch(number, place="0"):
     return {"batch": number, "pin": pin, "records": 2, "committed": True, "counts": {"joined": 2}}
 
 
+def test_no_reference_is_no_job_also_where_there_is_one_only():
+    page = {"items": [STATUS], "next_cursor": None}
+    with Flaky(document(page)) as server, Sluice(server.url) as made:
+        assert made.job("j").id == "j"
+        with pytest.raises(JobNotFoundError, match='job "" does not exist'):
+            made.job("")
+
+
 def test_batches_are_a_table_over_all_pages():
     pages = [{"items": [batch(n)], "next_cursor": n if n else None} for n in (1, 0)]
     answers = [document({**STATUS}), *map(document, pages)]
@@ -350,11 +365,53 @@ def test_offsets_of_several_topics_are_by_topic_and_partition():
     assert rows.column("end_offsets").to_pylist() == [[("clicks/0", 3)], [("visits/2", 3)]]
 
 
+NOT_OURS = {
+    "page": (200, {"Content-Type": "text/html"}, b"<html>"),
+    "login": (302, {"Location": "https://login.example/"}, b""),
+    "proxy": (502, {"Content-Type": "text/html"}, b"<html>"),
+    "other_problem": (503, {"Content-Type": "application/problem+json"}, b'{"title": "away"}'),
+    "no_json": (503, {"Content-Type": "application/problem+json"}, b"away"),
+}
+
+
+@pytest.mark.parametrize("answer", NOT_OURS.values(), ids=NOT_OURS)
+def test_an_answer_of_another_program_is_an_error_with_a_hint(answer):
+    with Flaky(answer) as server, Sluice(server.url, attempts=1) as made:
+        with pytest.raises(UnreachableError, match=f"answered {answer[0]} and no document"):
+            list(made.jobs())
+        with pytest.raises(UnreachableError, match=f"answered {answer[0]} and no document"):
+            made._transport.stream("/v1/jobs/j/events", {}).__enter__()
+
+
+def test_why_a_control_plane_cannot_be_reached_is_said():
+    with (
+        Sluice("http://no-such-host.invalid:8326", attempts=1) as made,
+        pytest.raises(UnreachableError, match=r"reached: .*(name|resolution)"),
+    ):
+        made.version()
+    refused = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {} (_ssl.c:1006)"
+    for text, said in (
+        ("self-signed certificate", "is not trusted (set SLUICE_CA_FILE"),
+        ("unable to get local issuer certificate", "is not trusted (set SLUICE_CA_FILE"),
+        ("certificate has expired", "is refused: certificate has expired"),
+        ("IP address mismatch, certificate is not valid for '127.0.0.1'.", "valid for '127.0.0.1'"),
+    ):
+        assert said in _cause(httpx.ConnectError(refused.format(text)))
+
+
+@pytest.mark.parametrize("token", ["schlüssel", "slc_1\nslc_2"])
+def test_a_token_that_no_header_can_carry_is_refused_before_it_is_sent(token):
+    with pytest.raises(ConfigError, match="token has characters") as caught:
+        Credentials(token)
+    assert token not in caught.value.message
+
+
 def test_a_control_plane_that_answers_late_is_not_taken_for_one_that_is_away():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         transport = Transport(url, Credentials(None, None), attempts=1)
-        with pytest.raises(UnreachableError, match="has not answered in time") as caught:
+        with pytest.raises(WaitTimeoutError, match="has not answered in time") as caught:
             transport.send("POST", "/v1/jobs/1:verify", timeout=0.2)
         transport.close()
     assert "sluice up" not in caught.value.hint
+    assert exit_code(caught.value) == ExitCode.TIMED_OUT

@@ -111,7 +111,7 @@ class Listener:
             raise ExportError("nobody there", hint="Wait.", passing=self.passing)
         self.heard.append((step.transition.sequence, step.run.number))
 
-    def look(self):
+    def look(self, _run_of):
         self.looks += 1
 
 

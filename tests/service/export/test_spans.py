@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from service.errors import ExportError
-from service.export.follow import RunCounter
+from service.export.follow import Follower, FollowPosition, JobRun, RunCounter
 from service.export.spans import SpanExporterOfJobs, SpanSender
 from tests.service.export.test_follow import JOB, transitions
 
@@ -57,13 +57,37 @@ class Client:
         numbers = range(self.newest, -1, -1)
         return [SimpleNamespace(batch=n, **facts) for n in list(numbers)[:most]]
 
+    def transitions(self, *, after=0, job_id=None):
+        return [t for t in transitions(["CREATED", "STARTING", "JOINING"]) if t.sequence > after]
+
+
+def run_of(job_id):
+    return JobRun(job_id, 0)
+
 
 def test_no_batch_is_left_out_however_many_there_were_since_the_last_look():
     client, collector = Client(), Collector(refusals=0)
     exporter = SpanExporterOfJobs(client, SpanSender(collector))
-    (starting,) = transitions(["STARTING"])
-    exporter.tell(RunCounter().take(JOB, starting))
-    exporter.look()
-    client.newest = 500
-    exporter.look()
-    assert [len(spans) for spans in collector.taken] == [1, 500]
+    exporter.look(run_of)
+    client.newest = 1_000
+    exporter.look(run_of)
+    assert [len(spans) for spans in collector.taken] == [1, 512, 488]
+
+
+def test_no_spans_are_added_while_the_collector_takes_none():
+    client, collector = Client(), Collector(refusals=3)
+    exporter = SpanExporterOfJobs(client, SpanSender(collector))
+    for client.newest in (1, 5, 9):
+        with pytest.raises(ExportError, match="has not taken 1 spans"):
+            exporter.look(run_of)
+    exporter.look(run_of)
+    assert [len(spans) for spans in collector.taken] == [1, 8]
+
+
+def test_batches_of_a_job_that_joins_are_sent_after_a_restart_too(tmp_path):
+    client, cursor = Client(), tmp_path / "cursor"
+    for sent in (["CREATED", "STARTING", "batch"], ["batch"]):
+        collector = Collector(refusals=0)
+        exporter = SpanExporterOfJobs(client, SpanSender(collector))
+        Follower(client, exporter, FollowPosition(cursor)).catch_up()
+        assert [name for spans in collector.taken for name in spans] == sent
