@@ -3,12 +3,12 @@
 Only this user can write to the cache: its code runs as this user.
 """
 
-import fcntl
 import hashlib
 import inspect
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import UserProvidedCacheLocator
+
+from joins.kernels.local_files import give_lock_up, take_lock
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LOCK = "lock"
@@ -96,12 +98,20 @@ def inlined(function: _Function) -> _Function:
     return cast(_Function, numba.njit(inline="always")(function))
 
 
+_WAITS_UNTIL = time.monotonic() + 120.0  # in the first minutes of a process
+
+
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """The node's other processes wait while this one calls functions for the first time."""
+    """The node's other processes wait while this one calls functions for the first time.
+
+    They do not wait for ever: a process that has halted may have the lock, and without it a
+    function is only compiled twice.
+    """
     descriptor = os.open(_KEPT_IN / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while not take_lock(descriptor) and time.monotonic() < _WAITS_UNTIL:
+            time.sleep(0.01)
         yield
     finally:
-        os.close(descriptor)
+        give_lock_up(descriptor)

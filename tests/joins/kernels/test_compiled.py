@@ -1,13 +1,16 @@
 """Compiled code is kept where nobody else writes, and never taken from another version."""
 
+import math
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from joins.kernels.compiled import kept_in
+from joins.kernels.compiled import kept_in, one_at_a_time
 
 OF_A_VERSION = """
 from typing import NamedTuple
@@ -127,3 +130,26 @@ def test_without_a_home_it_is_among_the_temporary_files(places, monkeypatch):
     (places / "file").touch()
     monkeypatch.setenv("HOME", str(places / "file"))
     assert kept_in() == places / f"sluice-{os.getuid()}"
+
+
+def test_a_process_that_has_halted_while_it_compiles_keeps_no_other_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr("joins.kernels.compiled._KEPT_IN", tmp_path)
+    monkeypatch.setattr("joins.kernels.compiled._WAITS_UNTIL", time.monotonic() + 0.3)
+    with one_at_a_time(), ThreadPoolExecutor(1) as threads:  # another open file, as of a process
+        threads.submit(enter).result(timeout=60)
+
+
+def test_the_next_process_goes_on_when_the_first_has_compiled(tmp_path, monkeypatch):
+    monkeypatch.setattr("joins.kernels.compiled._KEPT_IN", tmp_path)
+    monkeypatch.setattr("joins.kernels.compiled._WAITS_UNTIL", math.inf)
+    with ThreadPoolExecutor(1) as threads:
+        with one_at_a_time():
+            second = threads.submit(enter)
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.2)
+        second.result(timeout=60)
+
+
+def enter():
+    with one_at_a_time():
+        return
