@@ -174,12 +174,13 @@ _BUSY = {
     ER.QUERY_INTERRUPTED: "An administrator ended the statement; a running job retries.",
 }
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
-# Server settings that would change which rows a SELECT returns, how it writes them, and how SHOW
-# CREATE TABLE quotes names, or end a session that reads slowly or waits for other work. Instants
-# are in UTC. A lock is waited for less long than an answer, so that the error names it.
+# Server settings that would refuse a SELECT, change which rows it returns, how it writes them, and
+# how SHOW CREATE TABLE quotes names, or end a session that reads slowly or waits for other work.
+# Instants are in UTC. A lock is waited for less long than an answer, so that the error names it.
 _SESSION = (
     "SET SESSION sql_mode='', time_zone='+00:00', sql_select_limit=18446744073709551615,"
-    " sql_quote_show_create=1, wait_timeout=28800, net_write_timeout=600, lock_wait_timeout=60"
+    " sql_big_selects=1, sql_quote_show_create=1, wait_timeout=28800, net_write_timeout=600,"
+    " lock_wait_timeout=60"
     " /*M!100304 , system_versioning_asof=DEFAULT */ /*M!100101 , max_statement_time=0 */"
     " /*M!100300 , idle_transaction_timeout=0, idle_readonly_transaction_timeout=0 */"
     " /*!50708 , max_execution_time=0 */"

@@ -118,6 +118,18 @@ def test_a_session_that_is_slow_or_idle_is_not_ended(impatient, accounts):
         assert rows(connection, "SELECT 1") == [(1,)]
 
 
+def test_a_table_of_any_size_is_read(with_tls, accounts):
+    """A server may refuse a SELECT that reads more rows than it says."""
+    run_sql(with_tls, "SET GLOBAL max_join_size = 10")
+    try:
+        with connected(config_of(with_tls.port, accounts["any"])) as connection:
+            assert (
+                len(rows(connection, "SELECT seq FROM mysql.seq_1_to_1000 WHERE seq + 0")) == 1000
+            )
+    finally:
+        run_sql(with_tls, "SET GLOBAL max_join_size = DEFAULT")
+
+
 def test_a_lock_that_is_not_released_is_named_and_not_the_server(mariadb, accounts):
     with (
         new_schema(mariadb, TABLE) as schema,
