@@ -141,6 +141,7 @@ class SafeConnection(_Plain):
 _CONNECT_TIMEOUT_S = 10
 _READ_TIMEOUT_S = 600
 _TOO_MANY_CONNECTIONS = 1040
+_OFFLINE = 3032
 _SHUTTING_DOWN = (1053, 1077, 1079, 1927)
 _UNAVAILABLE = frozenset(
     {
@@ -156,19 +157,30 @@ _LOCKED = (
     "A transaction or a statement of others has a lock, see SHOW FULL PROCESSLIST there; a running "
     "job retries."
 )
+_FULL = "Raise max_connections of the server, or end connections to it; a running job retries."
+_FULL_FOR_USER = (
+    "Raise max_user_connections of the server or of the account, or end connections of that user; "
+    "a running job retries."
+)
+_NOT_OPEN = "Open the server to clients, or wait until it is; a running job retries."
 _BUSY = {
     ER.LOCK_WAIT_TIMEOUT: _LOCKED,
     ER.LOCK_DEADLOCK: _LOCKED,
-    _TOO_MANY_CONNECTIONS: "Raise max_connections of the server, or end connections to it; a "
-    "running job retries.",
+    _TOO_MANY_CONNECTIONS: _FULL,
+    ER.TOO_MANY_USER_CONNECTIONS: _FULL_FOR_USER,
+    ER.USER_LIMIT_REACHED: _FULL_FOR_USER,
+    ER.UNKNOWN_COM_ERROR: _NOT_OPEN,  # of a node that has not joined its Galera cluster
+    _OFFLINE: _NOT_OPEN,
+    ER.QUERY_INTERRUPTED: "An administrator ended the statement; a running job retries.",
 }
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
-# Server settings that would change which rows a SELECT returns, how it writes them, and how SHOW
-# CREATE TABLE quotes names, or end a session that reads slowly or waits for other work. Instants
-# are in UTC. A lock is waited for less long than an answer, so that the error names it.
+# Server settings that would refuse a SELECT, change which rows it returns, how it writes them, and
+# how SHOW CREATE TABLE quotes names, or end a session that reads slowly or waits for other work.
+# Instants are in UTC. A lock is waited for less long than an answer, so that the error names it.
 _SESSION = (
     "SET SESSION sql_mode='', time_zone='+00:00', sql_select_limit=18446744073709551615,"
-    " sql_quote_show_create=1, wait_timeout=28800, net_write_timeout=600, lock_wait_timeout=60"
+    " sql_big_selects=1, sql_quote_show_create=1, wait_timeout=28800, net_write_timeout=600,"
+    " lock_wait_timeout=60"
     " /*M!100304 , system_versioning_asof=DEFAULT */ /*M!100101 , max_statement_time=0 */"
     " /*M!100300 , idle_transaction_timeout=0, idle_readonly_transaction_timeout=0 */"
     " /*!50708 , max_execution_time=0 */"

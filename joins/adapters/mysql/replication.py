@@ -27,7 +27,6 @@ from joins.adapters.mysql.connection import (
 )
 from joins.adapters.mysql.position import STATUS_OF_BINLOG, binlog_status
 from joins.plan.errors import (
-    ServerChangedError,
     SnapshotNeededError,
     SourceError,
     SourceUnavailableError,
@@ -88,17 +87,18 @@ def require_logged(connection: "Connection[Any]", config: MysqlConnectionConfig)
 
 
 def check_logged(config: MysqlConnectionConfig) -> None:
-    """Like `require_logged` for a followed table: SnapshotNeededError instead."""
-    try:
-        with connected(config) as connection:
+    """Like `require_logged` for a followed table: SnapshotNeededError instead.
+
+    A server that does not answer, such as one that refuses the user, shows nothing of its binlog.
+    """
+    with connected(config) as connection:
+        try:
             for name in tables_of(connection, config):
                 require_logged(connection, config.at(*name))
-    except (SourceUnavailableError, ServerChangedError):
-        raise
-    except SourceError as exc:
-        raise SnapshotNeededError(
-            exc.message, hint=f"{exc.hint} The table is then copied again by itself."
-        ) from exc
+        except SourceError as exc:
+            raise SnapshotNeededError(
+                exc.message, hint=f"{exc.hint} The table is then copied again by itself."
+            ) from exc
 
 
 def table_name(config: MysqlConnectionConfig) -> str:

@@ -16,6 +16,7 @@ from joins.adapters.mysql.charsets import server_charsets
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     open_connection,
+    rows,
 )
 from joins.adapters.mysql.events.packets import EVENTS, Reader
 from joins.adapters.mysql.events.transactions import Event, Transactions
@@ -114,4 +115,6 @@ class BinlogStream:
         settings.pop("db", None)
         connection = open_connection(self._config, **settings)
         self._connections.append(connection)
+        # else a server without them now refuses the files that have checksums
+        rows(connection, "SET @master_binlog_checksum = @@global.binlog_checksum")
         return connection

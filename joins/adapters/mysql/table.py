@@ -18,7 +18,7 @@ from joins.plan.types import SqlType, TypeName
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGER_DIGITS = {8: 3, 16: 5, 24: 8, 32: 10, 64: 20}
 _YEAR_BITS = 16
-_COMPRESSED = "COMPRESSED"  # in the comment of such a type
+_COMPRESSED = "COMPRESSED*/"  # ends the comment of such a type; a member of ENUM may be the word
 _DECLARED_BITS = {
     TypeName.TINYINT: 8,
     TypeName.SMALLINT: 16,
@@ -98,7 +98,7 @@ class ServerColumn:
     @property
     def encoding(self) -> Encoding | None:
         """None for a type that cannot be captured."""
-        if _COMPRESSED in self.column_type:
+        if self.column_type.endswith(_COMPRESSED):
             return None
         if self.data_type in _INTEGER_BITS:
             big = self.data_type == "bigint" and self.unsigned

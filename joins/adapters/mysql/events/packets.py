@@ -1,5 +1,6 @@
 """Event types of the binlog, and python-mysql-replication's reader over packets of them."""
 
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from joins.plan.errors import SnapshotNeededError
 _Foreign = Any  # objects of python-mysql-replication and PyMySQL's internals, which have no types
 
 _COPIED_AGAIN = "; the table is copied again by itself."
+_CRC32 = 1  # the checksum of each event of a file; 0 and 255 are none
 # They begin a transaction; their other content, such as a tag, is ignored.
 GTIDS = frozenset({33, 34, 42, 162})
 # The stream understands them.
@@ -116,12 +118,24 @@ class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
 
 
 class Reader(BinLogStreamReader):  # type: ignore[misc] # has no types
-    """The library's reader over such packets; its method hard-codes the packet class."""
+    """The library's reader over such packets; its method hard-codes the packet class.
+
+    Whether events end with a checksum is a property of a file, which its first event has: the
+    server's setting, which the library goes by, may have been another one when it was written.
+    """
+
+    _BinLogStreamReader__use_checksum: bool
 
     fetchone = FunctionType(
         BinLogStreamReader.fetchone.__code__,
         {**BinLogStreamReader.fetchone.__globals__, "BinLogPacketWrapper": Packets},
     )
+
+    def __iter__(self) -> Iterator[_Foreign]:
+        for event in super().__iter__():
+            if isinstance(event, binlog_event.FormatDescriptionEvent):
+                self._BinLogStreamReader__use_checksum = event.checksum_algorithm == _CRC32
+            yield event
 
 
 EVENTS = [

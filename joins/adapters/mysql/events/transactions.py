@@ -226,6 +226,12 @@ class Transactions:
     def _rotated(self, file_name: str | bytes, position: int) -> Boundary:
         name = file_name.decode() if isinstance(file_name, bytes) else file_name
         self._file = file_number(name)
+        if self._in_transaction and self._is_ours:
+            raise SnapshotNeededError(
+                f'rows of table "{self._table.database}.{self._table.table}" are in a transaction '
+                f'that has no end before binlog file "{name}"',
+                hint="The server ended amid it and undid it; the table is copied again by itself.",
+            )
         self._in_transaction = False
         self._gtid, self._is_new = None, True
         self._reached = 0

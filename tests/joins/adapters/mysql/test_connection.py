@@ -20,6 +20,7 @@ from joins.adapters.mysql.connection import (
     connected,
     open_connection,
     rows,
+    translated,
 )
 from joins.adapters.mysql.events.transactions import FileOpened
 from joins.adapters.mysql.position import (
@@ -117,6 +118,18 @@ def test_a_session_that_is_slow_or_idle_is_not_ended(impatient, accounts):
         assert rows(connection, "SELECT 1") == [(1,)]
 
 
+def test_a_table_of_any_size_is_read(with_tls, accounts):
+    """A server may refuse a SELECT that reads more rows than it says."""
+    run_sql(with_tls, "SET GLOBAL max_join_size = 10")
+    try:
+        with connected(config_of(with_tls.port, accounts["any"])) as connection:
+            assert (
+                len(rows(connection, "SELECT seq FROM mysql.seq_1_to_1000 WHERE seq + 0")) == 1000
+            )
+    finally:
+        run_sql(with_tls, "SET GLOBAL max_join_size = DEFAULT")
+
+
 def test_a_lock_that_is_not_released_is_named_and_not_the_server(mariadb, accounts):
     with (
         new_schema(mariadb, TABLE) as schema,
@@ -130,6 +143,38 @@ def test_a_lock_that_is_not_released_is_named_and_not_the_server(mariadb, accoun
         ):
             rows(connection, f"SET STATEMENT lock_wait_timeout = 1 FOR SELECT * FROM {schema}.t")
         assert "SHOW FULL PROCESSLIST" in error.value.hint
+
+
+def test_an_account_whose_connections_are_limited_is_waited_for(mariadb):
+    user = "limited@'127.0.0.1'"
+    limit = "WITH MAX_USER_CONNECTIONS 1"
+    run_sql(mariadb, f"CREATE USER {user} IDENTIFIED BY '{PASSWORD}' {limit}")
+    try:
+        with (
+            connected(config_of(mariadb.port, "limited")),
+            pytest.raises(SourceUnavailableError, match=r"for now.*max_user_connections") as error,
+            connected(config_of(mariadb.port, "limited")),
+        ):
+            pass
+        assert "of the account" in error.value.hint
+    finally:
+        run_sql(mariadb, f"DROP USER {user}")
+
+
+OF_A_WHILE = {
+    "too_many_of_one_user": (1203, "User x already has more than 'max_user_connections' active"),
+    "node_that_joins": (1047, "WSREP has not yet prepared node for application use"),
+    "offline": (3032, "The server is currently in offline mode"),
+    "killed_query": (1317, "Query execution was interrupted"),
+}
+
+
+@pytest.mark.parametrize("answer", OF_A_WHILE.values(), ids=OF_A_WHILE)
+def test_what_a_server_refuses_for_a_while_is_no_fault_of_the_table(answer):
+    error = translated(config_of(1, "x"), pymysql.err.OperationalError(*answer))
+    assert isinstance(error, SourceUnavailableError)
+    assert answer[1] in error.message
+    assert "retries" in error.hint
 
 
 # TLS

@@ -3,6 +3,8 @@
 `tests/reliability foreign-servers` has many more servers.
 """
 
+from dataclasses import replace
+
 import pymysql
 import pytest
 
@@ -135,6 +137,14 @@ def test_what_becomes_true_while_a_table_is_followed_means_another_copy(mariadb)
         with pytest.raises(SnapshotNeededError, match="has engine MEMORY") as caught:
             check_logged(config_of(mariadb, schema))
         assert caught.value.hint.endswith("The table is then copied again by itself.")
+
+
+def test_a_server_that_refuses_the_user_meanwhile_means_no_copy(mariadb):
+    """A password that was changed is no reason to copy a table, which the next session follows."""
+    with new_schema(mariadb, TABLE) as schema:
+        with pytest.raises(SourceError, match="refused user") as caught:
+            check_logged(replace(config_of(mariadb, schema), password="changed"))
+        assert caught.type is SourceError
 
 
 CASCADE = (

@@ -100,6 +100,20 @@ def test_a_file_begins_at_0_again_behind_one_beyond_4_gib():
     assert [e.pos for e in found if isinstance(e, Begin)][-1] < 1_000
 
 
+@pytest.mark.parametrize("table", ["t", "other"])
+def test_rows_of_a_transaction_that_its_file_does_not_end_are_not_followed(table):
+    """MariaDB leaves what it had written of it when it crashed, and undoes it in the table."""
+    *open_ended, _ = insert(6, table=table)
+    rotate = binlogs.event(ROTATE, struct.pack("<Q", 4) + b"binlog.000002", 200)
+    events = [*insert(5), *open_ended, rotate, *insert(7)]
+    if table == "t":
+        with pytest.raises(SnapshotNeededError, match="no end before binlog file"):
+            list(told(events, f"{SOURCE}:1-4"))
+        return
+    boundaries = [e for e in told(events, f"{SOURCE}:1-4") if isinstance(e, Boundary)]
+    assert str(boundaries[-1].gtids) == f"{SOURCE}:1-5:7"
+
+
 def test_rows_of_another_table_that_matches_are_told_where_they_are_new():
     """The table of the first transaction, which was applied, is that of the second."""
     matching = one_table(TablePattern("d", "t.*"), [TABLE])

@@ -114,6 +114,12 @@ TYPES = {
     "text_latin1": ("TEXT CHARACTER SET latin1", TEXT, ["'é'"], ["é"]),
     "longtext": ("LONGTEXT", TEXT, ["REPEAT('ab', 40000)"], ["ab" * 40000]),
     "enum": ("ENUM('a','it''s','é')", TEXT, ["'a'", "'it''s'", "'é'", "0"], ["a", "it's", "é", ""]),
+    "enum_of_words": (
+        "ENUM('COMPRESSED','unsigned','zerofill')",
+        TEXT,
+        ["'COMPRESSED'", "'unsigned'"],
+        ["COMPRESSED", "unsigned"],
+    ),
     "enum_escapes": (
         r"ENUM('a\\b','c\nd','\0','e,f')",
         TEXT,
