@@ -219,7 +219,9 @@ class DeltaLog:
         """
         holding, held = set(added), set(added)
         for entry in since:
-            info = next((each["commitInfo"] for each in entry if "commitInfo" in each), {})
+            info: Mapping[str, Any] = next(
+                (each["commitInfo"] for each in entry if "commitInfo" in each), {}
+            )
             adds = {each["path"] for each in added_files(entry)}
             removed = {action["remove"]["path"] for action in entry if "remove" in action}
             if info.get("userMetadata") == _REMOVED.format(batch):

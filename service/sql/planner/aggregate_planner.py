@@ -387,7 +387,6 @@ def group_keys(
     planner = KeyPlanner(scope)
     keys: list[GroupKey] = []
     named: dict[Node, frozenset[str]] = {}
-    of_bounds: list[Node] = []
     for node in group_by.keys:
         if window_key is not None and node is window_key.call:
             named[node] = frozenset(("window_start", "window_end"))
@@ -399,7 +398,6 @@ def group_keys(
             keys.append(GroupKey(node, value, value))
             continue
         if is_of_window(value.expression):
-            of_bounds.append(node)
             named[node] = frozenset()  # where both bounds are keys, it divides no group
             continue
         known = [key for key in _of_rows(keys) if key.value.expression == value.expression]
@@ -412,6 +410,7 @@ def group_keys(
         named[node] = frozenset((name,))
     sets = [frozenset[str]().union(*map(named.__getitem__, each)) for each in group_by.sets]
     every = frozenset[str]().union(*named.values())
+    of_bounds = [node for node, names in named.items() if not names]
     if of_bounds and (sets or not {"window_start", "window_end"} <= every):
         raise _of_a_bound(script, of_bounds[0])
     for each in sets or [every]:
@@ -460,11 +459,9 @@ def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, nod
             hint="Write the expression from the select list.",
         )
     value = planner.plan(node)
-    if window_column(value.expression) is not None:
+    if set(relations_of(value.expression)) == {WINDOW}:
         return value
     if is_of_window(value.expression):
-        if set(relations_of(value.expression)) == {WINDOW}:
-            return value
         raise _of_a_bound(script, node)
     value = RowPlanner(scope).plan(node)
     refuse_nested(script, (value,), "GROUP BY")
