@@ -1,23 +1,19 @@
-r"""Regular expressions of Java by RE2, linear in the text; LIKE and SIMILAR TO.
+r"""Regular expressions of Java by RE2, linear in the text; SIMILAR TO.
 
 An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that Java takes and RE2
-does not (`[a&&[^b]]`, `[a[b]]`, `\h`, `\R`, `\Z`, `(?=…)`, `\1`, `a++`) fails the row. `.` matches
-none of `\n`, `\r`, U+0085, U+2028, U+2029 unless `(?s)` is on. In Java `(?i)` is for ASCII only,
-and `$` is before a line break at the end of a text, too, with `(?m)` before any but `\n` as well:
-there RE2 has no answer.
-
-LIKE searches the texts between two `%` in turn, each at its first position. A piece with `_` may be
-compared at each position, so the product of both lengths has a limit.
+does not (`[a&&[^b]]`, `[a[b]]`, `\h`, `\R`, `\Z`, `(?=…)`, `\1`, `a++`) fails the row. So does a
+text on which both differ: Java ends a line with `\n`, `\r`, U+0085, U+2028 or U+2029, and has `$`
+before the last one, too; its `(?m)^` is never at the end of a text; its `(?i)` is for ASCII only;
+and `\b` depends on the release of Java for letters that are not ASCII.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import re2
 
 from joins.kernels.expressions.casts import Checked
@@ -26,7 +22,6 @@ from joins.kernels.expressions.operation import (
     Function,
     Operation,
     Sizes,
-    Value,
     bounded,
     bytes_of,
     grown,
@@ -34,8 +29,8 @@ from joins.kernels.expressions.operation import (
 )
 
 _LINE_BREAKS = ("\n", "\r", "\x85", "\u2028", "\u2029")
-_END = "(?:$)"
-_OF_LINES = re.compile(r"\(\?[is]*m[is]*\)(?!.*-[is]*m)", re.DOTALL)
+_LEADING = re.compile(r"\(\?([ims]+)\)")
+_OFF = re.compile(r"\(\?[ims]*-([ims]+)[:)]")
 _ANY = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 _GROUP = re.compile(r"\(\?(?:<(?P<name>[A-Za-z]\w*)>|(?P<flags>[a-z]*(?:-[a-z]+)?)[:)])", re.ASCII)
@@ -43,6 +38,8 @@ _ESCAPE = re.compile(
     r"\\(?:[pP](?:\{[^}]*\}|.)|x\{[0-9a-fA-F]+\}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
 )
 _KNOWN_ESCAPES = frozenset("dDwWsSbBAztnrfaepPxuQE")
+_SPACES = {"s": r"\x{9}-\x{d} ", "S": r"\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{10ffff}"}  # with \v
+_CASES = ("Lu", "Ll", "Lt")
 _CLASS_ONLY_IN_JAVA = ("&&", "[")
 
 
@@ -54,22 +51,41 @@ class UnknownAnswerError(ValueError):
     """Only the engine of Java can evaluate the expression."""
 
 
-def translated(expression: str) -> str:
-    """The expression for RE2; raises InvalidExpressionError or UnknownAnswerError."""
+def translated(expression: str) -> tuple[str, frozenset[str]]:
+    """The expression for RE2, and what in it depends on the text.
+
+    That is `.`, `^`, `$`, `b`, `B`, a flag that is on somewhere, in capitals one that is on
+    everywhere. Raises InvalidExpressionError or UnknownAnswerError.
+    """
     pieces: list[str] = []
-    at, dotall = 0, False
+    leading, off = _LEADING.match(expression), "".join(_OFF.findall(expression))
+    traits = set() if leading is None else set(leading[1].upper()) - set(off.upper())
+    names = set[str]()
+    at = 0
     while at < len(expression):
         if expression.startswith("(?", at):
             group = _group(expression, at)
-            dotall |= "s" in (group["flags"] or "").partition("-")[0]
+            traits.update((group["flags"] or "").partition("-")[0])
             named = group["name"]
+            if named in names:
+                raise InvalidExpressionError(named)
+            names |= {named} - {None}
             pieces.append(f"(?P<{named}>" if named else group[0])
             at = group.end()
             continue
         read = _READERS.get(expression[at])
-        piece, at = (expression[at], at + 1) if read is None else read(expression, at)
-        pieces.append("." if piece == _ANY and dotall else piece)
-    return "".join(pieces)
+        piece, end = (expression[at], at + 1) if read is None else read(expression, at)
+        if expression[at] in ".^$":
+            traits.add(expression[at])
+        elif piece in (r"\b", r"\B"):
+            traits.add(piece[1])
+        elif expression[at] == "\\" and expression[at + 1] in _SPACES:
+            piece = f"[{piece}]"
+        pieces.append(piece)
+        at = end
+    if "s" not in traits:
+        pieces = [_ANY if piece == "." else piece for piece in pieces]
+    return "".join(pieces), frozenset(traits)
 
 
 def _group(expression: str, at: int) -> re.Match[str]:
@@ -77,21 +93,23 @@ def _group(expression: str, at: int) -> re.Match[str]:
     if group is None or set(group["flags"] or "") - set("ims-"):
         raise UnknownAnswerError(expression[at : at + 4])
     if "i" in (group["flags"] or "").partition("-")[0] and not _is_ascii(expression):
-        raise UnknownAnswerError("(?i) and a character that is not ASCII")
+        raise UnknownAnswerError("(?i) and a character that is not ASCII, or a class by case")
+    if group[0][-1] == ")" and expression[group.end() : group.end() + 1] in ("*", "+", "?", "{"):
+        raise UnknownAnswerError(expression[at : group.end() + 1])
     return group
 
 
 def _is_ascii(expression: str) -> bool:
-    codes = (each[2:].strip("{}") for each in _ESCAPE.findall(expression) if each[1] in "xu")
-    return expression.isascii() and all(int(code or "0", 16) < 128 for code in codes)
+    escapes = _ESCAPE.findall(expression)
+    codes = (each[2:].strip("{}") for each in escapes if each[1] in "xu")
+    by_case = any(each[1] in "pP" and each[2:].strip("{^")[:2] in _CASES for each in escapes)
+    return (
+        expression.isascii() and not by_case and all(int(code or "0", 16) < 128 for code in codes)
+    )
 
 
-def _dot(expression: str, at: int) -> tuple[str, int]:
-    return _ANY, at + 1
-
-
-def _end(expression: str, at: int) -> tuple[str, int]:
-    return _END, at + 1
+def _zero_width(expression: str, at: int) -> tuple[str, int]:
+    return f"(?:{expression[at]})", at + 1  # Java lets it be repeated
 
 
 def _brace(expression: str, at: int) -> tuple[str, int]:
@@ -122,6 +140,8 @@ def _escape(expression: str, at: int) -> tuple[str, int]:
     letter = escape[0][1]
     if letter.isascii() and letter.isalnum() and letter not in _KNOWN_ESCAPES:
         raise UnknownAnswerError(escape[0])
+    if letter in _SPACES:
+        return _SPACES[letter], escape.end()
     if letter == "u":
         return rf"\x{{{escape[0][2:]}}}", escape.end()
     return (r"\x1b" if letter == "e" else escape[0]), escape.end()
@@ -149,8 +169,8 @@ def _class(expression: str, at: int) -> tuple[str, int]:
 
 
 _READERS: Mapping[str, Callable[[str, int], tuple[str, int]]] = {
-    ".": _dot,
-    "$": _end,
+    "^": _zero_width,
+    "$": _zero_width,
     "{": _brace,
     "*": _repetition,
     "+": _repetition,
@@ -160,94 +180,12 @@ _READERS: Mapping[str, Callable[[str, int], tuple[str, int]]] = {
 }
 
 
-MAX_COMPARISONS = 100_000_000
-_RE2_CHARACTERS = 128
-_ANY_CHARACTER = None
-_Piece = tuple[str | None, ...]
-
-
-def like(op: Operation) -> Value | Checked:
-    """`text LIKE pattern [ESCAPE character]`; an empty character means no escape."""
-    escape = op.constant(2) if len(op.arguments) > 2 else None
-    pattern = op.constant(1)
-    if pattern is not None and (escape is not None or len(op.arguments) == 2):
-        try:
-            pieces = _pieces(pattern.as_py(), escape.as_py() if escape else None)
-        except ValueError:
-            return Checked(pa.nulls(op.num_rows, pa.bool_()), np.ones(op.num_rows, dtype=np.bool_))
-        if sum(map(len, pieces)) + len(pieces) <= _RE2_CHARACTERS:
-            regex = ".*".join("".join(map(_literal, piece)) for piece in pieces)
-            return pc.match_substring_regex(op.array(0), rf"(?s)\A{regex}\z")
-
-    def matches(value: str, pattern: str, escape: str | None = None) -> bool:
-        return _matches(value, _pieces(pattern, escape))
-
-    return rowwise(matches, op.arrays(), pa.bool_())
-
-
-def _pieces(pattern: str, escape: str | None) -> list[_Piece]:
-    """The pieces between the `%` of a pattern: characters, and `_ANY_CHARACTER` for each `_`.
-
-    Raises ValueError for an escape of several characters or before any other character.
-    """
-    if escape and len(escape) != 1:
-        raise ValueError(escape)
-    pieces: list[list[str | None]] = [[]]
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            escaped = next(characters, None)
-            if escaped not in {"%", "_", escape}:
-                raise ValueError(pattern)
-            pieces[-1].append(escaped)
-        elif character == "%":
-            pieces.append([])
-        else:
-            pieces[-1].append(_ANY_CHARACTER if character == "_" else character)
-    return [tuple(piece) for piece in pieces]
-
-
-def _literal(character: str | None) -> str:
-    if character is _ANY_CHARACTER:
-        return "."
-    plain = character.isalnum() or ord(character) > 127
-    return character if plain else f"\\x{ord(character):02x}"
-
-
-def _matches(value: str, pieces: list[_Piece]) -> bool:
-    """True if the first and last piece are at the ends and the others in order between them."""
-    first, last = pieces[0], pieces[-1]
-    if len(pieces) == 1:
-        return len(value) == len(first) and _stands(value, first, 0)
-    place, end = len(first), len(value) - len(last)
-    if place > end or not _stands(value, first, 0) or not _stands(value, last, end):
-        return False
-    for piece in pieces[1:-1]:
-        at = _place_of(value, piece, place, end)
-        if at < 0:
-            return False
-        place = at + len(piece)
-    return True
-
-
-def _stands(value: str, piece: _Piece, at: int) -> bool:
-    return all(c is _ANY_CHARACTER or c == value[at + k] for k, c in enumerate(piece))
-
-
-def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
-    if _ANY_CHARACTER not in piece:
-        return value.find("".join(filter(None, piece)), place, end)
-    if (end - place) * len(piece) > MAX_COMPARISONS:
-        raise ValueError(len(piece))
-    match = re.compile("".join(map(_literal, piece)), re.DOTALL).search(value, place, end)
-    return -1 if match is None else match.start()
-
-
 MAX_EXPRESSION = 10_000
 _MEMORY = 8 << 20
 _ELEMENT = 6  # a byte as an element of a list: itself, where it ends, and a mark
 # Errors of RE2 for expressions that Java refuses, too.
 _INVALID = ("missing ", "unexpected )", "no argument", "trailing ", "bad repetition")
+_FOLDED = "\u017f\u212a"  # to s and k by RE2, as (?iu) of Java
 Expression = Any
 
 
@@ -260,34 +198,49 @@ def compiled(expression: str) -> Expression | None:
     options.log_errors = False
     options.max_mem = _MEMORY
     try:
-        return re2.compile(translated(expression), options)
+        return re2.compile(translated(expression)[0], options)
     except InvalidExpressionError:
         return None
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace")
-        if reason.startswith(_INVALID):
+        if reason.startswith(_INVALID) and "{" not in reason:  # Java has {2} of nothing
             return None
         raise UnknownAnswerError(reason) from error
 
 
 @lru_cache(maxsize=512)
-def _ends_lines(expression: str) -> bool | None:
-    """Whether `$` ends each line rather than the text; None of an expression without it."""
-    by = compiled(expression)
-    if by is None or _END not in by.pattern:
-        return None
-    return _OF_LINES.match(expression) is not None
+def _traits(expression: str) -> frozenset[str]:
+    return translated(expression)[1]
 
 
 def _by(expression: str, text: str) -> Expression | None:
-    """As `compiled`; raises UnknownAnswerError also if `$` is at other places of the text."""
-    by, ends_lines = compiled(expression), _ends_lines(expression)
-    if ends_lines is None:
-        return by
-    others = (each in text for each in _LINE_BREAKS[1:])
-    if any(others) if ends_lines else text.endswith(_LINE_BREAKS):
-        raise UnknownAnswerError("$ and a line break, behind which RE2 has another end")
+    """As `compiled`; raises UnknownAnswerError also if Java may answer otherwise for this text."""
+    by = compiled(expression)
+    if by is not None and (traits := _traits(expression)):
+        _check(by, traits, text)
     return by
+
+
+def _check(by: Expression, traits: frozenset[str], text: str) -> None:
+    of_lines = "m" in traits and not traits.isdisjoint("^$")
+    some_dots = "s" in traits and "S" not in traits and "." in traits
+    if (of_lines or some_dots) and any(each in text for each in _LINE_BREAKS[1:]):
+        raise UnknownAnswerError("a line break that RE2 takes for a character")
+    if "$" in traits and "M" not in traits and text.endswith(_LINE_BREAKS):
+        raise UnknownAnswerError("$ and a line break, behind which RE2 has another end")
+    may_begin_line = of_lines and "^" in traits and text[-1:] in ("", "\n")
+    if may_begin_line and any(match.end() == len(text) for match in by.finditer(text)):
+        raise UnknownAnswerError("(?m)^ at the end of a text")
+    if text.isascii():
+        return
+    if "B" in traits or ("b" in traits and any(map(_is_word, text))):
+        raise UnknownAnswerError(r"\b and a character that is not ASCII")
+    if "i" in traits and any(each in text for each in _FOLDED):
+        raise UnknownAnswerError("(?i) and a letter that RE2 takes for another")
+
+
+def _is_word(character: str) -> bool:
+    return character > "\x7f" and unicodedata.category(character)[0] in "LNM"
 
 
 def _regexp(text: str, expression: str) -> bool:

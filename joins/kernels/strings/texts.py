@@ -1,4 +1,8 @@
-"""Functions of text, a column or a row at a time, counted in code points."""
+"""Functions of text, a column or a row at a time, counted in code points.
+
+LIKE searches the texts between two `%` in turn, each at its first position. A piece with `_` may be
+compared at each position, so the product of both lengths has a limit.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -25,7 +29,6 @@ from joins.kernels.expressions.operation import (
     plain,
     with_nulls,
 )
-from joins.kernels.strings.regular import like
 
 _MOST_OF_LETTER = 4
 _ELEMENT = 6  # a byte as an element of a list: itself, where it ends, and a mark
@@ -317,6 +320,89 @@ def _affix(function: Callable[..., Value], of_row: Callable[..., bool]) -> Funct
         return function(op.array(0), affix.as_py())
 
     return apply
+
+
+MAX_COMPARISONS = 100_000_000
+_RE2_CHARACTERS = 128
+_ANY_CHARACTER = None
+_Piece = tuple[str | None, ...]
+
+
+def like(op: Operation) -> Value | Checked:
+    """`text LIKE pattern [ESCAPE character]`; an empty character means no escape."""
+    escape = op.constant(2) if len(op.arguments) > 2 else None
+    pattern = op.constant(1)
+    if pattern is not None and (escape is not None or len(op.arguments) == 2):
+        try:
+            pieces = _pieces(pattern.as_py(), escape.as_py() if escape else None)
+        except ValueError:
+            return Checked(pa.nulls(op.num_rows, pa.bool_()), np.ones(op.num_rows, dtype=np.bool_))
+        if sum(map(len, pieces)) + len(pieces) <= _RE2_CHARACTERS:
+            regex = ".*".join("".join(map(_literal, piece)) for piece in pieces)
+            return pc.match_substring_regex(op.array(0), rf"(?s)\A{regex}\z")
+
+    def matches(value: str, pattern: str, escape: str | None = None) -> bool:
+        return _matches(value, _pieces(pattern, escape))
+
+    return rowwise(matches, op.arrays(), pa.bool_())
+
+
+def _pieces(pattern: str, escape: str | None) -> list[_Piece]:
+    """The pieces between the `%` of a pattern: characters, and `_ANY_CHARACTER` for each `_`.
+
+    Raises ValueError for an escape of several characters or before any other character.
+    """
+    if escape and len(escape) != 1:
+        raise ValueError(escape)
+    pieces: list[list[str | None]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped not in {"%", "_", escape}:
+                raise ValueError(pattern)
+            pieces[-1].append(escaped)
+        elif character == "%":
+            pieces.append([])
+        else:
+            pieces[-1].append(_ANY_CHARACTER if character == "_" else character)
+    return [tuple(piece) for piece in pieces]
+
+
+def _literal(character: str | None) -> str:
+    if character is _ANY_CHARACTER:
+        return "."
+    plain = character.isalnum() or ord(character) > 127
+    return character if plain else f"\\x{ord(character):02x}"
+
+
+def _matches(value: str, pieces: list[_Piece]) -> bool:
+    """True if the first and last piece are at the ends and the others in order between them."""
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 1:
+        return len(value) == len(first) and _stands(value, first, 0)
+    place, end = len(first), len(value) - len(last)
+    if place > end or not _stands(value, first, 0) or not _stands(value, last, end):
+        return False
+    for piece in pieces[1:-1]:
+        at = _place_of(value, piece, place, end)
+        if at < 0:
+            return False
+        place = at + len(piece)
+    return True
+
+
+def _stands(value: str, piece: _Piece, at: int) -> bool:
+    return all(c is _ANY_CHARACTER or c == value[at + k] for k, c in enumerate(piece))
+
+
+def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
+    if _ANY_CHARACTER not in piece:
+        return value.find("".join(filter(None, piece)), place, end)
+    if (end - place) * len(piece) > MAX_COMPARISONS:
+        raise ValueError(len(piece))
+    match = re.compile("".join(map(_literal, piece)), re.DOTALL).search(value, place, end)
+    return -1 if match is None else match.start()
 
 
 TEXT: Mapping[str, Function] = {

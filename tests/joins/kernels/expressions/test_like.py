@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.strings import regular
+from joins.kernels.strings import texts
 from tests.support.expressions import arrays, evaluated, planned
 from tests.support.laws import examples
 
@@ -71,7 +71,7 @@ def test_a_pattern_on_which_a_backtracking_matcher_hangs_is_answered(text, patte
 
 
 def test_a_pattern_that_would_be_compared_too_often_fails_its_row():
-    length = int(regular.MAX_COMPARISONS**0.5)
+    length = int(texts.MAX_COMPARISONS**0.5)
     rows = [("a" * 3 * length, "%" + "a_" * length + "b%", None), ("ab", "a_%", None)]
     answer = evaluated(OF_COLUMNS, arrays(TYPES, rows))
     assert answer.values.to_pylist() == [None, True]

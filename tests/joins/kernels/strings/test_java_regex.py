@@ -1,10 +1,19 @@
 """Regular expressions of Java by RE2: what is the same, what is none, what is not known."""
 
+import random
 import time
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 
-from joins.kernels.strings.regular import SimilarError, UnknownAnswerError, compiled, matcher
+from joins.kernels.strings.regular import (
+    SimilarError,
+    UnknownAnswerError,
+    _by,
+    compiled,
+    matcher,
+    matches,
+)
 from tests.support.expressions import arrays, evaluated, planned
 
 MATCHES = {
@@ -16,12 +25,16 @@ MATCHES = {
     "code_point": ("\\u0041", "xA", "A"),
     "lazy": ("a+?", "aaa", "a"),
     "case_off": ("(?-i)É", "éÉ", "É"),
+    "a_vertical_tab_is_a_space": ("\\s", "a\vb", "\v"),
+    "a_vertical_tab_is_a_space_of_a_class": ("[^\\s]+", "\vb", "b"),
+    "and_is_no_other_character": ("[\\S,]+", "a,\vb", "a,"),
     "a_backslash_before_u": ("(?i)c:\\\\users", "C:\\Users", "C:\\Users"),
 }
-NONE = ("(", ")", "[a", "*a", "a**", "{", "x{y", "a\\")
+NONE = ("(", ")", "[a", "*a", "a**", "{", "x{y", "a\\", "(?<n>a)(?<n>b)")
 UNKNOWN = (
     *("a(?=b)", "(?<!a)b", "(a)\\1", "(?<x>a)\\k<x>", "a++", "a*+", "[a-z&&[^b]]", "[a[b]]"),
     *("\\h", "\\R", "a\\Z", "(?>a)", "(?x)a b", "\\p{javaLowerCase}", "a{5000}", "(?i)é"),
+    *("(?s)*", "{2}", "{1,}?a", "(?i)\\p{Lu}"),
     *("(?i)\\u00e9", "(?i)\\xe9", "(?i)[\\x{e0}-\\x{ff}]"),
 )
 
@@ -87,6 +100,59 @@ def test_an_end_of_each_line_is_answered_before_a_line_feed(flags):
     answer = evaluated(planned(f"REGEXP(t, '{flags}c$')", types), columns)
     assert answer.values.to_pylist() == [True, True, False, None, None]
     assert list(answer.errors) == [3, 4]
+
+
+ELSEWHERE = {  # an expression, a text that both know, one on which they differ
+    "an_end_of_a_line_of_which_one_part_knows": ("a(?m)$", "a\nb", "a\rb"),
+    "a_begin_of_a_line": ("(?m)^b", "a\nb\n", "a\rb"),
+    "a_begin_behind_the_last_line": ("(?m)^x*", "a", "a\n"),
+    "a_point_behind_one_that_is_all": ("(?s:a).", "ab", "a\r"),
+    "an_edge_of_a_word": ("\\bx\\b", "€ x €", "éx"),
+    "no_edge": ("\\Bx", "ax", "€x"),
+    "a_long_s": ("(?i)s", "Sé", "\u017f"),
+}
+
+
+@pytest.mark.parametrize(("expression", "same", "other"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_text_on_which_re2_and_java_differ_is_not_answered(expression, same, other):
+    types = {"t": "STRING", "r": "STRING"}
+    columns = arrays(types, [[same, expression], [other, expression]])
+    answer = evaluated(planned("REGEXP_REPLACE(t, r, '!')", types), columns)
+    assert list(answer.errors) == [1]
+    assert "!" in answer.values.to_pylist()[0]
+
+
+PIECES = (
+    r"a k s S K é . ^ $ \b \B \s \S \w \W \d \D \A \z \x0B \n \t \. \- \p{L} \p{Lu} \P{L} \pL "
+    r"[ak] [^a] [\s] [^\s] [^\w] [\d-] [a-k] [K-S] (a) () (?:k|s) (?<n>k) \Qa.\E \x{e9} \u00e9 "
+    r"(?i) (?m) (?s) (?i:k) (?m:^) (?m:$) (?s:.) (?-m) (?im) (?ms) (?i-m) | * + ? {2} {1,} *? +?"
+)
+CHARACTERS = "akKsSéÉ\u017f\u212a\n\r\v\f\x85\u2028 -_1٣\u0301\t\u0131ß.\x1c\xa0"
+
+
+def test_what_is_answered_is_what_java_answers(spark):
+    """1,500 expressions made of all that is translated, each for a text with what may differ."""
+    by_java = spark.sparkContext._jvm.java.util.regex.Pattern
+    chance, answered = random.Random(1), 0
+    for _ in range(1_500):
+        expression = "".join(chance.choices(PIECES.split(), k=chance.randint(1, 4)))
+        text = "".join(chance.choices(CHARACTERS, k=chance.randint(0, 5)))
+        try:
+            by = _by(expression, text)
+        except UnknownAnswerError:
+            continue
+        try:
+            matcher_of_java = by_java.compile(expression).matcher(text)
+        except IllegalArgumentException:
+            assert by is None, (expression, text)
+            continue
+        expected = []
+        while matcher_of_java.find():
+            expected.append((matcher_of_java.start(), matcher_of_java.end()))
+        assert by is not None, (expression, text)
+        assert [match.span() for match in matches(by, text)] == expected, (expression, text)
+        answered += 1
+    assert answered > 500
 
 
 @pytest.mark.parametrize("expression", ["(a+)+$", "(a|a)*b", "(.*a){20}", "(x+x+)+y"])
