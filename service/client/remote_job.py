@@ -28,7 +28,7 @@ from service.client.transport import (
     parsed,
 )
 from service.errors import ControlPlaneError, WaitTimeoutError
-from service.jobs.store.job import JobState
+from service.jobs.store.job import REMOVAL_FAILED, JobState
 from service.schemas.document import Document
 from service.schemas.inspection import (
     AcknowledgementView,
@@ -400,7 +400,7 @@ class RemoteJob:
         deadline = time.monotonic() + timeout_s
         job = self._removed(output=output, topics=topics)
         while isinstance(job, JobDetail):
-            if job.error is not None and job.reason.startswith("removal failed"):
+            if job.error is not None and job.reason.startswith(REMOVAL_FAILED):
                 raise RefusedError(
                     job.reason,
                     hint=f"{job.error.hint} The removal is retried automatically.",
@@ -421,8 +421,8 @@ class RemoteJob:
         if answer.status_code == httpx.codes.NO_CONTENT:
             return RemovalView(left=())
         if answer.status_code == httpx.codes.ACCEPTED:
-            return parsed(JobDetail, answer.json())
-        return parsed(RemovalView, answer.json())
+            return self._transport.read(JobDetail, answer)
+        return self._transport.read(RemovalView, answer)
 
     def _after_removal(self, *, topics: bool) -> JobDetail | RemovalView:
         with suppress(NotFoundError):
@@ -475,8 +475,8 @@ class RemoteJob:
         headers = {"Idempotency-Key": key or uuid4().hex}
         answer = self._transport.send("POST", path, json=body, headers=headers)
         if answer.status_code != httpx.codes.ACCEPTED:
-            return parsed(model, answer.json())
-        request = parsed(RequestView, answer.json())
+            return self._transport.read(model, answer)
+        request = self._transport.read(RequestView, answer)
         while request.status == "waiting":
             if time.monotonic() > deadline:
                 raise WaitTimeoutError(

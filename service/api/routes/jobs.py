@@ -119,11 +119,11 @@ def remove_job(
     With `output`, also delete Delta tables that only this job created and wrote. Without `topics`
     the cluster of the job's topics is not asked: it may be gone.
     """
+    marker = services.layout(job_id).leave_topics
+    with suppress(FileNotFoundError):  # the directory is gone already
+        marker.unlink() if topics else marker.touch()  # before the first attempt looks
     try:
         services.store.want(job_id, DesiredState.REMOVED, remove_output=output)
-        marker = services.layout(job_id).leave_topics
-        with suppress(FileNotFoundError):  # the directory is gone already
-            marker.unlink() if topics else marker.touch()
     except JobNotFoundError:
         if not services.supervisor.left(job_id):
             raise

@@ -10,7 +10,14 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import Checkpoint, job_app_id, late_app_id, output_app_id
 from joins.plan.errors import IndexDirectoryError, SourceUnavailableError
-from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, SharedSource, TableStream
+from joins.plan.plan import (
+    DatagenSource,
+    DeltaSink,
+    JoinPlan,
+    KafkaOptions,
+    SharedSource,
+    TableStream,
+)
 from joins.worker.index_source import on_this_node
 from service.config import Settings
 from service.errors import SecretError
@@ -47,22 +54,25 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
             tables.append(dimension.name)
     if isinstance(plan.probe.source, DatagenSource | TableStream):
         tables.append("probe")
-    left = _remove_topics(layout, settings, [f"sluice.{job_dir.name}.{name}" for name in tables])
+    topics = [f"sluice.{job_dir.name}.{name}" for name in tables]
+    logins = SecretResolver.of(settings, job_dir)
+    left = _remove_topics(layout, topics, internal_kafka(plan, settings), logins)
     if settings.index_dir is not None:
         with suppress(IndexDirectoryError):  # this node has none
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
     if output:
-        left.extend(_remove_outputs(plan, job_dir, settings))
+        left.extend(_remove_outputs(plan, job_dir, settings, logins))
     _clear_store(layout)
     return tuple(left)
 
 
-def _remove_topics(layout: JobLayout, settings: Settings, topics: list[str]) -> list[str]:
-    kafka = internal_kafka(JobPlans(layout).newest(), settings)
+def _remove_topics(
+    layout: JobLayout, topics: list[str], kafka: KafkaOptions, logins: SecretResolver
+) -> list[str]:
     if layout.leave_topics.exists():
         return [f'topic "{name}" of {kafka.bootstrap_servers} is left' for name in topics]
     try:
-        cluster = KafkaCluster(with_login(kafka, SecretResolver.of(settings, layout.job_dir)))
+        cluster = KafkaCluster(with_login(kafka, logins))
         for name in topics:
             cluster.delete(name)
     except (SourceUnavailableError, SecretError) as exc:
@@ -85,11 +95,13 @@ def _clear_store(layout: JobLayout) -> None:
         root.clear()
 
 
-def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:
+def _remove_outputs(
+    plan: JoinPlan, job_dir: Path, settings: Settings, logins: SecretResolver
+) -> Iterator[str]:
     meta = Checkpoint(JobLayout(job_dir).checkpoint).read_meta()
     if meta is None:
         return  # the job has never run
-    plan = with_output_logins(plan, SecretResolver.of(settings, job_dir))
+    plan = with_output_logins(plan, logins)
     app_id = job_app_id(job_dir.name, meta.incarnation)
     writers = [output_app_id(app_id, number) for number in range(len(plan.inserts))]
     writers.append(late_app_id(app_id))
