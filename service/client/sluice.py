@@ -11,7 +11,7 @@ from uuid import uuid4
 from joins.plan.errors import suggestion
 from service.client.remote_job import RemoteJob
 from service.client.tables import html_of_jobs
-from service.client.transport import Pages, Transport, parsed
+from service.client.transport import Pages, Transport
 from service.errors import JobNotFoundError
 from service.schemas.document import ExampleList, VersionView
 from service.schemas.inspection import CheckReport
@@ -98,12 +98,12 @@ class RemoteSecrets:
         self._transport.check_way("secret")
         path = f"/v1/secrets/{quote(name, safe='')}"
         answer = self._transport.send("PUT", path, json={"value": value})
-        return parsed(StoredSecret, answer.json())
+        return self._transport.read(StoredSecret, answer)
 
     def remove(self, name: str) -> SecretList:
         """Remove a secret from the control plane's directory; returns the remaining ones."""
         path = f"/v1/secrets/{quote(name, safe='')}"
-        return parsed(SecretList, self._transport.send("DELETE", path).json())
+        return self._transport.read(SecretList, self._transport.send("DELETE", path))
 
 
 _PLACE_VARIABLES = ("SLUICE_HOST", "SLUICE_PORT", "SLUICE_TLS_CERT")

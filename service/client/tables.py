@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from service.client.transport import Item, Page, Pages, Transport, parsed
+from service.client.transport import Item, Page, Pages, Transport
 from service.errors import ConfigError, WaitTimeoutError
 from service.schemas.inspection import BatchView
 from service.schemas.progress import BatchPage
@@ -329,7 +329,7 @@ class RemoteDimension:
             left_s = min(_WAIT_S, max(0.0, deadline - monotonic()))
             body = {"table": self._table, "position": position, "timeout_s": left_s}
             path = f"/v1/jobs/{self._job_id}/freshness/wait"
-            answer = parsed(PositionReached, self._transport.send("POST", path, json=body).json())
+            answer = self._transport.post(PositionReached, path, json=body)
             if answer.batch is not None:
                 return answer
             position = answer.token

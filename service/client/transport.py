@@ -139,10 +139,17 @@ class Transport:
     def ask(self, model: type[Answer], path: str, **query: object) -> Answer:
         """The document at `path`; query parameters that are None are omitted."""
         params = {name: value for name, value in query.items() if value is not None}
-        return parsed(model, self.send("GET", path, params=params).json())
+        return self.read(model, self.send("GET", path, params=params))
 
     def post(self, model: type[Answer], path: str, **options: object) -> Answer:
-        return parsed(model, self.send("POST", path, **options).json())
+        return self.read(model, self.send("POST", path, **options))
+
+    def read(self, model: type[Answer], answer: httpx.Response) -> Answer:
+        """The answer's document; raises UnreachableError for that of another program."""
+        try:
+            return parsed(model, answer.json())
+        except ValueError as exc:  # no JSON, or no such model
+            raise self._foreign(answer) from exc
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
         """One idempotent request, retried while the control plane is unreachable.
@@ -195,14 +202,16 @@ class Transport:
     def _refusal(self, answer: httpx.Response) -> ControlPlaneError:
         problem = _problem(answer)
         if problem is None:
-            return UnreachableError(
-                f'"{self.url}" answered {answer.status_code} and no document of Sluice: another '
-                "program is there, or a proxy that does not reach its control plane",
-                hint="Give the control plane's address with --server, or start it behind its "
-                "proxy.",
-            )
+            return self._foreign(answer)
         again = answer.headers.get("Retry-After", "")
         return refusal(problem, float(again) if again.isdecimal() else None)
+
+    def _foreign(self, answer: httpx.Response) -> UnreachableError:
+        return UnreachableError(
+            f'"{self.url}" answered {answer.status_code} and no document of Sluice: another '
+            "program is there, or a proxy that does not reach its control plane",
+            hint="Give the control plane's address with --server, or start it behind its proxy.",
+        )
 
 
 def _type(answer: httpx.Response) -> str:

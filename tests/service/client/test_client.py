@@ -367,6 +367,7 @@ def test_offsets_of_several_topics_are_by_topic_and_partition():
 
 NOT_OURS = {
     "page": (200, {"Content-Type": "text/html"}, b"<html>"),
+    "json": (200, {"Content-Type": "application/json"}, b'{"status": "UP"}'),
     "login": (302, {"Location": "https://login.example/"}, b""),
     "proxy": (502, {"Content-Type": "text/html"}, b"<html>"),
     "other_problem": (503, {"Content-Type": "application/problem+json"}, b'{"title": "away"}'),
