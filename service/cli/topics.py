@@ -311,6 +311,8 @@ class RecordForm:
         if not isinstance(value, dict) or self.key_field not in value:
             raise ValueError(f'field "{self.key_field}" is missing')
         of_key = value[self.key_field]
+        if of_key is None:
+            raise ValueError(f'field "{self.key_field}" is null')
         return (of_key if isinstance(of_key, str) else json.dumps(of_key)).encode()
 
 

@@ -145,6 +145,7 @@ REFUSED = {
     "nested_too_deeply": ([], b"[" * 100_000, "record 1 cannot be written", 0),
     "no_text": ([], b"\xff", "record 1 cannot be written", 0),
     "a_field_that_is_missing": (["--key-field", "id"], b'{"a":1}', 'field "id" is missing', 0),
+    "a_field_that_is_null": (["--key-field", "id"], b'{"id":null}', 'field "id" is null', 0),
     "a_field_of_no_object": (["--key-field", "id"], b"7", 'field "id" is missing', 0),
 }
 
