@@ -12,7 +12,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
@@ -215,8 +215,11 @@ class Settings(BaseSettings):
     changelog_replication: int = _number(
         1, "Replication factor of topics that Sluice creates.", 1, 32
     )
-    changelog_min_insync: int = _number(
-        1, "min.insync.replicas of topics that Sluice creates.", 1, 32
+    changelog_min_insync: int = _setting(
+        1,
+        "min.insync.replicas of topics that Sluice creates.",
+        "1 to SLUICE_CHANGELOG_REPLICATION",
+        ge=1,
     )
     changelog_retention_ms: int = _setting(
         -1,
@@ -386,6 +389,13 @@ class Settings(BaseSettings):
     def _an_address(cls, value: str) -> str:
         if value != "localhost":
             ip_address(value)
+        return value
+
+    @field_validator("changelog_min_insync")
+    @classmethod
+    def _replicas(cls, value: int, info: ValidationInfo) -> int:
+        if value > info.data.get("changelog_replication", value):
+            raise ValueError("no record could ever be written")
         return value
 
     @field_validator("trusted_proxies")

@@ -17,6 +17,7 @@ BAD = {
     "spark_master_unknown": ("SLUICE_SPARK_MASTER", "mesos"),
     "failpoint_unknown": ("SLUICE_FAILPOINTS", "C99=kill"),
     "index_dir_of_a_working_directory": ("SLUICE_INDEX_DIR", "index/{host}"),
+    "more_replicas_in_sync_than_there_are": ("SLUICE_CHANGELOG_MIN_INSYNC", "2"),
     "trigger_below_range": ("SLUICE_BUILD_TRIGGER_MS", "5"),
 }
 
