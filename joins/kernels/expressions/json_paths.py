@@ -1,15 +1,17 @@
 """JSON as Python values, as in Jackson; paths as in Jayway's JsonPath.
 
 Members are written in the order of their names. A path that may lead to several values gives a list
-of those that exist. Filters, and functions other than `length()`, are refused.
+of those that exist; several names at its end give one object. Refused are filters, functions other
+than `length()` at the end of a path to one value, and `..` before indexes or `*` that are not last.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from joins.kernels.expressions.conversion import java_double
@@ -122,6 +124,8 @@ _NAME = re.compile(r"[^.\[\]()\s'\"*?@,:]+")
 _INDEXES = re.compile(r"\s*(-?\d+)\s*(?:,\s*-?\d+\s*)*")
 _SLICE = re.compile(r"\s*(-?\d+)?\s*:\s*(-?\d+)?\s*")
 _QUOTED = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*""", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _MOST_VALUES = 100_000
 
 
@@ -178,72 +182,97 @@ class JsonPath:
 
     @property
     def is_definite(self) -> bool:
-        return all(
-            isinstance(step, Length)
-            or (isinstance(step, Names) and len(step.names) == 1)
-            or (isinstance(step, Indexes) and len(step.indexes) == 1)
-            for step in self.steps
-        )
+        last = len(self.steps) - 1
+        return all(_is_definite(step, leaf=at == last) for at, step in enumerate(self.steps))
 
     def read(self, document: Json) -> Json:
-        """The value at the path or None; raises JsonError if it is strict and leads nowhere."""
+        """The value at the path, None if a lax one leads nowhere; raises JsonError."""
+        if document is None:
+            raise JsonError("the document is null")
+        values: list[Json] = []
+        for value in self._reached(document, 0, definite=True):
+            values.append(value)
+            if len(values) > _MOST_VALUES:
+                raise JsonError(f"the path leads to more than {_MOST_VALUES} values")
         if not self.is_definite:
-            return list(_reached(document, self.steps))
-        try:
-            values = [document]
-            for step in self.steps:
-                values = list(_step(values[0], step))
-                if not values:
-                    raise JsonError("the path leads nowhere")
-            return values[0]
-        except JsonError:
-            if self.strict:
-                raise
-            return None
+            return values
+        if not values and self.strict:
+            raise JsonError("the path leads nowhere")
+        return values[-1] if values else None
+
+    def _reached(self, value: Json, at: int, *, definite: bool) -> Iterator[Json]:
+        """The values behind the step at `at`; `definite` says that one value can reach it.
+
+        Only there a strict path fails at a value of another kind, and at a member that is missing
+        and not the last step.
+        """
+        if at == len(self.steps):
+            yield value
+            return
+        step, leaf = self.steps[at], at == len(self.steps) - 1
+        must = self.strict and definite
+        inner: Iterable[Json]
+        if isinstance(step, Below):
+            for node in _nodes(value):
+                if _begins(node, self.steps[at + 1]):
+                    yield from self._reached(node, at + 1, definite=False)
+            return
+        if isinstance(step, Every):
+            inner = _inside(value)
+        elif isinstance(step, Length):
+            inner = [len(value) if isinstance(value, dict | list) else None]
+        elif isinstance(step, Names) and isinstance(value, dict):
+            there = {name: value[name] for name in step.names if name in value}
+            if must and not leaf and not there and len(step.names) == 1:
+                raise JsonError("the path leads to a member that is missing")
+            inner = [there] if leaf and len(step.names) > 1 else there.values()
+        elif isinstance(step, Indexes | Slice) and isinstance(value, list):
+            inner = _elements(value, step)
+        elif must:
+            raise JsonError("the path leads into a value of another kind")
+        else:
+            return
+        definite = definite and _is_definite(step, leaf=leaf)
+        for each in inner:
+            yield from self._reached(each, at + 1, definite=definite)
 
 
-def _reached(document: Json, steps: Sequence[Step]) -> Iterator[Json]:
-    values = [document]
-    for at, step in enumerate(steps):
-        values = [inner for value in values for inner in _step(value, step)]
-        if len(values) > _MOST_VALUES:
-            raise JsonError(f"the path leads to more than {_MOST_VALUES} values at step {at}")
-    yield from values
+def _is_definite(step: Step, *, leaf: bool) -> bool:
+    """True if the step leads to one value; several names at the end make one object."""
+    if isinstance(step, Names):
+        return leaf or len(step.names) == 1
+    return isinstance(step, Length) or (isinstance(step, Indexes) and len(step.indexes) == 1)
 
 
-def _step(value: Json, step: Step) -> Iterator[Json]:
-    if isinstance(step, Below):
+def _nodes(value: Json) -> Iterator[Json]:
+    if isinstance(value, dict | list):
         yield value
         for inner in _inside(value):
-            yield from _step(inner, step)
-    elif isinstance(step, Every):
-        yield from _inside(value)
-    elif isinstance(step, Names):
-        if isinstance(value, dict):
-            yield from (value[name] for name in step.names if name in value)
-    elif isinstance(value, list):
-        yield from _elements(value, step)
-    elif isinstance(value, dict) and isinstance(step, Length):
-        yield len(value)
+            yield from _nodes(inner)
 
 
-def _elements(values: list[Json], step: Indexes | Slice | Length) -> Iterator[Json]:
-    if isinstance(step, Length):
-        yield len(values)
-    elif isinstance(step, Slice):
-        yield from values[step.first : step.stop]
+def _begins(node: Json, step: Step) -> bool:
+    """True if the path goes on from `node`, by the step behind `..`."""
+    if isinstance(step, Names):
+        return isinstance(node, dict) and all(name in node for name in step.names)
+    return isinstance(node, list) or isinstance(step, Every)
+
+
+def _elements(values: list[Json], step: Indexes | Slice) -> list[Json]:
+    count = len(values)
+    if isinstance(step, Indexes):
+        at: Iterable[int] = step.indexes
+    elif step.first is None or step.stop is None:
+        return values[step.first : step.stop]
     else:
-        yield from (values[at] for at in step.indexes if -len(values) <= at < len(values))
+        at = range(step.first, min(step.stop, count))  # from below zero on up to zero and beyond
+    return [values[index] for index in at if -count <= index < count]
 
 
-def _inside(value: Json) -> Sequence[Json]:
-    return (
-        list(value.values())
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, list)
-        else ()
-    )
+def _inside(value: Json) -> Collection[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 @lru_cache(maxsize=512)
@@ -256,7 +285,16 @@ def path_of(text: str) -> JsonPath:
     if plain[0] != "$":
         plain = f"$.{plain}"
     steps = tuple(_steps(plain))
-    return JsonPath(steps, strict=mode is None or mode[1].lower() == "strict")
+    path = JsonPath(steps, strict=mode is None or mode[1].lower() == "strict")
+    # Jayway's answers to these follow no rule.
+    below = any(
+        isinstance(step, Below) and not isinstance(behind, Names)
+        for step, behind in pairwise(steps[:-1])
+    )
+    lengths = [at for at, step in enumerate(steps, 1) if isinstance(step, Length)]
+    if below or (lengths and (lengths[0] < len(steps) or not path.is_definite)):
+        raise PathError(text)
+    return path
 
 
 def _steps(text: str) -> Iterator[Step]:
@@ -293,6 +331,10 @@ def _dotted(text: str, at: int) -> tuple[Step, int]:
     return Names((name[0],)), name.end()
 
 
+def _plain(escaped: re.Match[str]) -> str:
+    return chr(int(escaped[1], 16)) if escaped[1] else _CONTROLS.get(escaped[2], escaped[2])
+
+
 def _brackets(text: str, at: int) -> tuple[Step, int]:
     end = at
     step: Step
@@ -306,7 +348,7 @@ def _brackets(text: str, at: int) -> tuple[Step, int]:
     else:
         names = []
         while (match := _QUOTED.match(text, end)) is not None:
-            names.append(re.sub(r"\\(.)", r"\1", match[1] if match[1] is not None else match[2]))
+            names.append(_ESCAPED.sub(_plain, match[1] if match[1] is not None else match[2]))
             end = match.end()
             if text[end : end + 1] != ",":
                 break

@@ -13,14 +13,26 @@ READ = {
     "$.l[0:1]": [[1, 2]],
     "$.l[0,1][0]": [1, 3],
     "$..d": [None],
-    "$.*.length()": [1, 2],
     "$.l.length()": 2,
+    "$.n.length()": None,
     "a['b c'][1]": 2.0,
-    "$['a','n']": [{"b c": [1, 2.0, {"d": None}]}, 100.0],
+    "$['n','x','l']": {"n": 100.0, "l": [[1, 2], [3]]},
+    "$['n','l'][1]": [[3]],
+    "$.l[0:-1]": [],
+    "$.l[:-1]": [[1, 2]],
+    "$.l[-1:1]": [[3], [1, 2]],
+    "$['\\u006c'][1][0]": 3,
+    "$.*[0].x": [],
+    "$..[0]": [1, [1, 2], 1, 3],
+    "lax $.n[*]": [],
+    "$.n.*": [],
     "lax $.x.y": None,
     "lax $.l[9]": None,
 }
-NONE = ("", "$.", "$[", "$[?(@.a)]", "$.a.min()", "$[a]", "$x", "$.a[1", "$..")
+NONE = (
+    *("", "$.", "$[", "$[?(@.a)]", "$.a.min()", "$[a]", "$x", "$.a[1", "$.."),
+    *("$.*.length()", "$.length().a", "$..[0].a", "$..*.a"),
+)
 
 
 @pytest.mark.parametrize(("path", "expected"), READ.items(), ids=READ)
@@ -28,10 +40,19 @@ def test_a_path_leads_to_values(path, expected):
     assert path_of(path).read(DOCUMENT) == expected
 
 
-@pytest.mark.parametrize("path", ["$.x", "strict $.l[9]", "$.n.x"])
+NOWHERE = ("$.x", "strict $.l[9]", "$.n.x", "$.n[0:]", "$.x[*]", "$.a[0,1]", "$.n['a','b']")
+
+
+@pytest.mark.parametrize("path", NOWHERE)
 def test_a_strict_path_that_leads_nowhere_is_told(path):
     with pytest.raises(JsonError):
         path_of(path).read(DOCUMENT)
+
+
+@pytest.mark.parametrize("path", ["$", "lax $", "lax $.a", "$[*]"])
+def test_no_path_leads_into_null(path):
+    with pytest.raises(JsonError):
+        path_of(path).read(None)
 
 
 @pytest.mark.parametrize("path", NONE)
