@@ -57,7 +57,7 @@ def _charset(name: str) -> str:
 def _encode(text: str, name: str) -> bytes:
     charset = _charset(name)
     if charset == "utf-16":
-        return b"\xfe\xff" + text.encode("utf-16-be")
+        return b"\xfe\xff" + text.encode("utf-16-be") if text else b""
     return text.encode(charset, "replace")
 
 
@@ -76,9 +76,10 @@ def _unhex(text: str) -> bytes | None:
 
 def _from_base64(value: str | bytes) -> str:
     raw = as_bytes(value)
-    if not _ALPHABET.fullmatch(raw) or len(raw.rstrip(b"=")) % 4 == 1:
-        raise ValueError("base64")
     whole = raw.rstrip(b"=")
+    is_padded_wrongly = len(raw) % 4 != 0 and len(whole) < len(raw)
+    if not _ALPHABET.fullmatch(raw) or len(whole) % 4 == 1 or is_padded_wrongly:
+        raise ValueError("base64")
     try:
         return as_text(base64.b64decode(whole + b"=" * (-len(whole) % 4)))
     except binascii.Error as error:
@@ -112,6 +113,8 @@ def _url_decode_recursive(text: str, most: int = 10) -> str | None:
 def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
     match = _URL.fullmatch(url.strip())
     if match is None or match["scheme"].lower() not in _PROTOCOLS:
+        return None
+    if match["scheme"].lower() == "jar" and "!/" not in match["path"]:
         return None
     if key is not None:
         return _of_query(match["query"], key) if part == "QUERY" else None
