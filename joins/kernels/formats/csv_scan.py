@@ -15,7 +15,7 @@ PLAIN, QUOTED, ESCAPED = 0, 1, 2
 OPEN_QUOTE, BEHIND_QUOTE, OPEN_ESCAPE = -1, -2, -3
 """In place of the number of cells: what is wrong with a row."""
 
-_LINE_FEED, _RETURN, _HASH, _NONE = 10, 13, 35, -1
+_LINE_FEED, _RETURN, _BLANK, _HASH = 10, 13, 32, 35
 
 
 class CsvMarks(NamedTuple):
@@ -162,10 +162,15 @@ def _behind_break(data: Bytes, at: int, end: int) -> int:
 
 @compiled
 def _behind_comments(data: Bytes, at: int, end: int, marks: CsvMarks) -> int:
-    while marks.has_comments and at < end and data[at] == _HASH:
-        while at < end and not _is_break(data[at]):
+    """With comments Jackson skips blanks and line breaks before a row, too."""
+    while marks.has_comments and at < end:
+        if data[at] == _HASH:
+            while at < end and not _is_break(data[at]):
+                at += 1
+        elif _is_break(data[at]) or (data[at] == _BLANK and marks.delimiter != _BLANK):
             at += 1
-        at = _behind_break(data, at, end)
+        else:
+            break
     return at
 
 

@@ -54,6 +54,12 @@ CELLS = {
     "escapes_of_characters": (b"\\0\\n\\r\\t\\\\,\\q", BACKSLASH, ("\0\n\r\t\\", "q")),
     "comments_before": (b"# x\n#y\r\nx,y", CsvDialect(has_comments=True), ("x", "y")),
     "comments_behind": (b"x,#y\n#z", CsvDialect(has_comments=True), ("x", "#y")),
+    "blanks_before_a_row_with_comments": (
+        b" \n  # x\n x, y",
+        CsvDialect(has_comments=True),
+        ("x", " y"),
+    ),
+    "blanks_before_a_row": (b" x,y", CsvDialect(), (" x", "y")),
     "no_comments": (b"#x,y", CsvDialect(), ("#x", "y")),
     "a_null": (b"-,x", CsvDialect(null="-"), (None, "x")),
     "a_quoted_null": (b'"-",-1', CsvDialect(null="-"), (None, "-1")),
