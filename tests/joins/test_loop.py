@@ -132,12 +132,12 @@ def test_a_stop_waits_for_the_running_batch_and_lets_no_other_begin():
     def batch():
         with guards(turns=turns).turn():
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
             ran.append(4)
 
     running = threading.Thread(target=batch)
     running.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     assert not turns.stop(timeout_s=0.01)
     with pytest.raises(StoppingError):
         batch()

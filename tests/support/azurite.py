@@ -88,4 +88,4 @@ def azurite(directory: Path) -> Iterator[Azurite]:
         yield server
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=300)

@@ -185,7 +185,7 @@ class CdcProcess:
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self.kill()
-        self._listener.join(timeout=10)
+        self._listener.join(timeout=60)
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(BrokenPipeError):
                 assert pipe is not None

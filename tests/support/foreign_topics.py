@@ -73,7 +73,7 @@ class Connector:
             key=None if key is None else self.key_bytes(key),
             partition=where,
             timestamp_ms=self.tick(),
-        ).get(timeout=30)
+        ).get(timeout=300)
 
     def snapshot(
         self, rows: Mapping[int, str], *, is_whole: bool = True, marks: bool = True
@@ -111,7 +111,7 @@ class Connector:
             "additional_data": {"connector_name": self.prefix, **data},
             "timestamp": str(self.tick(1)),
         }
-        self._producer.send(self.notices, value=_bytes(value)).get(timeout=30)
+        self._producer.send(self.notices, value=_bytes(value)).get(timeout=300)
 
     def scanned(self, rows: int) -> None:
         self.notify(

@@ -113,4 +113,4 @@ def _running(command: Sequence[str], port: int) -> Iterator[S3Server]:
         yield server
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=300)

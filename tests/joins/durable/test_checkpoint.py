@@ -148,7 +148,7 @@ def test_of_several_processes_one_creates_each_file(tmp_path):
         for racer in racers:
             racer.stdin.write("go\n")
             racer.stdin.flush()
-        made = [int(racer.communicate(timeout=30)[0]) for racer in racers]
+        made = [int(racer.communicate(timeout=300)[0]) for racer in racers]
     finally:
         for racer in racers:
             racer.kill()

@@ -31,7 +31,7 @@ class Work:
     def __call__(self) -> None:
         self.begun += 1
         if self.outcome == "hangs":
-            self.go.wait(20)
+            self.go.wait(60)
         if self.outcome == "refused":
             raise SinkError("the table refuses", hint="Repair it.")
         if self.outcome == "no room":
@@ -72,10 +72,10 @@ def test_every_kind_that_does_not_succeed_is_told_and_keeps_no_other(rounds):
     for each in work.values():
         each.outcome = "succeeds"
         each.go.set()
-    attempts.join(10)
+    attempts.join(60)
     for kind in KINDS:
         attempts.run(kind, work[kind])
-    attempts.join(10)
+    attempts.join(60)
     assert attempts.conditions() == ()
 
 
@@ -102,9 +102,9 @@ def test_work_that_may_not_run_beside_another_waits_for_its_next_turn():
     attempts.run("upkeep users current", upkeep, not_beside=["fold users"])
     assert upkeep.begun == 0
     fold.go.set()
-    attempts.join(10)
+    attempts.join(60)
     attempts.run("upkeep users current", upkeep, not_beside=["fold users"])
-    attempts.join(10)
+    attempts.join(60)
     assert upkeep.ended == 1
 
 

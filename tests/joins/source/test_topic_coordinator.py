@@ -66,7 +66,7 @@ def test_a_process_that_is_killed_goes_on_and_opens_once_all_is_there(
         for _ in range(2):
             (process,) = descendants(psutil.Process(), FEED)
             process.kill()
-            process.wait(10)
+            process.wait(120)
             connector.incremental(1, "again")
             wait_until(lambda: descendants(psutil.Process(), FEED), what="the next process")
         waits = "500 snapshot rows, and no sign of its end"

@@ -100,8 +100,8 @@ def test_what_hands_over_loads_nothing_and_ends_with_the_other(short, processes)
     names = {os.path.basename(each.path) for each in psutil.Process(started.pid).memory_maps()}
     assert not [name for name in names if name.startswith(("libarrow", "llvmlite"))]
     started.stdin.close()
-    prepared.wait(20)
-    assert started.wait(20) == 0
+    prepared.wait(120)
+    assert started.wait(120) == 0
     started.stdout.close()
 
 

@@ -234,7 +234,7 @@ def test_an_inspection_that_hangs_is_ended_and_runs_at_a_low_priority(http, job_
     asking.start()
     found = wait_until(lambda: _inspections(job_id), deadline_s=20)
     assert wait_until(lambda: found[0].nice() == 10, deadline_s=5)
-    asking.join(timeout=30)
+    asking.join(timeout=300)
     assert answers[0].status_code == 503
     assert "within 3 s" in answers[0].json()["detail"]
     assert _inspections(job_id) == []

@@ -196,7 +196,7 @@ def test_a_terminal_is_redrawn_until_it_is_left(two_jobs, end, code):
             shown += block
             if not block:
                 break
-        assert running.wait(timeout=30) == code
+        assert running.wait(timeout=300) == code
     os.close(ours)
     assert b"calm" in shown
     assert b"Traceback" not in shown

@@ -107,7 +107,7 @@ def test_what_is_no_text_is_shown_in_hexadecimal_and_no_command_reaches_a_termin
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
     headers = [("trace", b"\xff\x00"), ("by", b"ann")]
     producer.send(name, b"\x1b[2J\xe2\x80\xae", key=b"\x80", headers=headers, timestamp_ms=1)
-    producer.send(name, b"plain", timestamp_ms=10**15).get(timeout=30)  # beyond the year 9999
+    producer.send(name, b"plain", timestamp_ms=10**15).get(timeout=300)  # beyond the year 9999
     producer.close()
     code, out, _ = topic("peek", name)
     assert code == 0

@@ -285,7 +285,7 @@ def test_a_runner_that_cannot_be_started_to_answer_is_tried_again_less_and_less_
         watches = plane.services.supervisor._watches
         wait_until(lambda: job_id in watches and watches[job_id].waits, deadline_s=10)
     with control_plane(tmp_path):
-        assert box.wait(request_id, timeout_s=30), "the next one answers"
+        assert box.wait(request_id, timeout_s=120), "the next one answers"
 
 
 def _has_ended(pid):

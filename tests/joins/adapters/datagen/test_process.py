@@ -76,7 +76,7 @@ def test_a_bounded_stream_ends_by_itself_and_a_restart_adds_nothing(options):
     for _ in range(2):
         process = start(options, BOUNDED)
         try:
-            assert process.wait(timeout=30) == 0, process.stderr.read()
+            assert process.wait(timeout=300) == 0, process.stderr.read()
         finally:
             end(process)
         assert_rows(options, BOUNDED, 1500)
@@ -86,7 +86,7 @@ def test_the_number_of_rows_bounds_a_stream_too(options):
     source = replace(ENDLESS, number_of_rows=300)
     process = start(options, source)
     try:
-        assert process.wait(timeout=30) == 0, process.stderr.read()
+        assert process.wait(timeout=300) == 0, process.stderr.read()
     finally:
         end(process)
     assert_rows(options, source, 300)
@@ -120,7 +120,7 @@ def test_it_ends_when_its_runner_does(options):
 def test_without_a_broker_it_fails_so_that_it_is_started_again():
     process = start(KafkaOptions(f"127.0.0.1:{free_port()}", "none"), ENDLESS)
     try:
-        assert process.wait(timeout=30) not in (0, None)
+        assert process.wait(timeout=300) not in (0, None)
     finally:
         end(process)
 
@@ -138,7 +138,7 @@ def test_the_runner_keeps_one_alive_until_the_last_row(options):
         first.kill()
         first.wait()
         second = wait_until(lambda: another_than(first), what="it is started again")
-        assert second.wait(timeout=30) == 0
+        assert second.wait(timeout=300) == 0
         assert another_than(second) is None
     finally:
         generator._child.kill()
@@ -189,7 +189,7 @@ def test_one_that_ends_before_it_is_told_what_to_do_does_not_end_the_runner(monk
     monkeypatch.undo()
     generator._config = kept
     second = next_child(generator, failed)
-    assert second.wait(timeout=30) == 0
+    assert second.wait(timeout=300) == 0
     generator._release()
     assert_rows(options, BOUNDED, 1500)
 
@@ -212,7 +212,7 @@ def test_a_kafka_that_goes_away_is_a_failure_and_every_row_comes_when_it_is_back
         broker.start()
         process = start(options, source)
         try:
-            assert process.wait(timeout=30) == 0, process.stderr.read()
+            assert process.wait(timeout=300) == 0, process.stderr.read()
         finally:
             end(process)
         assert_rows(options, BOUNDED, 1500)
@@ -223,7 +223,7 @@ def test_a_foreign_record_in_its_topic_is_noticed(options):
     try:
         wait_until(lambda: written(options) > 0, what="rows")
         produce(options.bootstrap_servers, options.topic, [b"{}"], partition=0)
-        assert process.wait(timeout=30) not in (0, None)
+        assert process.wait(timeout=300) not in (0, None)
         assert "took row" in process.stderr.read()
     finally:
         end(process)
