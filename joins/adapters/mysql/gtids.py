@@ -264,8 +264,12 @@ class NewTransactions:
                 if isinstance(known, GtidPosition) and known.last.get(domain) == last
             }
 
-    def is_new(self, gtid: Gtid) -> bool:
+    def is_new(self, gtid: Gtid | None) -> bool:
         """ValueError if the server's history is not the one that was applied."""
+        if gtid is None:
+            if self.checked:
+                raise ValueError("it has a transaction without a GTID that can be read")
+            return True
         applied = gtid in self.applied
         if self.checked and isinstance(self.applied, GtidPosition):
             self._check(gtid, self.applied.last.get(gtid.source, (0, 0)))
