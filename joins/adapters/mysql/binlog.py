@@ -197,7 +197,7 @@ class _Progress:
 
     def acknowledge(self) -> None:
         """Kafka has all rows before `read`."""
-        if self._new is None or not self._new.checked:
+        if self._new is None or not self._new.is_catching_up:
             self.acknowledged = self.read
         if time.monotonic() - self._stored_at_s > _STORE_S:
             self._store()
@@ -205,7 +205,7 @@ class _Progress:
     def require_caught_up(self) -> None:
         """Everything that the server had executed when it was taken over must have been read."""
         new = self._new
-        if new is None or not new.checked:
+        if new is None or not new.is_catching_up:
             return
         lacking = "all" if self.read.gtids is None else self.read.gtids.lacks(new.executed)
         if lacking:
@@ -214,7 +214,7 @@ class _Progress:
                 "it has executed",
                 hint="No action is needed: the table is copied again by itself.",
             )
-        new.checked = False
+        new.is_catching_up = False
 
     def require_sent_again(self) -> None:
         """Everything that the server has is read: it must include what was sent before."""
