@@ -13,13 +13,12 @@ from typing import Any
 
 import pymysql
 
-from joins.adapters.mysql.binlog import require_followed
 from joins.adapters.mysql.chunks import Chunk, read_chunk
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.position import BinlogMark, take_high
 from joins.adapters.mysql.row_images import Row, wire_rows
-from joins.adapters.mysql.source import check_source, choose_server_id
+from joins.adapters.mysql.source import check_source, choose_server_id, require_followed
 from joins.adapters.mysql.stream import BinlogStream, StreamStart
 from joins.adapters.mysql.table import CapturedTable, ServerColumn, accepts
 from joins.adapters.mysql.tokens import Statement

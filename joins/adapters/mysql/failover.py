@@ -12,9 +12,8 @@ from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, is
 from joins.adapters.mysql.gtids import (
     BinlogFile,
     Gtids,
-    MariadbHistory,
-    MysqlHistory,
     NewTransactions,
+    ServerHistory,
     Takeover,
     decide,
     gtid_position,
@@ -55,11 +54,12 @@ def take_over(
         mariadb = is_mariadb(connection)
         applied, sent = (gtids_of(text, is_mariadb=mariadb) for text in (kept.gtids, kept.sent))
         theirs = _history(connection, mariadb=mariadb)
-    decision = decide(applied, sent, theirs)
-    if decision.file is None:  # refused
-        raise _refused(decision.reason)
-    takeover = Takeover(str(applied), str(decision.file.before), str(theirs.executed))
-    low = mark_at(epoch, decision.file.name, _FIRST_EVENT, None)
+    try:
+        file = decide(applied, sent, theirs)
+    except ValueError as exc:
+        raise _refused(str(exc)) from exc
+    takeover = Takeover(str(applied), str(file.before), str(theirs.executed))
+    low = mark_at(epoch, file.name, _FIRST_EVENT, None)
     return FirstRead(takeover, low, take_high(config, epoch))
 
 
@@ -71,13 +71,13 @@ def _refused(why: str) -> SnapshotNeededError:
     )
 
 
-def _history(connection: "Connection[Any]", *, mariadb: bool) -> MysqlHistory | MariadbHistory:
+def _history(connection: "Connection[Any]", *, mariadb: bool) -> ServerHistory:
     """Reads the executed GTIDs first: they are all before the position that `take_high` takes."""
     if mariadb:
         names = ("gtid_binlog_state", "gtid_binlog_pos", "gtid_slave_pos")
         state, written, replicated = _values(connection, *names)
         heads = _heads(connection)
-        return MariadbHistory(
+        return ServerHistory(
             executed=gtid_position(replicated, written),
             purged=gtid_position(heads[0][1]),  # what was applied before the oldest file
             files=tuple(BinlogFile(name, gtid_position(head)) for name, head in heads),
@@ -85,7 +85,7 @@ def _history(connection: "Connection[Any]", *, mariadb: bool) -> MysqlHistory | 
         )
     executed, purged = _values(connection, "gtid_executed", "gtid_purged")
     heads = _heads(connection)
-    return MysqlHistory(
+    return ServerHistory(
         executed=gtid_set(executed),
         purged=gtid_set(f"{purged},{heads[0][1]}"),
         files=tuple(BinlogFile(name, gtid_set(head)) for name, head in heads),
@@ -144,5 +144,5 @@ def applied_at(config: CdcConfig, kept: AcknowledgedBoundary | None) -> Applied:
         return Applied(known, None, sent)
     # the file at LOW has transactions that were applied on the former server; later places do not
     is_at_low = kept is None or kept.position == config.low.position
-    new = NewTransactions(config.takeover, is_mariadb=mariadb, checked=is_at_low)
+    new = NewTransactions(config.takeover, is_mariadb=mariadb, is_catching_up=is_at_low)
     return Applied(new.applied if is_at_low else known, new, sent if kept else new.executed)

@@ -1,7 +1,12 @@
-"""GTIDs: which transactions were applied, which a server has, and whether it can be gone on there.
+"""GTIDs, and whether a table can be followed on another server of the same replication.
 
-MySQL numbers the transactions of each server: what was applied is a set, with holes. MariaDB
-numbers those of each domain in one order: what was applied is the last transaction of each domain.
+MySQL numbers the transactions of each server, so its GTIDs are a set with holes. MariaDB numbers
+those of each domain in one order, so its GTIDs are the last transaction of each domain.
+
+Of a copy: the transactions `applied` are wholly in the changelog; `sent` has those, and any of
+which a part may be there. Of a server: it has `executed` all its transactions; those `purged` are
+in none of its binlog files any more; those `before` a file were executed before it. `decide` needs
+all of `sent` within `executed`, and `purged` within `applied`.
 """
 
 import re
@@ -24,7 +29,7 @@ class Gtid:
 
 
 class Gtids(Protocol):
-    """Transactions that were applied, in a form that is read again by `gtids_of`."""
+    """Any number of transactions; `gtids_of` reads their text."""
 
     def __contains__(self, gtid: Gtid) -> bool: ...
 
@@ -36,10 +41,7 @@ class Gtids(Protocol):
 
 
 def followed_by(gtids: Gtids | None, gtid: Gtid | None) -> Gtids | None:
-    """`gtids` with `gtid`; None if they are not known, or no longer.
-
-    Then no other server can be gone on with; the one that answers can.
-    """
+    """`gtids` with `gtid`, None if unknown: then the table can be followed on this server only."""
     if gtids is None or gtid is None:
         return None
     try:
@@ -53,7 +55,7 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class GtidSet:
-    """MySQL's: by UUID, or UUID and tag, inclusive intervals in order that do not touch."""
+    """MySQL's: inclusive intervals by UUID, or UUID and tag, in order and not adjacent."""
 
     intervals: Mapping[str, tuple[Interval, ...]] = field(default_factory=dict)
 
@@ -62,13 +64,12 @@ class GtidSet:
         return any(first <= gtid.number <= last for first, last in reversed(mine))
 
     def plus(self, gtid: Gtid) -> "GtidSet":
-        return GtidSet({**self.intervals, gtid.source: self._with(gtid)})
-
-    def _with(self, gtid: Gtid) -> tuple[Interval, ...]:
         mine = self.intervals.get(gtid.source, ())
-        if mine and mine[-1][1] + 1 == gtid.number:
-            return (*mine[:-1], (mine[-1][0], gtid.number))
-        return tuple(merged_intervals([*mine, (gtid.number, gtid.number)]))
+        if mine and mine[-1][1] + 1 == gtid.number:  # without a sort
+            mine = (*mine[:-1], (mine[-1][0], gtid.number))
+        else:
+            mine = tuple(merged_intervals([*mine, (gtid.number, gtid.number)]))
+        return GtidSet({**self.intervals, gtid.source: mine})
 
     def lacks(self, other: "GtidSet") -> str:
         for source, intervals in other.intervals.items():
@@ -87,7 +88,7 @@ class GtidSet:
 
 
 def gtid_set(text: str) -> GtidSet:
-    """Of MySQL's text, such as `uuid:1-5:7,uuid:tag:3`; ValueError if it is none."""
+    """Reads MySQL's text, such as `uuid:1-5:7,uuid:tag:3`; ValueError if it is invalid."""
     intervals: dict[str, list[Interval]] = {}
     for part in filter(None, re.sub(r"\s", "", text).lower().split(",")):
         uuid, *rest = part.split(":")
@@ -135,7 +136,7 @@ class GtidPosition:
 
 
 def gtid_position(*texts: str) -> GtidPosition:
-    """The last of each domain in MariaDB's texts, such as `0-1-100,5-2-7`; ValueError."""
+    """The last of each domain in MariaDB's texts, such as `0-1-100,5-2-7`; raises ValueError."""
     last: dict[str, Last] = {}
     for domain, server, number in _listed(texts):
         if number >= last.get(domain, (0, 0))[1]:
@@ -149,50 +150,39 @@ def _listed(texts: Sequence[str]) -> Iterable[tuple[str, int, int]]:
         yield domain, int(server), int(number)
 
 
-def gtids_of(text: str, *, is_mariadb: bool) -> GtidSet | GtidPosition:
+def gtids_of(text: str, *, is_mariadb: bool) -> Gtids:
     return gtid_position(text) if is_mariadb else gtid_set(text)
 
 
-# A server to go on with
+# Another server
 # ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class BinlogFile:
-    """A binlog file and what was applied on its server before it."""
+    """A binlog file and what was executed on its server before it."""
 
     name: str
-    before: GtidSet | GtidPosition
+    before: Gtids
 
 
 @dataclass(frozen=True, slots=True)
-class MysqlHistory:
-    """What a MySQL server has executed, has purged and still has in its files, oldest first."""
+class ServerHistory:
+    """What a server has executed and purged, and its binlog files, oldest first.
 
-    executed: GtidSet
-    purged: GtidSet
-    files: tuple[BinlogFile, ...]
-
-    def missing(self, sent: GtidSet) -> str:
-        return self.executed.lacks(sent)
-
-
-@dataclass(frozen=True, slots=True)
-class MariadbHistory:
-    """What a MariaDB has: `executed` is its last transaction of each domain.
-
-    `numbers` are the highest by domain and server, as in `gtid_binlog_state`.
+    `numbers` are the highest of MariaDB by domain and server, as in `gtid_binlog_state`.
     """
 
-    executed: GtidPosition
-    purged: GtidPosition
+    executed: Gtids
+    purged: Gtids
     files: tuple[BinlogFile, ...]
-    numbers: Mapping[tuple[str, int], int]
+    numbers: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
-    def missing(self, sent: GtidPosition) -> str:
-        for domain, (server, number) in sent.last.items():
-            if self.numbers.get((domain, server), 0) < number:
-                return f"{domain}-{server}-{number}"
+    def lacks(self, sent: Gtids) -> str:
+        if isinstance(sent, GtidPosition):
+            for domain, (server, number) in sent.last.items():
+                if self.numbers.get((domain, server), 0) < number:
+                    return f"{domain}-{server}-{number}"
         return self.executed.lacks(sent)
 
 
@@ -203,40 +193,28 @@ def mariadb_numbers(*texts: str) -> Mapping[tuple[str, int], int]:
     return highest
 
 
-@dataclass(frozen=True, slots=True)
-class Failover:
-    """The first file to read on a server, or why the table must be copied again."""
+def decide(applied: Gtids, sent: Gtids, theirs: ServerHistory) -> BinlogFile:
+    """The file from which on a table is followed on another server.
 
-    file: BinlogFile | None
-    reason: str = ""
-
-
-def decide(
-    applied: GtidSet | GtidPosition,
-    sent: GtidSet | GtidPosition,
-    theirs: MysqlHistory | MariadbHistory,
-) -> Failover:
-    """Whether a table is followed on another server without a copy.
-
-    `applied` was wholly sent to the changelog; of what `sent` has beyond it a part may be there.
-    Transactions of the files that `applied` has must be skipped by a `NewTransactions`.
+    Its transactions that are `applied` must be skipped by a `NewTransactions`. ValueError says why
+    the table must be copied again.
     """
-    if missing := theirs.missing(sent):  # type: ignore[arg-type] # both are of one kind
-        return Failover(None, f"it has not transaction {missing}, which was applied")
-    if purged := applied.lacks(theirs.purged):  # type: ignore[arg-type]
-        return Failover(None, f"it has purged transaction {purged}, which was not applied")
+    if missing := theirs.lacks(sent):
+        raise ValueError(f"it has not transaction {missing}, which was applied")
+    if purged := applied.lacks(theirs.purged):
+        raise ValueError(f"it has purged transaction {purged}, which was not applied")
     for file in reversed(theirs.files):
-        if not applied.lacks(file.before):  # type: ignore[arg-type]
-            return Failover(file)
-    return Failover(None, "none of its binlog files begins at what was applied")
+        if not applied.lacks(file.before):
+            return file
+    raise ValueError("none of its binlog files begins at what was applied")
 
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """How a table is followed on another server: `decide` chose the file that begins at `before`.
+    """What the CDC process needs to follow a table on another server, as texts of GTIDs.
 
-    Texts are GTIDs. `applied` is skipped on the server; when everything that it had executed then
-    is read, `executed` must have been applied.
+    `applied` are those of the copy then, `before` those of the file that `decide` chose, and
+    `executed` those of the server then.
     """
 
     applied: str
@@ -245,51 +223,51 @@ class Takeover:
 
 
 class NewTransactions:
-    """Which transactions of a server, from the chosen file on, are new.
+    """Which transactions of a server, from the chosen file on, were not applied before.
 
-    `checked` until everything is read that the server had when it was chosen.
+    `is_catching_up` until everything is read that the server had executed when it was taken over.
+    Until then each domain of MariaDB must prove its history: the last transaction that was applied
+    comes before any that is new.
     """
 
-    def __init__(self, takeover: Takeover, *, is_mariadb: bool, checked: bool) -> None:
+    def __init__(self, takeover: Takeover, *, is_mariadb: bool, is_catching_up: bool) -> None:
         self.applied = gtids_of(takeover.applied, is_mariadb=is_mariadb)
         self.executed = gtids_of(takeover.executed, is_mariadb=is_mariadb)
-        self._before = gtids_of(takeover.before, is_mariadb=is_mariadb)
-        self.checked = checked
-        self._met = set[str]()
-        if isinstance(self.applied, GtidPosition):
-            self._met = {
-                domain
-                for domain, last in self.applied.last.items()
-                for known in (self._before, self.executed)
-                if isinstance(known, GtidPosition) and known.last.get(domain) == last
-            }
+        self.is_catching_up = is_catching_up
+        self._is_mariadb = is_mariadb
+        before = gtids_of(takeover.before, is_mariadb=is_mariadb)
+        self._applied, self._before = _last_of(self.applied), _last_of(before)
+        executed = _last_of(self.executed)
+        self._proved = {  # domains
+            domain
+            for domain, last in self._applied.items()
+            if last in (self._before.get(domain), executed.get(domain))
+        }
 
-    def is_new(self, gtid: Gtid) -> bool:
+    def is_new(self, gtid: Gtid | None) -> bool:
         """ValueError if the server's history is not the one that was applied."""
-        applied = gtid in self.applied
-        if self.checked and isinstance(self.applied, GtidPosition):
-            self._check(gtid, self.applied.last.get(gtid.source, (0, 0)))
-        return not applied
+        if gtid is None:
+            if self.is_catching_up:
+                raise ValueError("it has a transaction without a GTID that can be read")
+            return True
+        if self.is_catching_up and self._is_mariadb and gtid.source not in self._proved:
+            self._prove(gtid)
+        return gtid not in self.applied
 
-    def _check(self, gtid: Gtid, last: Last) -> None:
-        """Numbers grow in a domain: what was applied must be met before what is new."""
-        server, number = last
+    def _prove(self, gtid: Gtid) -> None:
         domain = gtid.source
-        if domain in self._met:
+        server, number = self._applied.get(domain, (0, 0))
+        if gtid.number < number:
             return
-        follows = gtid.number == number + 1 and not self._begins_in(domain)
-        if gtid.number > number and not follows:
+        is_last = (gtid.server, gtid.number) == (server, number)
+        is_next = gtid.number == number + 1 and domain not in self._before
+        if not (is_last or is_next):
             raise ValueError(
-                f"transaction {domain}-{gtid.server}-{gtid.number} follows, and "
+                f"transaction {domain}-{gtid.server}-{gtid.number} is there, and the applied "
                 f"{domain}-{server}-{number} is not before it"
             )
-        if gtid.number == number and gtid.server != server:
-            raise ValueError(
-                f"transaction {domain}-{gtid.server}-{number} is not the applied "
-                f"{domain}-{server}-{number}"
-            )
-        if gtid.number >= number:
-            self._met.add(domain)
+        self._proved.add(domain)
 
-    def _begins_in(self, domain: str) -> bool:
-        return isinstance(self._before, GtidPosition) and domain in self._before.last
+
+def _last_of(gtids: Gtids) -> Mapping[str, Last]:
+    return gtids.last if isinstance(gtids, GtidPosition) else {}

@@ -16,6 +16,7 @@ from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.repair import RowsAt
 from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.table import CapturedTable
+from joins.durable.checkpoint import read_document
 from joins.durable.dead_rows import SUFFIX, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
@@ -64,6 +65,14 @@ class AcknowledgedBoundary:
     sent: str | None = None
     # tables that may take the captured one's place; None if there is none
     shadows: ShadowsAt | None = None
+
+
+def stored_boundary(file: Path, epoch: int, generation: int) -> AcknowledgedBoundary | None:
+    """None if the file has no boundary of that epoch and generation."""
+    boundary = read_document(file, AcknowledgedBoundary)
+    if boundary is None or boundary.generation != generation:
+        return None
+    return boundary if boundary.position.epoch == epoch else None
 
 
 MAX_BATCH_ROWS = 5_000

@@ -1,4 +1,8 @@
-"""A MySQL or MariaDB table as a source: the checks before a snapshot starts."""
+"""A MySQL or MariaDB table as a source: the checks before a snapshot starts and after a statement.
+
+A statement of the binlog leaves a captured table followed if it changes no captured value, and the
+table still fits its declaration.
+"""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -25,18 +29,35 @@ from joins.adapters.mysql.replication import (
     require_replication,
     table_name,
 )
+from joins.adapters.mysql.statements import effect_of
 from joins.adapters.mysql.table import (
     SIZED_TYPES,
     CapturedTable,
     MysqlColumn,
     ServerColumn,
     capture,
+    fits,
     metadata_column,
     one_table,
+    reads_alike,
 )
-from joins.adapters.mysql.tokens import Modes, folded, readings
+from joins.adapters.mysql.tokens import (
+    Effect,
+    Matching,
+    Modes,
+    Statement,
+    Target,
+    folded,
+    readings,
+)
 from joins.kernels.calendar.zones import UTC
-from joins.plan.errors import DefinitionError, SourceError
+from joins.plan.errors import (
+    DefinitionError,
+    ServerChangedError,
+    SnapshotNeededError,
+    SourceError,
+    SourceUnavailableError,
+)
 from joins.plan.plan import Field
 from joins.plan.types import quoted
 
@@ -302,3 +323,79 @@ def _used_server_ids(connection: "Connection[Any]") -> set[int]:
 
 def _some_server_id() -> int:
     return random.SystemRandom().randint(*_SERVER_IDS)
+
+
+# Statements
+# ----------------------------------------------------------------------------------------------
+
+
+def require_followed(
+    statement: Statement, connection: MysqlConnectionConfig, table: CapturedTable
+) -> None:
+    """Raise SnapshotNeededError if a statement has, or may have, changed rows of the table.
+
+    SourceUnavailableError if the server does not answer questions about the table.
+    """
+    if table.pattern is None:
+        return _require_one_followed(statement, connection, table)
+    if _effect(statement, Matching(table.database, table.table, ())) is Effect.NONE:
+        return
+    for part in table.parts:
+        _require_one_followed(statement, connection.at(part.database, part.table), part)
+    known = frozenset((folded(part.database), folded(part.table)) for part in table.parts)
+    others = Matching(table.database, table.table, (), known=known)
+    if _effect(statement, others) is not Effect.NONE:
+        raise appeared(table, f'it is named by "{statement.text[:120]}"')
+
+
+def appeared(table: CapturedTable, what: str) -> SnapshotNeededError:
+    return SnapshotNeededError(
+        f'another table matches "{table.database}.{table.table}": {what}',
+        hint="No action is needed: all tables that match are copied again by themselves.",
+    )
+
+
+def _effect(statement: Statement, target: Target) -> Effect:
+    return effect_of(statement.schema, statement.text, target, statement.modes)
+
+
+def _require_one_followed(
+    statement: Statement, connection: MysqlConnectionConfig, table: CapturedTable
+) -> None:
+    theirs = [column.server for column in table.columns if not column.metadata]
+    columns = tuple(column.name for column in theirs)
+    sources = tuple(one for column in theirs for one in column.computed_from)
+    effect = _effect(statement, Target(table.database, table.table, columns, sources))
+    if effect is Effect.NONE or (effect is Effect.ALTERED and still_fits(connection, table)):
+        return
+    raise SnapshotNeededError(
+        f'table "{table.database}.{table.table}" cannot be followed: {effect.value} '
+        f'by "{statement.text[:120]}"',
+        hint=_HINTS[effect],
+    )
+
+
+def still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool:
+    fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
+    try:
+        now = check_source(connection, fields, table.primary_key)
+    except (SourceUnavailableError, ServerChangedError):
+        raise
+    except SourceError:
+        return False
+    return fits(table, now) and reads_alike(table, now)
+
+
+_HINTS = {
+    Effect.ALTERED: "Undo the change and the table is copied again by itself, or submit the job "
+    "again with the new definition.",
+    Effect.CONVERTED: "The table is copied again by itself once its columns fit the declaration: "
+    "undo the change if they do not, or submit the job again with the new definition.",
+    Effect.REPLACED: "The table is copied again by itself, once it is there. No copy is needed "
+    "behind DELETE, unlike TRUNCATE, nor behind ALTER TABLE, gh-ost or pt-online-schema-change "
+    "that keep the values of the job's columns.",
+    Effect.UNLOGGED: "The table is copied again by itself; let writers use binlog_format=ROW to "
+    "avoid it.",
+    Effect.UNKNOWN: "The table is copied again by itself, since the statement is not one that is "
+    "known to leave it as it is.",
+}

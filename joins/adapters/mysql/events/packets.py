@@ -1,4 +1,10 @@
-"""Event types of the binlog, and python-mysql-replication's reader over packets of them."""
+"""Types of binlog events, and python-mysql-replication's reader over packets of them.
+
+An event type has one of three roles. `Transactions` reads those that are understood. HARMLESS ones
+change no table: of those that the library hands on, only the position is used. Any other type ends
+the stream with SnapshotNeededError. `BodyEvent` keeps the bytes of types that Sluice decodes
+itself; the library decodes the others of `EVENTS`.
+"""
 
 from collections.abc import Iterator
 from types import FunctionType
@@ -21,16 +27,21 @@ from joins.plan.errors import SnapshotNeededError
 
 _Foreign = Any  # objects of python-mysql-replication and PyMySQL's internals, which have no types
 
-_COPIED_AGAIN = "; the table is copied again by itself."
 _CRC32 = 1  # the checksum of each event of a file; 0 and 255 are none
-# They begin a transaction; their other content, such as a tag, is ignored.
-GTIDS = frozenset({33, 34, 42, 162})
-# The stream understands them.
-_UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 27, 38, TABLE_MAP, FRAGMENT}
-_UNDERSTOOD |= {PAYLOAD, QUERY, *ROW_OPS, *COMPRESSED_ROWS}
-# They are in no compressed transaction.
-OUTSIDE = GTIDS | {4, 15, PAYLOAD}
-# They change no table by themselves.
+_INCIDENT_EVENT = 26
+GTIDS = frozenset({33, 34, 42, 162})  # GTID, anonymous, tagged; MariaDB's
+_BODIES = frozenset({TABLE_MAP, FRAGMENT, PAYLOAD, QUERY, *ROW_OPS, *COMPRESSED_ROWS})
+_PARSED = {
+    2: "QUERY_EVENT",
+    4: "ROTATE_EVENT",
+    15: "FORMAT_DESCRIPTION_EVENT",
+    16: "XID_EVENT",
+    18: "EXECUTE_LOAD_QUERY_EVENT",
+    27: "HEARTBEAT_LOG_EVENT",
+    38: "XA_PREPARE_LOG_EVENT",
+}
+_UNDERSTOOD = GTIDS | _BODIES | _PARSED.keys()
+OUTSIDE = GTIDS | {4, 15, PAYLOAD}  # never in a compressed transaction
 HARMLESS = {
     3: "STOP_EVENT",
     5: "INTVAR_EVENT",  # of the next statement, which is judged; 13 and 14, too
@@ -50,31 +61,27 @@ HARMLESS = {
     163: "GTID_LIST_EVENT",
     164: "START_ENCRYPTION_EVENT",
 }
-_UNREADABLE = {
-    26: ("an incident: changes were lost", f"No action is needed{_COPIED_AGAIN}"),
-}
 
 
 def require_known(event_type: int) -> None:
-    """Raise SnapshotNeededError if events of this type cannot be read or are unknown."""
-    if event_type in _UNDERSTOOD or event_type in HARMLESS:
-        return
-    if event_type in _UNREADABLE:
-        what, hint = _UNREADABLE[event_type]
+    """SnapshotNeededError for a type that is neither understood nor HARMLESS."""
+    if event_type == _INCIDENT_EVENT:
         raise SnapshotNeededError(
-            f"the binlog has {what} (event type {event_type}), which cannot be read", hint=hint
+            f"the binlog has an incident: changes were lost (event type {event_type})",
+            hint="No action is needed; the table is copied again by itself.",
         )
-    raise SnapshotNeededError(
-        f"the binlog has an event of type {event_type}, which is not known",
-        hint=f"Report it with the server's version, and turn off there what writes it"
-        f"{_COPIED_AGAIN}",
-    )
+    if event_type not in _UNDERSTOOD and event_type not in HARMLESS:
+        raise SnapshotNeededError(
+            f"the binlog has an event of type {event_type}, which is not known",
+            hint="Report it with the server's version, and turn off there what writes it; the "
+            "table is copied again by itself.",
+        )
 
 
 class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
-    """An event that Sluice decodes: table maps, row events, their fragments, compressed events."""
+    """An event that Sluice decodes: a table map, row event, fragment or compressed event."""
 
-    table_id = 0
+    table_id = 0  # the library reads it from table maps
 
     def __init__(self, packet: _Foreign, size: int, *rest: _Foreign, **named: _Foreign) -> None:
         super().__init__(packet, size, *rest, **named)
@@ -84,17 +91,17 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         """The library stores nothing of a table map."""
 
     def header_bytes(self, event_type: int, default: int) -> int:
+        """Size of the fixed part of an event of a type, which the file declares."""
         declared = self._post_header_lengths
         return int(declared[event_type - 1]) if declared else default
 
 
 class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
-    """Packets whose table maps, row events and compressed events keep their bytes."""
+    """Packets of which some are read as a `BodyEvent`."""
 
     _BinLogPacketWrapper__event_map: ClassVar[dict[int, type]] = {
         **BinLogPacketWrapper._BinLogPacketWrapper__event_map,
-        **dict.fromkeys((TABLE_MAP, FRAGMENT, *ROW_OPS), BodyEvent),
-        **dict.fromkeys((PAYLOAD, QUERY, *COMPRESSED_ROWS), BodyEvent),
+        **dict.fromkeys(_BODIES, BodyEvent),
     }
 
     def __init__(self, packet: _Foreign, *context: _Foreign) -> None:
@@ -106,9 +113,9 @@ class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
         return bytes(self.packet.get_all_data()[1 : 1 + HEADER_BYTES])
 
     def inside(self, event: bytes) -> "Packets":
-        """An event, with its header and without checksum, that this compressed one stands for.
+        """An event in this compressed one, with its header and without checksum.
 
-        Its transaction ends where this one ends.
+        Its position is that of this one: the next event begins there.
         """
         table_map, control, version, _, *rest = self._context
         packet = MysqlPacket(b"\0" + event, "latin1")
@@ -118,10 +125,10 @@ class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
 
 
 class Reader(BinLogStreamReader):  # type: ignore[misc] # has no types
-    """The library's reader over such packets; its method hard-codes the packet class.
+    """The library's reader with `Packets`; its `fetchone` names another class of packets.
 
-    Whether events end with a checksum is a property of a file, which its first event has: the
-    server's setting, which the library goes by, may have been another one when it was written.
+    The first event of a file says whether its events have a checksum. The library reads the
+    server's setting instead, which may have changed since the file was written.
     """
 
     _BinLogStreamReader__use_checksum: bool
@@ -139,18 +146,11 @@ class Reader(BinLogStreamReader):  # type: ignore[misc] # has no types
 
 
 EVENTS = [
-    QueryEvent,
-    binlog_event.RotateEvent,
-    binlog_event.FormatDescriptionEvent,
-    binlog_event.XidEvent,
-    binlog_event.GtidEvent,
-    binlog_event.HeartbeatLogEvent,
-    binlog_event.StopEvent,
-    binlog_event.XAPrepareEvent,
-    binlog_event.MariadbGtidEvent,
-    binlog_event.MariadbGtidListEvent,
-    binlog_event.MariadbBinLogCheckPointEvent,
-    binlog_event.ExecuteLoadQueryEvent,
-    binlog_event.NotImplementedEvent,
-    BodyEvent,
+    *(QueryEvent, BodyEvent, binlog_event.RotateEvent, binlog_event.FormatDescriptionEvent),
+    *(binlog_event.GtidEvent, binlog_event.MariadbGtidEvent, binlog_event.NotImplementedEvent),
+    *(binlog_event.XidEvent, binlog_event.XAPrepareEvent, binlog_event.ExecuteLoadQueryEvent),
+    # only the position of these is used
+    *(binlog_event.HeartbeatLogEvent, binlog_event.StopEvent),
+    *(binlog_event.MariadbGtidListEvent, binlog_event.MariadbBinLogCheckPointEvent),
 ]
+"""What the library hands on; types that it does not know come as `NotImplementedEvent`."""

@@ -1,6 +1,11 @@
-"""Events of the binlog as transactions of one table: boundaries, row images and statements.
+"""The events of a binlog as what its transactions do to one captured table.
 
-Header positions of row events are not used.
+A transaction yields `Begin`, then `RowImages`, `ShadowRows`, `Appeared` and statements in the order
+of the binlog, then `Boundary`. One that was applied before, on another server, yields only its
+`Boundary`. Between transactions come `FileOpened` and further boundaries.
+
+`row_events` and `compressed` decode bytes; `joins.adapters.mysql.statements` judges statements.
+Positions in the headers of row events are not used.
 """
 
 import contextlib
@@ -8,6 +13,7 @@ import struct
 import uuid
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
 from pymysqlreplication import event as binlog_event
@@ -52,16 +58,15 @@ from joins.plan.positions import file_number
 
 _Foreign = Any  # objects of python-mysql-replication, which have no types
 
-_STANDALONE = 1
-_PREPARED_XA = 64
+_STANDALONE, _PREPARED_XA = 1, 64  # flags of a GTID event of MariaDB
 _FIXED_BYTES = 8  # before table maps and row events; newer row events have two more
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Between two transactions: everything before (file, pos) has been delivered.
+    """Between two transactions: everything before (file, pos) has been yielded.
 
-    `gtids` are those of what was applied here, None if they are not known.
+    `gtids` are those of the transactions before it, None if unknown.
     """
 
     file: int
@@ -71,7 +76,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class FileOpened:
-    """A binlog file begins or is entered; `created_at_s` distinguishes files of one name."""
+    """The stream enters a binlog file; `created_at_s` distinguishes files of one name."""
 
     file: int
     created_at_s: int
@@ -105,12 +110,12 @@ class RowImages:
 
     def changes(self) -> list[Change]:
         """Rows before and after as wire values, all or none; SnapshotNeededError if unreadable."""
-        with _understood("a row in the binlog"):
+        with _decoding("a row in the binlog"):
             return list(self.decoder.changes(self.event, self.at_s))
 
 
 @contextlib.contextmanager
-def _understood(what: str) -> Iterator[None]:
+def _decoding(what: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, LookupError, struct.error) as exc:
@@ -123,7 +128,7 @@ def _understood(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Appeared:
-    """Rows of a table that matches the captured one's names, but is none of its parts."""
+    """Rows of a table that matches the captured table's pattern and is not one of its parts."""
 
     database: str
     table: str
@@ -131,7 +136,7 @@ class Appeared:
 
 @dataclass(frozen=True, slots=True)
 class ShadowRows:
-    """Changed rows of a table that may take the captured one's place; None if unreadable."""
+    """Changed rows of a table that may replace the captured one; None if they are unreadable."""
 
     database: str
     table: str
@@ -142,9 +147,9 @@ Event = Boundary | FileOpened | Begin | RowImages | ShadowRows | Appeared | Stat
 
 
 def shadow_made_by(statement: Statement, table: CapturedTable) -> tuple[str, str] | None:
-    """Database and name of a table that was created beside `table` and is named after it.
+    """The table that the statement creates beside `table` and names after it.
 
-    Tools that change a schema name theirs so: `_t_gho`, `_t_new`.
+    Tools that change a schema do so: `_t_gho`, `_t_new`.
     """
     if table.pattern is not None:
         return None
@@ -154,12 +159,43 @@ def shadow_made_by(statement: Statement, table: CapturedTable) -> tuple[str, str
     return (made.database, made.table) if table.table in made.table else None
 
 
-class Transactions:
-    """What the events of a binlog, in order from a boundary in `file`, do to one table.
+class _Kind(Enum):
+    """What ends the current transaction, and when its rows count."""
 
-    `gtids` are those of what was applied at the boundary. Of transactions that `new` does not call
-    new only the boundaries are yielded. `shadows` are tables that may take the captured one's
-    place; tables that are created beside it join them.
+    NONE = auto()  # no transaction is open; a GTID event begins one
+    STATEMENT = auto()  # its statement ends it; BEGIN makes it ROWS, and XA START makes it XA
+    ROWS = auto()  # XID, COMMIT or ROLLBACK ends it; its rows count
+    XA = auto()  # XA PREPARE ends it; its rows count if another transaction is their XA COMMIT
+
+
+@dataclass(slots=True)
+class _Transaction:
+    kind: _Kind = _Kind.NONE
+    gtid: Gtid | None = None
+    is_new: bool = True  # false if it was applied before
+    has_yielded: bool = False  # rows of the captured table or of a shadow
+    has_prepared: bool = False  # rows of the captured table in XA, new or not; never yielded
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedTable:
+    """The table of a number in row events, as its newest table map defines it.
+
+    The captured table or a part of it has a `decoder`. A shadow has its name, and a `decoder` if
+    its rows are readable. Any other table has neither.
+    """
+
+    body: bytes
+    decoder: RowDecoder | None = None
+    shadow: tuple[str, str] | None = None
+
+
+class Transactions:
+    """Follows one captured table through the events of a binlog, from a boundary in `file` on.
+
+    `gtids` are those of the transactions before that boundary. `new` decides which transactions
+    were applied before; without it all are new. `shadows` are tables that may replace the captured
+    one; a table that is created beside it joins them.
     """
 
     def __init__(
@@ -171,49 +207,51 @@ class Transactions:
         new: NewTransactions | None = None,
         shadows: Collection[tuple[str, str]] = (),
     ) -> None:
+        self._table, self._name = table, f'table "{table.database}.{table.table}"'
+        self._parts = {(part.database, part.table): part for part in table.parts}
+        self._charsets = charsets
+        self._file, self._reached = file, 0
         self._gtids = gtids
         self._new = new
-        self._gtid: Gtid | None = None
-        self._is_new = True
-        self._table = table
-        self._parts = {(part.database, part.table): part for part in table.parts}
-        self._file, self._reached = file, 0
-        self._charsets = charsets
-        self._maps: dict[int, bytes] = {}
-        self._decoders: dict[int, RowDecoder | None] = {}
+        self._transaction = _Transaction()
+        self._prepared: dict[str, bool] = {}  # XA id → `has_prepared`
         self._shadows = set(shadows)
-        self._shadow_of: dict[int, tuple[str, str]] = {}
+        self._mapped: dict[int, _MappedTable] = {}
         self._fragments = Fragments()
-        self._in_transaction = False
-        self._standalone = False
-        self._is_ours = self._xa = self._xa_is_ours = False
-        self._prepared: dict[str, bool] = {}
 
     def events_of(self, event: _Foreign) -> Iterator[Event]:
         """SnapshotNeededError if the event cannot be followed row by row."""
         packet = event.packet
         require_known(packet.event_type)
-        if isinstance(event, binlog_event.RotateEvent):
-            yield self._rotated(event.next_binlog, event.position)
-        elif isinstance(event, binlog_event.FormatDescriptionEvent):
-            self._maps.clear()
-            self._decoders.clear()
-            yield FileOpened(self._file, event.timestamp)
-        elif packet.event_type == PAYLOAD:
+        if packet.event_type == PAYLOAD:
             yield from self._payload(event)
         elif packet.event_type == QUERY:
-            with _understood("a compressed statement in the binlog"):
+            with _decoding("a compressed statement in the binlog"):
                 fixed = event.header_bytes(QUERY, STATEMENT_BYTES)
                 plain = packet.inside(statement_event(packet.header, event.body, fixed))
-            yield from self._control(plain.event, plain)
+            yield from self._query(plain.event)
+        elif packet.event_type in GTIDS:
+            yield from self._begin(event)
+        elif isinstance(event, QueryEvent):
+            yield from self._query(event)
+        elif isinstance(event, binlog_event.ExecuteLoadQueryEvent):
+            if self._transaction.is_new:
+                yield load_statement(event)
         elif isinstance(event, BodyEvent):
-            yield from self._body(event)
-        else:
-            yield from self._control(event, packet)
+            yield from self._table_map_or_rows(event)
+        elif isinstance(event, binlog_event.XidEvent | binlog_event.XAPrepareEvent):
+            yield from self._end(event)
+        elif isinstance(event, binlog_event.RotateEvent):
+            yield self._rotate(event.next_binlog, event.position)
+        elif isinstance(event, binlog_event.FormatDescriptionEvent):
+            self._mapped.clear()
+            yield FileOpened(self._file, event.timestamp)
+        elif self._transaction.kind is _Kind.NONE and packet.log_pos:
+            yield self._boundary(packet.log_pos)
 
     def _payload(self, event: BodyEvent) -> Iterator[Event]:
         """The events of a compressed transaction, one at a time."""
-        with _understood("a compressed transaction in the binlog"):
+        with _decoding("a compressed transaction in the binlog"):
             for data in payload_events(event.body):
                 number = type_of(data)
                 if number in OUTSIDE:
@@ -223,25 +261,20 @@ class Transactions:
                 if packet.event is not None:
                     yield from self.events_of(packet.event)
 
-    def _rotated(self, file_name: str | bytes, position: int) -> Boundary:
-        name = file_name.decode() if isinstance(file_name, bytes) else file_name
-        self._file = file_number(name)
-        if self._in_transaction and self._is_ours:
-            raise SnapshotNeededError(
-                f'rows of table "{self._table.database}.{self._table.table}" are in a transaction '
-                f'that has no end before binlog file "{name}"',
-                hint="The server ended amid it and undid it; the table is copied again by itself.",
-            )
-        self._in_transaction = False
-        self._gtid, self._is_new = None, True
-        self._reached = 0
-        return self._boundary(position)
-
-    def _boundary(self, pos: int) -> Boundary:
-        self._reached = max(self._reached, pos)
-        return Boundary(self._file, pos, self._gtids)
-
-    def _begin(self, pos: int) -> Begin:
+    def _begin(self, event: _Foreign) -> Iterator[Begin]:
+        gtid, kind = None, _Kind.STATEMENT
+        if isinstance(event, binlog_event.MariadbGtidEvent):
+            gtid = Gtid(str(event.domain_id), event.gtid_seq_no, event.packet.server_id)
+            if event.flags & _PREPARED_XA:
+                kind = _Kind.XA
+            elif not event.flags & _STANDALONE:
+                kind = _Kind.ROWS
+        elif isinstance(event, binlog_event.GtidEvent):  # one with a tag is not read
+            gtid = Gtid(str(uuid.UUID(bytes=bytes(event.sid))), event.gno)
+        self._transaction = _Transaction(kind, gtid, self._is_new(gtid))
+        if not self._transaction.is_new:
+            return
+        pos = event.packet.log_pos - event.packet.event_size
         if pos < self._reached:  # rows there would count as older than those before them
             raise SnapshotNeededError(
                 f"binlog file number {self._file} has a transaction at {pos}, read behind "
@@ -249,196 +282,163 @@ class Transactions:
                 hint="The file is larger than 4 GiB, where positions begin at 0 again; the table "
                 "is copied again by itself. Change fewer rows in one transaction to avoid it.",
             )
-        return Begin(self._file, pos, self._gtid)
+        yield Begin(self._file, pos, gtid)
 
-    def _control(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
-        if packet.event_type in GTIDS:
-            flags = event.flags if isinstance(event, binlog_event.MariadbGtidEvent) else 0
-            self._in_transaction, self._xa = True, bool(flags & _PREPARED_XA)
-            self._is_ours = self._xa_is_ours = False
-            self._standalone = bool(flags & _STANDALONE) or not self._mariadb(event)
-            self._gtid = _gtid_of(event)
-            self._is_new = self._new is None or self._is_new_by(self._new, self._gtid)
-            if self._is_new:
-                yield self._begin(packet.log_pos - packet.event_size)
-        elif isinstance(event, QueryEvent):
-            yield from self._query(event, packet)
-        elif isinstance(event, binlog_event.ExecuteLoadQueryEvent):
-            if self._is_new:
-                yield load_statement(event)
-        elif isinstance(event, binlog_event.XidEvent | binlog_event.XAPrepareEvent):
-            if getattr(event, "one_phase", False) and self._xa_is_ours and self._is_new:
-                raise self._changed_by_xa("one phase")
-            yield from self._ended(packet)
-        elif not self._in_transaction and packet.log_pos:
-            yield self._boundary(packet.log_pos)
-
-    def _is_new_by(self, new: NewTransactions, gtid: Gtid | None) -> bool:
-        if gtid is None:
-            if not new.checked:
-                return True
-            raise _other_history("it has a transaction without a GTID that can be read")
+    def _is_new(self, gtid: Gtid | None) -> bool:
         try:
-            return new.is_new(gtid)
+            return self._new is None or self._new.is_new(gtid)
         except ValueError as exc:
-            raise _other_history(str(exc)) from exc
+            raise SnapshotNeededError(
+                f"the server that answers now has another history than the one before: {exc}",
+                hint="No action is needed: the table is copied again by itself. With "
+                "gtid_strict_mode=ON on all servers of MariaDB, or gtid_mode=ON of MySQL, a "
+                "failover needs no copy.",
+            ) from exc
 
-    @staticmethod
-    def _mariadb(event: _Foreign) -> bool:
-        return isinstance(event, binlog_event.MariadbGtidEvent)
+    def _end(self, event: _Foreign) -> Iterator[Boundary]:
+        transaction = self._transaction
+        is_xa_commit = getattr(event, "one_phase", False)  # of XA COMMIT ... ONE PHASE
+        if is_xa_commit and transaction.has_prepared and transaction.is_new:
+            raise self._changed_by_xa("one phase")
+        if transaction.is_new:
+            self._gtids = followed_by(self._gtids, transaction.gtid)
+        self._transaction = _Transaction()
+        if event.packet.log_pos:
+            yield self._boundary(event.packet.log_pos)
 
-    def _query(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
+    def _boundary(self, pos: int) -> Boundary:
+        self._reached = max(self._reached, pos)
+        return Boundary(self._file, pos, self._gtids)
+
+    def _rotate(self, name: str, position: int) -> Boundary:
+        if self._transaction.has_yielded:
+            raise SnapshotNeededError(
+                f"rows of {self._name} are in a transaction that has no end before binlog file "
+                f'"{name}"',
+                hint="The server ended amid it and undid it; the table is copied again by itself.",
+            )
+        self._transaction = _Transaction()
+        self._file, self._reached = file_number(name), 0
+        return self._boundary(position)
+
+    def _query(self, event: _Foreign) -> Iterator[Event]:
+        transaction = self._transaction
         statement = query_statement(event, self._charsets.collations)
         text = statement.text.removeprefix(UNDECODED).lstrip()
         word = text[:16].upper()
         if word == "BEGIN":
-            self._standalone = False
+            if transaction.kind is _Kind.STATEMENT:
+                transaction.kind = _Kind.ROWS
         elif word.startswith("XA "):
-            yield from self._distributed(text, packet)
+            yield from self._xa(text, event)
         elif word.startswith("ROLLBACK"):
-            self._require_none_undone(text)
+            if transaction.has_yielded:
+                raise SnapshotNeededError(
+                    f'rows of {self._name} were undone by "{text[:120]}" when they were in the '
+                    "binlog already",
+                    hint="The table is copied again by itself; change no tables without "
+                    "transactions, such as those of MyISAM, in one transaction with it to avoid "
+                    "it.",
+                )
             if not word.startswith("ROLLBACK TO"):
-                yield from self._ended(packet)
+                yield from self._end(event)
         elif word == "COMMIT":
-            yield from self._ended(packet)
+            yield from self._end(event)
         elif not word.startswith("SAVEPOINT"):
-            if self._is_new:
+            if transaction.is_new:
                 made = shadow_made_by(statement, self._table)
                 if made is not None:
                     self._shadows.add(made)
                 yield statement
-            if self._standalone:
-                yield from self._ended(packet)
+            if transaction.kind is _Kind.STATEMENT:
+                yield from self._end(event)
 
-    def _require_none_undone(self, text: str) -> None:
-        if self._is_ours:
-            raise SnapshotNeededError(
-                f'rows of table "{self._table.database}.{self._table.table}" were undone by '
-                f'"{text[:120]}" when they were in the binlog already',
-                hint="The table is copied again by itself; change no tables without transactions, "
-                "such as those of MyISAM, in one transaction with it to avoid it.",
-            )
-
-    def _distributed(self, text: str, packet: _Foreign) -> Iterator[Event]:
-        """XA: rows are in the binlog when prepared, and count when committed."""
+    def _xa(self, text: str, event: _Foreign) -> Iterator[Boundary]:
+        transaction = self._transaction
         _, verb, xid = text.split(None, 2)
         verb = verb.upper()
         if verb == "START":
-            self._standalone, self._xa = False, True
+            transaction.kind = _Kind.XA
         elif verb == "END":
-            self._prepared[xid] = self._xa_is_ours
-        else:
-            is_ours = self._prepared.pop(xid, True)
-            if verb == "COMMIT" and is_ours and self._is_new:
+            self._prepared[xid] = transaction.has_prepared
+        else:  # COMMIT or ROLLBACK, maybe of what was prepared before the stream began
+            has_prepared = self._prepared.pop(xid, True)
+            if verb == "COMMIT" and has_prepared and transaction.is_new:
                 raise self._changed_by_xa(xid)
-            yield from self._ended(packet)
+            yield from self._end(event)
 
     def _changed_by_xa(self, xid: str) -> SnapshotNeededError:
         return SnapshotNeededError(
-            f'table "{self._table.database}.{self._table.table}" was, or may have been, changed '
-            f"by distributed (XA) transaction {xid}, whose rows came before it was decided",
+            f"{self._name} was, or may have been, changed by distributed (XA) transaction {xid}, "
+            "whose rows came before it was decided",
             hint="The table is copied again by itself; change it by ordinary transactions to avoid "
             "it.",
         )
 
-    def _ended(self, packet: _Foreign) -> Iterator[Event]:
-        self._in_transaction = self._standalone = self._xa = False
-        if self._is_new:
-            self._gtids = followed_by(self._gtids, self._gtid)
-        self._gtid, self._is_new = None, True
-        if packet.log_pos:
-            yield self._boundary(packet.log_pos)
-
-    def _body(self, event: BodyEvent) -> Iterator[RowImages | ShadowRows | Appeared]:
+    def _table_map_or_rows(self, event: BodyEvent) -> Iterator[RowImages | ShadowRows | Appeared]:
         number, body = event.packet.event_type, event.body
         if number == TABLE_MAP:
-            with _understood("a table in the binlog"):
-                other = self._table_mapped(event)
-            if other is not None:
-                yield other
+            with _decoding("a table in the binlog"):
+                yield from self._map_table(event)
             return
         if number == FRAGMENT:
-            with _understood("a row event in parts"):
+            with _decoding("a row event in parts"):
                 whole = self._fragments.add(body)
             if whole is None:
                 return
             number, body = whole
-        with _understood("a row event in the binlog"):
+        with _decoding("a row event in the binlog"):
             has_extra = COMPRESSED_ROWS.get(number, number) in WITH_EXTRA
             fixed = event.header_bytes(number, _FIXED_BYTES + (2 if has_extra else 0))
             if number in COMPRESSED_ROWS:
                 number, body = rows_body(number, body, fixed)
             table_id = table_id_of(body, fixed)
-            decoder, shadow = self._decoder_of(table_id), self._shadow_of.get(table_id)
-            if decoder is None and shadow is None:
+            if table_id in NO_TABLE:
                 return
-            rows = rows_event(number, body, fixed)
-            if shadow is not None and self._is_new:
-                self._is_ours = True
-                images = None
-                if decoder is not None and not self._xa:
-                    images = RowImages(decoder, rows, event.timestamp)
-                yield ShadowRows(*shadow, images)
-            elif shadow is None and decoder is not None:
-                yield from self._rows(decoder, rows, event.timestamp)
+            if table_id not in self._mapped:
+                raise ValueError(f"table number {table_id} was not described before")
+            mapped = self._mapped[table_id]
+            if mapped.decoder is not None or mapped.shadow is not None:
+                yield from self._rows(mapped, rows_event(number, body, fixed), event.timestamp)
 
-    def _decoder_of(self, table_id: int) -> RowDecoder | None:
-        if table_id in NO_TABLE:
-            return None
-        if table_id not in self._decoders:
-            raise ValueError(f"table number {table_id} was not described before")
-        return self._decoders[table_id]
+    def _rows(
+        self, mapped: _MappedTable, rows: RowsEvent, at_s: int
+    ) -> Iterator[RowImages | ShadowRows]:
+        transaction = self._transaction
+        is_xa = transaction.kind is _Kind.XA
+        images = None
+        if mapped.decoder is not None and not is_xa:
+            images = RowImages(mapped.decoder, rows, at_s)
+        if mapped.shadow is None and is_xa:
+            transaction.has_prepared = True
+        elif transaction.is_new:
+            transaction.has_yielded = True
+            if mapped.shadow is not None:
+                yield ShadowRows(*mapped.shadow, images)
+            elif images is not None:
+                yield images
 
-    def _table_mapped(self, event: BodyEvent) -> Appeared | None:
-        """A table that matches and is no part, told at its first transaction that is new."""
+    def _map_table(self, event: BodyEvent) -> Iterator[Appeared]:
         fixed = event.header_bytes(TABLE_MAP, _FIXED_BYTES)
         table_id, database, table = table_of(event.body, fixed)
-        if self._maps.get(table_id) == event.body:
-            return None
-        decoder, part = None, self._parts.get((database, table))
-        self._shadow_of.pop(table_id, None)
+        if table_id in self._mapped and self._mapped[table_id].body == event.body:
+            return
+        part, pattern = self._parts.get((database, table)), self._table.pattern
+        decoder, shadow, body = None, None, event.body
         if part is not None:
             decoder = self._decoder(event, fixed, part)
         elif (database, table) in self._shadows:
-            self._shadow_of[table_id] = database, table
+            shadow = database, table
             with contextlib.suppress(SnapshotNeededError, SourceError, ValueError):
                 decoder = self._decoder(event, fixed, self._table)
-        self._decoders[table_id] = decoder
-        pattern = self._table.pattern
-        is_another = part is None and pattern is not None and pattern.has(database, table)
-        if is_another and not self._is_new:
-            self._maps.pop(table_id, None)
-            return None
-        self._maps[table_id] = event.body
-        return Appeared(database, table) if is_another else None
+        elif pattern is not None and pattern.has(database, table):
+            if self._transaction.is_new:
+                yield Appeared(database, table)
+            else:
+                body = b""  # no map equals it, so the table's next transaction is judged
+        self._mapped[table_id] = _MappedTable(body, decoder, shadow)
 
     def _decoder(self, event: BodyEvent, fixed: int, table: CapturedTable) -> RowDecoder:
         is_mariadb = event.dbms == "mariadb"
         columns = table_map(event.body, fixed, is_mariadb=is_mariadb)
         return RowDecoder(columns, table, self._charsets, is_mariadb=is_mariadb)
-
-    def _rows(self, decoder: RowDecoder, rows: RowsEvent, at_s: int) -> Iterator[RowImages]:
-        if self._xa:
-            self._xa_is_ours = True
-            return
-        if not self._is_new:
-            return
-        self._is_ours = True
-        yield RowImages(decoder, rows, at_s)
-
-
-def _gtid_of(event: _Foreign) -> Gtid | None:
-    """None for a transaction without one, and for MySQL's with a tag."""
-    if isinstance(event, binlog_event.MariadbGtidEvent):
-        return Gtid(str(event.domain_id), event.gtid_seq_no, event.packet.server_id)
-    if isinstance(event, binlog_event.GtidEvent):
-        return Gtid(str(uuid.UUID(bytes=bytes(event.sid))), event.gno)
-    return None
-
-
-def _other_history(why: str) -> SnapshotNeededError:
-    return SnapshotNeededError(
-        f"the server that answers now has another history than the one before: {why}",
-        hint="No action is needed: the table is copied again by itself. With gtid_strict_mode=ON "
-        "on all servers of MariaDB, or gtid_mode=ON of MySQL, a failover needs no copy.",
-    )

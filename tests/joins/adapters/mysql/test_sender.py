@@ -53,17 +53,18 @@ def test_no_boundary_is_stored_behind_rows_that_kafka_has_not_taken(
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
         place = config.low.position
         for is_taken in (False, True):
-            session, sender = BinlogSession(config, BinlogProtocol()), ChangelogSender(config)
-            session._require_same_file(FileOpened(place.file, 1))
-            session._take(Begin(place.file, place.pos), sender)
+            sender = ChangelogSender(config)
+            session = BinlogSession(config, BinlogProtocol(), sender)
+            session._take(FileOpened(place.file, 1))
+            session._take(Begin(place.file, place.pos))
             sender._append("d", 0, [1, None], None)
-            session._take(Boundary(place.file, place.pos + 100), sender)
+            session._take(Boundary(place.file, place.pos + 100))
             with monkeypatch.context() as patch:
                 if not is_taken:
                     patch.setattr(sender._producer, "send", refuse)
                     with pytest.raises(SourceUnavailableError):
                         sender.flush()
-            session._settle(sender)
+            session._settle()
             sender.close()
             stored = read_document(config.offset_file, AcknowledgedBoundary).position
             assert stored == replace(place, pos=place.pos + 100 * is_taken)

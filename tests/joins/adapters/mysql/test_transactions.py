@@ -39,8 +39,9 @@ def told(events, gtids="", new=None, table=TABLE):
         yield from transactions.events_of(binlogs.packet(data).event)
 
 
-def new_behind(applied, *, checked=True):
-    return NewTransactions(Takeover(applied, "", ""), is_mariadb=False, checked=checked)
+def new_behind(applied, *, is_catching_up=True):
+    takeover = Takeover(applied, "", "")
+    return NewTransactions(takeover, is_mariadb=False, is_catching_up=is_catching_up)
 
 
 def test_boundaries_have_the_gtids_of_what_is_before_them():
@@ -139,5 +140,5 @@ def test_a_statement_that_was_applied_is_not_judged_again():
 def test_a_transaction_without_a_gtid_is_in_doubt_until_the_server_is_caught_up_with(kind):
     with pytest.raises(SnapshotNeededError, match="without a GTID"):
         list(told(insert(5, kind), "", new_behind("")))
-    caught_up = new_behind("", checked=False)
+    caught_up = new_behind("", is_catching_up=False)
     assert any(isinstance(event, RowImages) for event in told(insert(5, kind), "", caught_up))
