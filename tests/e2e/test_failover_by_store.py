@@ -26,7 +26,7 @@ from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from service.embedded.postgres import PostgreSql
 from service.embedded.process import free_port
-from tests.support.object_store import ObjectStore, object_store
+from tests.support.object_store import ObjectStore
 from tests.support.planes import TAKEN_OVER_WITHIN_S, Pair, Plane, Source, Stage, Witness, say
 from tests.support.rig import SMALL, Rig, RunningJob, is_alive, rig_settings
 from tests.support.shop import USERS, enrich_sql, fill_users
@@ -43,12 +43,6 @@ from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.experiment
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 HERE, CLUSTER = "executors here", "executors on a cluster"

@@ -1,7 +1,6 @@
 """Commits to a table in an object store: what holds in a directory holds there."""
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,16 +18,10 @@ from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.errors import FencedError, JoinError, SinkError, StoreUnavailableError
 from joins.plan.plan import SinkWriter
-from tests.support.object_store import ObjectStore, object_store
+from tests.support.object_store import ObjectStore
 
 APP = "sluice:job:life"
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-
-
-@pytest.fixture(scope="module")
-def store(processes: None) -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import pickle
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,17 +16,11 @@ from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.table_path import TablePath, dataset_of, readable
 from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreTable
 from joins.plan.errors import StoreRefusedError, StoreUnavailableError
-from tests.support.object_store import ObjectStore, object_store
+from tests.support.object_store import ObjectStore
 from tests.support.store_tables import check_a_table_of_a_store
 from watermark.errors import Secret
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-
-
-@pytest.fixture(scope="module")
-def store(processes: None) -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 @pytest.fixture(params=["directory", "store"])
