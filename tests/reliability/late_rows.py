@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltalake import DeltaTable
-
 from tests.reliability.crash_points import ACTIONS, IMPOSSIBLE, Sizes, TroubledRun
-from tests.reliability.crash_shapes import compare
+from tests.reliability.crash_shapes import compare_output
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
 from tests.reliability.oracle_log import TableLog
@@ -180,17 +178,7 @@ class LateRun(TroubledRun):
         self._replay(verdict)
         subject.job.stop()
         expected, bad = self._expected(verdict)
-        rows = subject.rig.rows(subject.path)
-        names = ("_partition", "_offset", "_batch", "item_id", "name")
-        verdict.rows = len(rows)
-        found = Counter(tuple(row[name] for name in names) for row in rows)
-        compare(verdict, "the output", expected, found)
-        table = DeltaTable(str(subject.directory / "dead_letters")).to_pyarrow_table()
-        dead = Counter((each["partition"], each["offset"]) for each in table.to_pylist())
-        verdict.dead = dead.total()
-        wrong = (bad - dead) + (dead - bad)
-        if wrong:
-            verdict.note("dead_letter_mismatch", wrong.total(), f"letters: {list(wrong)[:5]}")
+        compare_output(verdict, subject, expected, bad)
         return verdict
 
     def _expected(self, verdict: Verdict) -> tuple[Counter[Any], Counter[Any]]:
