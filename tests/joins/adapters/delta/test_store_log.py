@@ -1,6 +1,5 @@
 """Commits to a table in an object store: what holds in a directory holds there."""
 
-import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.errors import FencedError, JoinError, SinkError, StoreUnavailableError
 from joins.plan.plan import SinkWriter
+from tests.support.beside import at_once
 from tests.support.object_store import ObjectStore
 
 APP = "sluice:job:life"
@@ -75,11 +75,7 @@ def test_two_runners_of_one_epoch_commit_each_batch_once(table):
             except JoinError:
                 batch = (log.batches.last_batch() or -1) + 1
 
-    threads = [threading.Thread(target=run, args=(log,)) for log in logs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(run, logs)
     assert ids_in(table) == list(range(8))
 
 
