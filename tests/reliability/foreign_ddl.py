@@ -15,7 +15,6 @@ from typing import Any
 import pymysql
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from tests.reliability.experiment import Lab, result
@@ -31,6 +30,7 @@ from tests.support.foreign_ddl import (
     elsewhere,
     written,
 )
+from tests.support.sql import cdc_connection
 from tests.support.topics import unique_name
 from watermark.errors import SluiceError
 
@@ -95,14 +95,7 @@ class Place:
     def __init__(self, lab: Lab) -> None:
         self.schema = unique_name("ddl")
         self._lab = lab
-        self._connection = MysqlConnectionConfig(
-            lab.mariadb.host,
-            lab.mariadb.port,
-            lab.mariadb.cdc_user,
-            lab.mariadb.cdc_password,
-            self.schema,
-            TABLE,
-        )
+        self._connection = cdc_connection(lab.mariadb, self.schema, TABLE)
         self._source = Followed(lab, "foreign-ddl", TABLE, _FIELDS)
         self._objects: Sequence[Any] = ()
         self.tally = Tally()

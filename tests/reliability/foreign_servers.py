@@ -29,6 +29,7 @@ from service.embedded.process import LOOPBACK, ServerStartError
 from service.embedded.server import DatabaseSettings
 from tests.reliability.experiment import Lab, result
 from tests.reliability.followed import Followed, Rows, as_text
+from tests.support.sql import cdc_connection
 from tests.support.topics import unique_name
 from tests.support.wait import wait_until
 from watermark.errors import SluiceError
@@ -240,15 +241,8 @@ class Place:
 
     def _judge(self, case: Case) -> None:
         self._schema = unique_name("srv").replace("-", "_").lower()
-        database = self._server.database
-        self._config = MysqlConnectionConfig(
-            LOOPBACK,
-            database.port,
-            database.cdc_user,
-            database.cdc_password,
-            case.names(self._schema),
-            case.names(TABLE),
-        )
+        names = case.names(self._schema), case.names(TABLE)
+        self._config = cdc_connection(self._server.database, *names)
         self._make(case)
         was_refused = self._start(case)
         self._source.wait_until_it_follows()
