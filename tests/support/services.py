@@ -40,9 +40,7 @@ def home_that_installs_once(directory: Path, home: Path, made: Path) -> Path:
 
 @contextmanager
 def running_services(
-    directory: Path,
-    broker: BrokerSettings | None = None,
-    database: DatabaseSettings | None = None,
+    directory: Path, broker: BrokerSettings, database: DatabaseSettings
 ) -> Iterator[tuple[KafkaBroker, MariaDb]]:
     """Both below `directory`, ended with the block; Spark's Java and jars are provided, too."""
     settings = Settings.load()

@@ -646,10 +646,10 @@ AT = Field("at", SqlType(TypeName.TIMESTAMP, 3))
 DAY_MS = 1_700_000_000_000
 
 
-def versioned_feed(source, fields=(*USER_COLUMNS, AT), metadata=()):
+def versioned_feed(source, metadata=()):
     config = source.config
     made = replace(config.source, metadata=metadata)
-    return TopicFeed(replace(config, source=made, fields=fields, rowtime="at"))
+    return TopicFeed(replace(config, source=made, fields=(*USER_COLUMNS, AT), rowtime="at"))
 
 
 def by_metadata(source, key):
