@@ -1,10 +1,12 @@
 """Work in threads: while a block runs, or in several at the same moment."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier, Event
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,6 +27,27 @@ def beside(*works: Callable[[Event], object]) -> Iterator[None]:
             ended.set()
     for each in running:
         each.result()
+
+
+class RunsBeside(ABC):
+    """Runs in a thread while it is entered."""
+
+    def __enter__(self) -> Self:
+        self._beside = beside(self._run)
+        self._beside.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._beside.__exit__(kind, error, trace)
+
+    @abstractmethod
+    def _run(self, ended: Event) -> None:
+        """What goes on until then."""
 
 
 def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
