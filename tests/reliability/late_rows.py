@@ -18,7 +18,7 @@ from tests.reliability.crash_shapes import compare_output
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
 from tests.reliability.oracle_log import TableLog
-from tests.reliability.subject import BAD, Clicks, Subject, running_subject
+from tests.reliability.subject import BAD, Clicks, Subject, read_click, running_subject
 from tests.support.rig import running_rig
 from tests.support.topics import consume
 
@@ -28,7 +28,6 @@ _NEVER = 10**9
 _RECORDS = 10_000_000
 _SOON = 100  # users that records name before their rows are there
 _FIRST, _APART = 2, 2  # the batch of the first fault, and the batches between two
-_REPLAYED = 8
 _MANY_STEPS = 40
 
 
@@ -198,12 +197,11 @@ class LateRun(TroubledRun):
         for record in consume(subject.rig.kafka.bootstrap_servers, subject.topic):
             verdict.records += 1
             place = (record.partition, record.offset)
-            try:
-                click = json.loads(record.value)
-                user, item = click["user_id"] + 0, click["item_id"]
-            except (ValueError, TypeError, KeyError):
+            click = read_click(record.value)
+            if click is None:
                 bad[place] += 1
                 continue
+            user, item = click
             came = batches[place]
             version, name = users.get(user, (None, None))
             bound = bisect_left(clocks, clocks[came] + WAIT_MS)
@@ -211,15 +209,6 @@ class LateRun(TroubledRun):
             batch = min(match, bound)
             expected[*place, batch, item, name if match <= bound else None] += 1
         return expected, bad
-
-    def _replay(self, verdict: Verdict) -> None:
-        subject = self._subject
-        newest = subject.newest_batch()
-        for batch in range(newest, -1, -max(1, newest // _REPLAYED)):
-            url = f"/v1/jobs/{subject.job.id}/batches/{batch}:replay?diff=true"
-            answer = subject.rig.client.post(url).json()
-            if answer.get("verdict") not in ("identical", "nothing-to-compare"):
-                verdict.note("wrong_value", 1, f"batch {batch}: {str(answer)[:300]}")
 
 
 def _pins(subject: Subject) -> list[Mapping[str, Any]]:

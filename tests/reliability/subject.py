@@ -221,6 +221,15 @@ def os_names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()] if directory.is_dir() else []
 
 
+def read_click(value: bytes) -> tuple[int, Any] | None:
+    """User and item of a click, None if it cannot be read."""
+    try:
+        click = json.loads(value)
+        return click["user_id"] + 0, click["item_id"]
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
 @contextmanager
 def running_subject(
     lab: Lab,
