@@ -329,3 +329,12 @@ def own_connect(
     jars = jar_cache.jars(JarSet.CONNECT)
     with KafkaConnect(directory, java, jars, kafka.bootstrap_servers) as worker:
         yield worker
+
+
+@pytest.fixture(scope="module")
+def store(processes: None) -> Iterator[Any]:
+    """An `ObjectStore`, whose clients most runs need not load."""
+    from tests.support.object_store import object_store
+
+    with object_store() as server:
+        yield server

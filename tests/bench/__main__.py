@@ -11,9 +11,7 @@ import json
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from service.logs import configure_logs
 from tests.bench import report
 from tests.bench.measure import RUNS, Sizes, as_json
 from tests.bench.place import Place
+from tests.support.services import data_directory
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "deploy" / "BENCHMARKS.md"
 _SUFFIX = "_bench.py"
@@ -65,21 +64,10 @@ def _positive(text: str) -> int:
     return number
 
 
-@contextmanager
-def _data_directory(given: Path | None) -> Iterator[Path]:
-    """`given`, made and kept, or a temporary one that is removed."""
-    if given is not None:
-        given.mkdir(parents=True, exist_ok=True)
-        yield given.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as directory:
-        yield Path(directory)
-
-
 def one(arguments: argparse.Namespace) -> bool:
     """Run the named benchmark in a place of its own, and tell what it has found."""
     sizes = Sizes(arguments.records, arguments.dim, arguments.runs)
-    with _data_directory(arguments.data) as directory, Place(directory) as place:
+    with data_directory(arguments.data) as directory, Place(directory) as place:
         told = run(arguments.name, place, sizes)
     if arguments.save:
         report.save(BENCHMARKS, report.machine(), report.versions(), report.lines(told))

@@ -114,5 +114,5 @@ def records_per_second(times: Sequence[BatchTime]) -> float:
     return sum(t.records for t in counted) / sum(t.seconds for t in counted)
 
 
-def batch_limit(records: int, most: int = 500_000) -> int:
-    return max(1, min(most, records // 4))
+def batch_limit(records: int) -> int:
+    return max(1, min(500_000, records // 4))

@@ -1,17 +1,18 @@
 """CPU seconds of a process and of all that it has started, between two moments."""
 
-import threading
 import time
 from collections.abc import Callable
-from typing import Self
+from threading import Event
 
 import numpy as np
 import psutil
 
+from tests.support.beside import RunsBeside
+
 _EVERY_S = 0.2
 
 
-class CpuSeconds:
+class CpuSeconds(RunsBeside):
     """Adds up, several times a second, what the processes have used; those that end count on.
 
     Args:
@@ -24,17 +25,6 @@ class CpuSeconds:
         self._used: dict[tuple[int, float], float] = {}
         self._times: list[float] = []
         self._totals: list[float] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-        self._look_at_all()
 
     def between(self, since: float, until: float) -> float:
         """CPU seconds between two Unix times; what was used between two looks is spread evenly.
@@ -47,9 +37,10 @@ class CpuSeconds:
         before, after = np.interp([since, until], self._times, self._totals)
         return float(after - before)
 
-    def _watch(self) -> None:
-        while not self._over.wait(_EVERY_S):
+    def _run(self, ended: Event) -> None:
+        while not ended.wait(_EVERY_S):
             self._look_at_all()
+        self._look_at_all()
 
     def _look_at_all(self) -> None:
         self._root = self._root or self._find_root()

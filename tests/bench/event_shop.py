@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig, cdc_table
+from tests.support.rig import Rig, cdc_table, kafka_table
 from tests.support.sql import new_schema, run_sql
 
 SPAN_MS = 4_200_000
@@ -60,13 +60,9 @@ def timed_clicks(users: int, step: int, first_ms: int = 0) -> Callable[[range], 
 
 def click_table(rig: Rig, topic: str) -> str:
     """The stream in SQL; its watermark is a second behind."""
-    return (
-        f"CREATE TABLE click_event ({CLICKS}, proctime AS PROCTIME(), "
-        f"WATERMARK FOR ts AS ts - INTERVAL '{DELAY_MS // 1_000}' SECOND) WITH ("
-        f"'connector'='kafka', 'topic'='{topic}', 'format'='json', "
-        f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}', "
-        "'scan.startup.mode'='earliest-offset');"
-    )
+    watermark = f"WATERMARK FOR ts AS ts - INTERVAL '{DELAY_MS // 1_000}' SECOND"
+    columns = f"{CLICKS}, proctime AS PROCTIME(), {watermark}"
+    return kafka_table(rig.kafka, "click_event", topic, columns)
 
 
 # The table

@@ -1,13 +1,11 @@
 """The candidate of the benchmarks of event time: drained like the others, timed by its pins."""
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from threading import Event
 
 import psutil
 
@@ -17,6 +15,7 @@ from tests.bench.measure import Bar, Measure, Sense
 from tests.bench.place import Place
 from tests.bench.shop import Stream
 from tests.bench.subject import Subject
+from tests.support.beside import RunsBeside
 from tests.support.rig import Rig
 
 DRAINS_WITHIN_S = 1_800.0
@@ -49,29 +48,14 @@ class Used:
 
 
 @dataclass
-class Memory:
+class Memory(RunsBeside):
     """Looks at the memory of a job's processes until the block ends."""
 
     job_directory: Path
     seen: list[Used] = field(default_factory=list)
 
-    def __enter__(self) -> Self:
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ending.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._ending.wait(_LOOK_S):
+    def _run(self, ended: Event) -> None:
+        while not ended.wait(_LOOK_S):
             with suppress(*_GONE):
                 runner = living_runner(self.job_directory)
                 if runner is not None:

@@ -5,10 +5,10 @@ drain the same topic, one after the other. Rows come while a job drains: those o
 when the next block is read. A speed counts only if each record has left once, with the right name.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tests.bench.event_subject import EventSubject, Memory, memory_of_halves
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import CLICKS, DatabaseUsers, Stream, delta_output, join_sql, users
+from tests.support.beside import beside
 from tests.support.rig import Rig
 from tests.support.sql import run_sql
 from tests.support.topics import unique_name
@@ -161,11 +162,10 @@ def _is_empty(status: dict[str, Any]) -> bool:
 @contextmanager
 def _inserting(subject: EventSubject, clicks: LateClicks) -> Iterator[None]:
     """Insert the users of each block when the stream has been read a block further."""
-    ending = threading.Event()
     table = subject.table
     assert isinstance(table, DatabaseUsers)
 
-    def insert() -> None:
+    def insert(ending: Event) -> None:
         block = 0
         while block < BLOCKS:
             done = subject.joined_to()
@@ -175,13 +175,8 @@ def _inserting(subject: EventSubject, clicks: LateClicks) -> Iterator[None]:
             if ending.wait(_LOOK_S):
                 return
 
-    thread = threading.Thread(target=insert, name="late users", daemon=True)
-    thread.start()
-    try:
+    with beside(insert):
         yield
-    finally:
-        ending.set()
-        thread.join()
 
 
 def _checked(rig: Rig, path: str, clicks: LateClicks) -> float:

@@ -9,12 +9,12 @@ them in its cache.
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import httpx
 import psutil
@@ -25,6 +25,7 @@ from service.jobs.store.layout import JobLayout
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.plane_process import plane_process
+from tests.support.beside import beside
 from tests.support.browser import Browser, open_browser
 from tests.support.page_jobs import joining
 from tests.support.stored_jobs import rest, store_copies, stored_services
@@ -175,22 +176,17 @@ def _reports(client: httpx.Client, data: Path, ids: list[str]) -> Iterator[None]
             return None
         return {data / "jobs" / i: int(runner["pid"]) for i, runner in runners.items()}
 
-    began, ended = time.monotonic(), threading.Event()
+    began = time.monotonic()
     found = wait_until(pids, deadline_s=120, what="every runner lives")
     assert found is not None
     told = Told(found, time.time_ns() // 1_000_000)
 
-    def write() -> None:
+    def write(ended: Event) -> None:
         while not ended.wait(_REPORT_EVERY_S):
             told.write(time.monotonic() - began)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with beside(write):
         yield
-    finally:
-        ended.set()
-        writer.join()
 
 
 # First paint

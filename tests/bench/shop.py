@@ -1,13 +1,12 @@
 """What benchmarks join: clicks of a topic with users of a table, who may change meanwhile."""
 
-import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol, Self
+from threading import Event
+from typing import Protocol
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -15,6 +14,7 @@ from deltalake import write_deltalake
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.bench.place import Place
+from tests.support.beside import RunsBeside
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, cdc_table, kafka_table
 from tests.support.sql import new_schema
@@ -169,29 +169,14 @@ class Stream:
 # --------------------------------------------------------------------------------------------------
 
 
-class Paced(ABC):
+class Paced(RunsBeside):
     """Does so many things a second in a thread of its own, until the block ends."""
 
     _TICKS_PER_S = 50
 
     def __init__(self, per_second: int) -> None:
         self._each = max(1, per_second // self._TICKS_PER_S)
-        self._ending = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=type(self).__name__, daemon=True)
         self.made = 0
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, _: object, trace: TracebackType | None
-    ) -> None:
-        self._ending.set()
-        self._thread.join()
-        if self._error is not None and kind is None:
-            raise self._error
 
     def make(self, count: int) -> None:
         """Make so many as fast as they are taken."""
@@ -204,16 +189,13 @@ class Paced(ABC):
     def _ready(self) -> AbstractContextManager[Callable[[int], None]]:
         """What is called each tick with how many to make."""
 
-    def _run(self) -> None:
-        try:
-            with self._ready() as make:
-                due = time.monotonic()
-                while not self._ending.wait(max(0.0, due - time.monotonic())):
-                    make(self._each)
-                    self.made += self._each
-                    due += 1 / self._TICKS_PER_S
-        except BaseException as error:
-            self._error = error
+    def _run(self, ended: Event) -> None:
+        with self._ready() as make:
+            due = time.monotonic()
+            while not ended.wait(max(0.0, due - time.monotonic())):
+                make(self._each)
+                self.made += self._each
+                due += 1 / self._TICKS_PER_S
 
 
 class DatabaseChanges(Paced):

@@ -11,7 +11,7 @@ import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
+from tests.support.rig import Rig, RunningJob, cdc_table, keyed_table, running_rig
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, create_topic, produce, unique_name
 
@@ -23,14 +23,8 @@ Change = tuple[int, tuple[int, str] | None]
 
 
 def cities(rig: Rig) -> str:
-    servers, topic = rig.kafka.bootstrap_servers, create_topic(rig.kafka.bootstrap_servers)
     rows = [{"id": number, "city": city} for number, city in CITIES.items()]
-    produce(servers, topic, rows, keys=[{"id": number} for number in CITIES])
-    return (
-        "CREATE TABLE cities (id BIGINT, city STRING, PRIMARY KEY (id) NOT ENFORCED) WITH "
-        f"('connector'='upsert-kafka', 'topic'='{topic}', 'key.format'='json', "
-        f"'value.format'='json', 'properties.bootstrap.servers'='{servers}');"
-    )
+    return keyed_table(rig.kafka, "cities", "id BIGINT, city STRING", rows)
 
 
 def stream(rig: Rig, options: str) -> str:

@@ -6,7 +6,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.groups import commit_offsets, committed_offsets
 from joins.plan.plan import KafkaOptions
 from tests.joins.adapters.kafka.test_groups import member
-from tests.support.rig import Rig
+from tests.support.rig import Rig, keyed_table
 from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
@@ -17,10 +17,7 @@ pytestmark = pytest.mark.experiment
 def enrich_sql(rig: Rig, topic: str, group: str, path: str, users: str) -> str:
     servers = rig.kafka.bootstrap_servers
     return (
-        "CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED) "
-        f"WITH ('connector'='upsert-kafka', 'topic'='{users}', 'key.format'='json', "
-        f"'value.format'='json', 'properties.bootstrap.servers'='{servers}');"
-        f"CREATE TABLE clicks ({CLICKS_DDL}) WITH ('connector'='kafka', 'topic'='{topic}', "
+        f"{users}CREATE TABLE clicks ({CLICKS_DDL}) WITH ('connector'='kafka', 'topic'='{topic}', "
         f"'properties.bootstrap.servers'='{servers}', 'format'='json', "
         f"'scan.startup.mode'='group-offsets', 'properties.group.id'='{group}', "
         f"'properties.auto.offset.reset'='earliest');"
@@ -38,8 +35,8 @@ def test_a_job_takes_over_from_a_group_and_the_group_follows_it(rig: Rig) -> Non
         unique_name("group"),
         unique_name("enriched"),
     )
-    topic, users = create_topic(servers), create_topic(servers)
-    produce(servers, users, [{"user_id": 1, "name": "Ann"}], keys=[{"user_id": 1}])
+    topic, ann = create_topic(servers), [{"user_id": 1, "name": "Ann"}]
+    users = keyed_table(rig.kafka, "users", "user_id BIGINT, name STRING", ann)
     produce(servers, topic, [click(1, item) for item in range(10)])
     cluster = KafkaCluster(KafkaOptions(servers, topic))
     sql = enrich_sql(rig, topic, group, path, users)

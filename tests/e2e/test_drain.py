@@ -1,13 +1,14 @@
 """A backlog is drained in batches of bounded size, and the build side goes on meanwhile."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 
 import pytest
 
 from joins.durable.pins import Pin
+from tests.support.beside import beside
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob
 from tests.support.shop import USERS, click, enrich_sql, fill_users
@@ -23,9 +24,8 @@ HUGE = {**click(1, BACKLOG), "padding": "x" * (4 * BATCH_BYTES)}
 @contextmanager
 def changing(rig: Rig, schema: str) -> Iterator[None]:
     """A user is changed again and again."""
-    ended = threading.Event()
 
-    def change() -> None:
+    def change(ended: Event) -> None:
         with rig.mariadb.connect(schema) as connection, connection.cursor() as cursor:
             number = 0
             while not ended.wait(0.05):
@@ -33,13 +33,8 @@ def changing(rig: Rig, schema: str) -> Iterator[None]:
                 cursor.execute("UPDATE user_info SET name = %s WHERE user_id = 1", (f"n{number}",))
                 connection.commit()
 
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
+    with beside(change):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def pins_of(job: RunningJob) -> list[Pin]:

@@ -20,18 +20,15 @@ from service.embedded.process import free_port
 from tests.support.planes import (
     TAKEN_OVER_WITHIN_S,
     Pair,
-    Source,
     Stage,
-    Witness,
+    running_stage,
     say,
     signal_server,
 )
-from tests.support.rig import Rig, RunningJob, is_alive, rig_settings
-from tests.support.shop import USERS, enrich_sql, fill_users
+from tests.support.rig import Rig, is_alive, rig_settings
 from tests.support.sockets import way_to
-from tests.support.sql import new_schema
 from tests.support.store_databases import new_store_url
-from tests.support.topics import create_topic, unique_name
+from tests.support.topics import unique_name
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.experiment
@@ -73,24 +70,11 @@ def pair(
 def stage(
     pair: Pair, postgres_of_ours: PostgreSql, kafka: KafkaBroker, mariadb: MariaDb
 ) -> Iterator[Stage]:
-    path, topic = unique_name("failover"), create_topic(kafka.bootstrap_servers, partitions=2)
-
     def rig() -> Rig:
         return Rig(pair.settings[0], pair.the_leader().client, kafka, mariadb)
 
-    with ExitStack() as at_end:
-        schema = at_end.enter_context(new_schema(mariadb, USERS, fill_users(1_000)))
-        job_id = rig().submit(enrich_sql(rig(), schema, topic, path)).id
-        RunningJob(rig(), job_id).wait_joining()
-        witness = Witness(pair.planes)
-        at_end.callback(witness.end)
-        source = Source(kafka.bootstrap_servers, topic)
-        at_end.callback(source.end)
-        found = Stage(pair, witness, source, postgres_of_ours, job_id, path, rig)
-        wait_until(lambda: source.sent >= 200, what="records are sent")
-        found.goes_on()
+    with running_stage(pair, postgres_of_ours, rig, unique_name("failover")) as found:
         yield found
-        rig().remove(found.job(), output=True)
 
 
 def test_the_leader_is_killed(stage: Stage) -> None:

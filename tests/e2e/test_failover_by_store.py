@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,9 @@ from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from service.embedded.postgres import PostgreSql
 from service.embedded.process import free_port
-from tests.support.object_store import ObjectStore, object_store
-from tests.support.planes import TAKEN_OVER_WITHIN_S, Pair, Plane, Source, Stage, Witness, say
-from tests.support.rig import SMALL, Rig, RunningJob, is_alive, rig_settings
-from tests.support.shop import USERS, enrich_sql, fill_users
-from tests.support.sql import new_schema
+from tests.support.object_store import ObjectStore
+from tests.support.planes import TAKEN_OVER_WITHIN_S, Pair, Plane, Stage, running_stage, say
+from tests.support.rig import SMALL, Rig, is_alive, rig_settings
 from tests.support.standalone import (
     NODE_DISK,
     NodeWorld,
@@ -39,16 +37,10 @@ from tests.support.standalone import (
     running_cluster,
 )
 from tests.support.store_databases import new_store_url
-from tests.support.topics import create_topic, unique_name
+from tests.support.topics import unique_name
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.experiment
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 HERE, CLUSTER = "executors here", "executors on a cluster"
@@ -116,7 +108,7 @@ def pair(
 def stage(
     pair: Pair, postgres: PostgreSql, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore
 ) -> Iterator[Stage]:
-    path, topic = unique_name("failover"), create_topic(kafka.bootstrap_servers, partitions=2)
+    path = unique_name("failover")
     out = store.path(f"lake/{path}")
 
     def rig() -> Rig:
@@ -129,20 +121,9 @@ def stage(
             return list(table.to_pyarrow_table().to_pylist())
         return []
 
-    with ExitStack() as at_end:
-        schema = at_end.enter_context(new_schema(mariadb, USERS, fill_users(1_000)))
-        job_id = rig().submit(enrich_sql(rig(), schema, topic, path)).id
-        RunningJob(rig(), job_id).wait_joining()
-        witness = Witness(pair.planes)
-        at_end.callback(witness.end)
-        source = Source(kafka.bootstrap_servers, topic)
-        at_end.callback(source.end)
-        found = Stage(pair, witness, source, postgres, job_id, path, rig, rows)
-        wait_until(lambda: source.sent >= 200, what="records are sent")
-        found.goes_on()
+    with running_stage(pair, postgres, rig, path, rows) as found:
         yield found
-        rig().remove(found.job(), output=True)
-        assert store.keys(f"lake/_sluice/jobs/{job_id}") == []
+    assert store.keys(f"lake/_sluice/jobs/{found.job_id}") == []
 
 
 def end_machine(pair: Pair, processes: list[int]) -> tuple[Plane, float]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.foreign_topics import Connector, row
-from tests.support.rig import Rig, RunningJob, kafka_table
+from tests.support.rig import Rig, RunningJob, kafka_table, upsert_table
 from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, produce, unique_name
 
@@ -19,8 +19,7 @@ def statement(rig: Rig, connector: Connector, titles: str, clicks: str, path: st
         f"CREATE TABLE users ({DDL}) WITH ('connector'='kafka', 'topic'='{connector.topic}', "
         f"{servers}, 'format'='debezium-json', 'snapshot.settle-time'='1 h', "
         f"'snapshot.notifications.topic'='{connector.notices}');"
-        f"CREATE TABLE titles ({DDL}) WITH ('connector'='upsert-kafka', 'topic'='{titles}', "
-        f"{servers}, 'key.format'='json', 'value.format'='json');"
+        + upsert_table(rig.kafka, "titles", titles, DDL)
         + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
         + f"CREATE TABLE enriched (item_id BIGINT, name STRING, title STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"

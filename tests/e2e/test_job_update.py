@@ -1,14 +1,15 @@
 """A job is changed while records flow: each batch has the rows of one plan, each of them once."""
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import pytest
 
-from tests.support.rig import Rig, RunningJob, kafka_table
+from tests.support.beside import beside
+from tests.support.rig import Rig, RunningJob, kafka_table, keyed_table
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
@@ -19,15 +20,8 @@ COLUMNS = "id BIGINT, user_id BIGINT, note STRING, p AS PROCTIME()"
 
 def keyed(rig: Rig, name: str) -> str:
     """A topic of rows by key, and its table."""
-    servers = rig.kafka.bootstrap_servers
-    topic = create_topic(servers)
-    keys = [{"user_id": n} for n in range(USERS)]
-    produce(servers, topic, [{**k, "name": f"{name} {k['user_id']}"} for k in keys], keys=keys)
-    return (
-        f"CREATE TABLE {name} (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED) "
-        f"WITH ('connector'='upsert-kafka', 'topic'='{topic}', 'key.format'='json', "
-        f"'value.format'='json', 'properties.bootstrap.servers'='{servers}');"
-    )
+    rows = [{"user_id": n, "name": f"{name} {n}"} for n in range(USERS)]
+    return keyed_table(rig.kafka, name, "user_id BIGINT, name STRING", rows)
 
 
 class Orders:
@@ -37,7 +31,6 @@ class Orders:
         self.servers, self.topic = servers, create_topic(servers, partitions=2)
         self.sent: dict[tuple[int, int], dict[str, Any]] = {}
         self._next = [0, 0]
-        self._ended = threading.Event()
 
     def send(self, count: int) -> None:
         for partition in (0, 1):
@@ -55,17 +48,12 @@ class Orders:
 
     @contextmanager
     def flowing(self) -> Iterator[None]:
-        def flow() -> None:
-            while not self._ended.wait(0.2):
+        def flow(ended: Event) -> None:
+            while not ended.wait(0.2):
                 self.send(10)
 
-        thread = threading.Thread(target=flow)
-        thread.start()
-        try:
+        with beside(flow):
             yield
-        finally:
-            self._ended.set()
-            thread.join()
 
 
 def _order(partition: int, number: int) -> dict[str, Any]:

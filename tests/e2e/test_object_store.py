@@ -22,12 +22,6 @@ pytestmark = pytest.mark.experiment
 ITEMS = pa.schema([("id", pa.int64()), ("title", pa.string())])
 
 
-@pytest.fixture(scope="module")
-def store() -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
-
-
 def items(*pairs: tuple[int, str]) -> pa.Table:
     ids, titles = zip(*pairs, strict=True)
     return pa.table([list(ids), list(titles)], schema=ITEMS)

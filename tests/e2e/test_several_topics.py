@@ -9,7 +9,7 @@ import pytest
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.groups import committed_offsets
 from joins.plan.plan import KafkaOptions
-from tests.support.rig import Rig, RunningJob
+from tests.support.rig import Rig, RunningJob, keyed_table
 from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.wait import wait_until
@@ -22,10 +22,7 @@ CORRECTED = 1_000
 def stream_sql(rig: Rig, users: str, topics: str, path: str) -> str:
     servers = rig.kafka.bootstrap_servers
     return (
-        "CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED) "
-        f"WITH ('connector'='upsert-kafka', 'topic'='{users}', 'key.format'='json', "
-        f"'value.format'='json', 'properties.bootstrap.servers'='{servers}');"
-        f"CREATE TABLE clicks ({CLICKS_DDL}, of STRING METADATA FROM 'topic' VIRTUAL, "
+        f"{users}CREATE TABLE clicks ({CLICKS_DDL}, of STRING METADATA FROM 'topic' VIRTUAL, "
         "part INT METADATA FROM 'partition' VIRTUAL) WITH ('connector'='kafka', "
         f"'properties.bootstrap.servers'='{servers}', 'format'='json', {topics}, "
         "'scan.startup.mode'='earliest-offset');"
@@ -37,11 +34,8 @@ def stream_sql(rig: Rig, users: str, topics: str, path: str) -> str:
 
 
 def made_users(rig: Rig) -> str:
-    users = create_topic(rig.kafka.bootstrap_servers)
-    keys = [{"user_id": n} for n in range(5)]
     rows = [{"user_id": n, "name": f"user {n}"} for n in range(5)]
-    produce(rig.kafka.bootstrap_servers, users, rows, keys=keys)
-    return users
+    return keyed_table(rig.kafka, "users", "user_id BIGINT, name STRING", rows)
 
 
 class Clicks:

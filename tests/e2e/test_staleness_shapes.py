@@ -45,8 +45,8 @@ def update(database: MariaDb, schema: str) -> Callable[[int], None]:
     return change
 
 
-def processes_of(job: RunningJob, module: str = CDC) -> list[psutil.Process]:
-    found = wait_until(lambda: job.children(module), what="the source's process")
+def processes_of(job: RunningJob) -> list[psutil.Process]:
+    found = wait_until(lambda: job.children(CDC), what="the source's process")
     assert found
     return found
 

@@ -17,7 +17,7 @@ from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.azurite import Azurite, azurite
 from tests.support.foreign_topics import row
-from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, running_rig
+from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, running_rig, upsert_table
 from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -36,10 +36,8 @@ def create_table(rig: Rig, schema: str) -> RunningJob:
 
 
 def statement(rig: Rig, titles: str, clicks: str, path: str) -> str:
-    servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
     return (
-        f"CREATE TABLE titles ({TITLES_DDL}) WITH ('connector'='upsert-kafka', 'topic'='{titles}', "
-        f"{servers}, 'key.format'='json', 'value.format'='json');"
+        upsert_table(rig.kafka, "titles", titles, TITLES_DDL)
         + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
         + f"CREATE TABLE enriched (item_id BIGINT, name STRING, title STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"

@@ -9,7 +9,7 @@ import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
+from tests.support.rig import Rig, RunningJob, kafka_table, keyed_table, running_rig
 from tests.support.topics import consume, create_topic, produce, unique_name
 
 pytestmark = pytest.mark.experiment
@@ -20,24 +20,16 @@ ORDERED = [*({"order_id": n, "user_id": n % USERS} for n in range(20)), b"no ord
 REFUNDED = [*(f"{n % USERS},{n}".encode() for n in range(12)), b"1,many"]
 
 
-def users(rig: Rig) -> tuple[str, str]:
-    """A topic of rows by key, and its table."""
-    servers = rig.kafka.bootstrap_servers
-    topic = create_topic(servers)
-    keys = [{"user_id": n} for n in range(USERS)]
-    produce(servers, topic, [{**key, "name": f"user {key['user_id']}"} for key in keys], keys=keys)
-    return topic, (
-        "CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED) "
-        f"WITH ('connector'='upsert-kafka', 'topic'='{topic}', 'key.format'='json', "
-        f"'value.format'='json', 'properties.bootstrap.servers'='{servers}');"
-    )
+def users(rig: Rig) -> str:
+    rows = [{"user_id": n, "name": f"user {n}"} for n in range(USERS)]
+    return keyed_table(rig.kafka, "users", "user_id BIGINT, name STRING", rows)
 
 
 def sql(rig: Rig, orders: str, refunds: str, path: str, moves: str) -> str:
     join = "JOIN users FOR SYSTEM_TIME AS OF {0}.p AS u ON {0}.user_id = u.user_id"
     csv = kafka_table(rig.kafka, "refunds", refunds, REFUNDS).replace("'json'", "'csv'")
     return (
-        users(rig)[1]
+        users(rig)
         + kafka_table(rig.kafka, "orders", orders, ORDERS)
         + csv
         + f"CREATE TABLE o (id BIGINT, name STRING, `of` STRING) "

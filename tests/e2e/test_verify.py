@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.file_feeds import write_json_lines
-from tests.support.rig import kafka_table
+from tests.support.rig import kafka_table, upsert_table
 from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -85,10 +85,8 @@ def test_copies_of_a_topic_and_of_files_are_compared_while_the_job_joins(rig):
     rows = [{"user_id": n, "gender": "F", "name": f"n{n}"} for n in range(50)]
     produce(servers, users, rows, keys=[{"user_id": row["user_id"]} for row in rows])
     sql = (
-        f"CREATE TABLE user_info ({USERS_DDL}) WITH ('connector'='upsert-kafka', "
-        f"'topic'='{users}', 'properties.bootstrap.servers'='{servers}', "
-        f"'key.format'='json', 'value.format'='json', {EVERY});"
-        "CREATE TABLE levels (user_id BIGINT NOT NULL, level STRING, PRIMARY KEY (user_id) "
+        upsert_table(rig.kafka, "user_info", users, USERS_DDL, (EVERY,))
+        + "CREATE TABLE levels (user_id BIGINT NOT NULL, level STRING, PRIMARY KEY (user_id) "
         f"NOT ENFORCED) WITH ('connector'='filesystem', 'path'='{name}', 'format'='json', {EVERY});"
         + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
         + "CREATE TABLE enriched (item_id BIGINT, name STRING, level STRING) "

@@ -73,6 +73,8 @@ class Truth:
 class Source:
     """A database with the golden tables, and how its connectors are configured."""
 
+    schema: str
+
     def __init__(self, tables: Sequence[Table]) -> None:
         self.tables = tables
         self.truths = {
@@ -84,7 +86,12 @@ class Source:
         raise NotImplementedError
 
     def columns_of(self, table: str) -> list[str]:
-        raise NotImplementedError
+        found = self.run(
+            "SELECT column_name FROM information_schema.columns"
+            f" WHERE table_schema = '{self.schema}' AND table_name = '{table}'"
+            " ORDER BY ordinal_position"
+        )
+        return [row[0] for row in found]
 
     def default_truth(self) -> str:
         raise NotImplementedError
@@ -129,16 +136,6 @@ class MariaSource(Source):
             cursor.execute(statement)
             return list(cursor.fetchall())
 
-    def columns_of(self, table: str) -> list[str]:
-        return [
-            row[0]
-            for row in self.run(
-                "SELECT column_name FROM information_schema.columns"
-                f" WHERE table_schema = '{NAME}' AND table_name = '{table}'"
-                " ORDER BY ordinal_position"
-            )
-        ]
-
     def default_truth(self) -> str:
         return "CAST({} AS CHAR)"
 
@@ -170,16 +167,6 @@ class PostgresSource(Source):
         cursor = self._connection.cursor()
         cursor.execute(statement)
         return [] if cursor.description is None else list(cursor.fetchall())
-
-    def columns_of(self, table: str) -> list[str]:
-        return [
-            row[0]
-            for row in self.run(
-                "SELECT column_name FROM information_schema.columns"
-                f" WHERE table_schema = 'public' AND table_name = '{table}'"
-                " ORDER BY ordinal_position"
-            )
-        ]
 
     def default_truth(self) -> str:
         return "{}::text"

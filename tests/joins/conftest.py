@@ -1,4 +1,4 @@
-"""One Spark for all tests of the data path."""
+"""What tests of the data path share: one Spark, and a topic for a test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +9,11 @@ from pyspark.sql import SparkSession
 from joins.job.session import SparkSettings, start_session
 from joins.worker.channel import Listener
 from joins.worker.resident_pool import ResidentPool
+from service.embedded.broker import KafkaBroker
 from service.embedded.java import Java
+from tests.support.foreign_topics import Connector
 from tests.support.jvm import QUICK_JVM
+from tests.support.topics import create_topic, delete_topics
 
 
 @pytest.fixture(scope="session")
@@ -51,3 +54,20 @@ def lonely(spark: SparkSession) -> Iterator[ResidentPool]:
     pool._listener = Listener(spark.sparkContext, "residents", pool._serve)
     yield pool
     pool.close()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest, kafka: KafkaBroker) -> Iterator[str]:
+    """An empty topic of two partitions, or as many as the file has in `PARTITIONS`."""
+    count = getattr(request.module, "PARTITIONS", 2)
+    name = create_topic(kafka.bootstrap_servers, partitions=count)
+    yield name
+    delete_topics(kafka.bootstrap_servers, name)
+
+
+@pytest.fixture
+def connector(request: pytest.FixtureRequest, kafka: KafkaBroker) -> Iterator[Connector]:
+    """The topic of a Debezium connector, with as many partitions."""
+    made = Connector(kafka.bootstrap_servers, getattr(request.module, "PARTITIONS", 2))
+    yield made
+    made.close()

@@ -8,17 +8,17 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self, TypeVar
 
 from service.logs import configure_logs
 from tests.reliability.experiment import DEBEZIUM, FULL, MYSQL_CDC, SMALL, SOURCES, open_lab
+from tests.support.services import data_directory
 
 ALL, JOURNEYS = "all", "journeys"
 NAMES = (
@@ -52,17 +52,6 @@ _SMALL_WITHIN_S = 2_400  # one that hangs must not take the time of all others
 
 def find(name: str) -> ModuleType:
     return importlib.import_module(f"tests.reliability.{name.replace('-', '_')}")
-
-
-@contextmanager
-def data_directory(given: Path | None) -> Iterator[Path]:
-    """`given`, made and kept, or a temporary one that is removed."""
-    if given is not None:
-        given.mkdir(parents=True, exist_ok=True)
-        yield given.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as directory:
-        yield Path(directory)
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -3,12 +3,16 @@
 Rows are tables of Arrow in the order of their first column, the key.
 """
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+
+from tests.support.rig import Rig
+from tests.support.wait import wait_until
 
 _POSITION = ("_epoch", "_file", "_pos", "_row", "_offset")
 _SHOWN = 3
@@ -81,3 +85,34 @@ def _shown(word: str, rows: pa.Table, chosen: np.ndarray) -> list[str]:
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
     column = table.column(name).cast(pa.int64()).fill_null(-1)
     return np.asarray(column.to_numpy())
+
+
+def recorded_rows(rig: Rig, path: str) -> int:
+    """Rows of the output `path`, by its log."""
+    if not (rig.output(path) / "_delta_log").is_dir():
+        return 0
+    actions = pa.table(DeltaTable(str(rig.output(path))).get_add_actions(flatten=True))
+    return int(pc.sum(actions["num_records"]).as_py() or 0)
+
+
+def tables_differ(
+    directory: Path, expected: pa.Table, *, partitions: int, within_s: float
+) -> list[str]:
+    """How `changelog` and `current` differ from the rows, once everything has arrived."""
+    columns = tuple(expected.column_names)
+    told: list[str] = []
+
+    def same() -> bool:
+        changelog = folded_changelog(directory / "changelog", columns, partitions)
+        current = current_rows(directory / "current", columns)
+        told[:] = [f"changelog: {text}" for text in differences(changelog, expected)]
+        told.extend(f"current: {text}" for text in differences(current, expected))
+        if told:
+            time.sleep(1.0)  # each look reads both tables
+        return not told
+
+    try:
+        wait_until(same, deadline_s=within_s)
+    except TimeoutError:
+        return told
+    return []

@@ -40,6 +40,7 @@ IMPOSSIBLE = {
 _GROUPS = (("C2", "C4", "C6", "C8"), ("C3", "C5", "C7", "C9"), ("C1", "C10", "C11", "C12"))
 _BUILD = ("C11", "C12")
 _BATCH_S = 120.0  # several times
+_REPLAYED = 8
 
 
 @dataclass(frozen=True)
@@ -264,6 +265,15 @@ class TroubledRun:
 
     def was_met(self, entry: str) -> bool:
         return entry in os_names(self._subject.checkpoint / "failpoints")
+
+    def _replay(self, verdict: Verdict) -> None:
+        """Some of the batches again, the newest first."""
+        subject, newest = self._subject, self._subject.newest_batch()
+        for batch in range(newest, -1, -max(1, newest // _REPLAYED)):
+            url = f"/v1/jobs/{subject.job.id}/batches/{batch}:replay?diff=true"
+            answer = subject.rig.client.post(url).json()
+            if answer.get("verdict") not in ("identical", "nothing-to-compare"):
+                verdict.note("wrong_value", 1, f"batch {batch}: {str(answer)[:300]}")
 
     # Feeding
     # ------------------------------------------------------------------------------------------

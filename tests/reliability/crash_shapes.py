@@ -92,7 +92,7 @@ def judged_shapes(subject: Subject, kept: str) -> Verdict:
     records = consume(subject.rig.kafka.bootstrap_servers, subject.topic)
     verdict = Verdict(records=len(records))
     expected: dict[str, Counter[Row]] = {subject.path: Counter(), kept: Counter()}
-    bad: Counter[Row] = Counter()
+    bad: Counter[tuple[int, int]] = Counter()
     for record in records:
         rows, place = parts_of(record.value), (record.partition, record.offset)
         if rows is None:
@@ -106,12 +106,7 @@ def judged_shapes(subject: Subject, kept: str) -> Verdict:
         actual = _rows(subject.rig, path, columns)
         verdict.rows += actual.total()
         compare(verdict, path, rows_of, actual)
-    letters = DeltaTable(str(subject.directory / "dead_letters")).to_pyarrow_table().to_pylist()
-    dead = Counter((each["partition"], each["offset"]) for each in letters)
-    verdict.dead = dead.total()
-    wrong = (bad - dead) + (dead - bad)
-    if wrong:
-        verdict.note("dead_letter_mismatch", wrong.total(), f"dead letters: {list(wrong)[:5]}")
+    _compare_letters(verdict, subject, bad)
     return verdict
 
 
@@ -131,3 +126,22 @@ def compare(verdict: Verdict, path: str, expected: Counter[Row], actual: Counter
     strange = [row for row in more if row not in expected]
     if strange:
         verdict.note("phantom", len(strange), f"{path} has {strange[:5]}")
+
+
+def compare_output(
+    verdict: Verdict, subject: Subject, expected: Counter[Row], bad: Counter[tuple[int, int]]
+) -> None:
+    """Note how output and dead letters differ: `expected` rows, and places of `bad` records."""
+    found = _rows(subject.rig, subject.path, ("_batch", "item_id", "name"))
+    verdict.rows = found.total()
+    compare(verdict, "the output", expected, found)
+    _compare_letters(verdict, subject, bad)
+
+
+def _compare_letters(verdict: Verdict, subject: Subject, bad: Counter[tuple[int, int]]) -> None:
+    letters = DeltaTable(str(subject.directory / "dead_letters")).to_pyarrow_table().to_pylist()
+    dead = Counter((each["partition"], each["offset"]) for each in letters)
+    verdict.dead = dead.total()
+    wrong = (bad - dead) + (dead - bad)
+    if wrong:
+        verdict.note("dead_letter_mismatch", wrong.total(), f"dead letters: {list(wrong)[:5]}")

@@ -39,6 +39,17 @@ class Run:
     kills: int = 0
 
 
+def settings_of(lab: Lab, one: Run, records_a_batch: int) -> dict[str, Any]:
+    """Of the rig of a run."""
+    return {
+        "failpoints": ";".join(one.faults),
+        "max_records_per_batch": records_a_batch,
+        "restart_backoff_max_s": 1.0,
+        "restart_limit": 10_000,
+        "runners": lab.runners,
+    }
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of a job.

@@ -28,6 +28,7 @@ from tests.reliability.event_runs import (
     kill_something,
     millis,
     produce_events,
+    settings_of,
     table_rows,
 )
 from tests.reliability.experiment import Lab
@@ -120,13 +121,7 @@ def full_runs(kills: int) -> list[Run]:
 def one_run(lab: Lab, one: Run) -> list[Outcome]:
     """The job of `one`, judged."""
     sizes = lab.size(_SMALL, _FULL)
-    given = {
-        "failpoints": ";".join(one.faults),
-        "max_records_per_batch": sizes.records_a_batch,
-        "restart_backoff_max_s": 1.0,
-        "restart_limit": 10_000,
-        "runners": lab.runners,
-    }
+    given = settings_of(lab, one, sizes.records_a_batch)
     place = lab.place(unique_name("run"))
     first = [Renaming(user, _name(user, user)) for user in range(1, sizes.users + 1)]
     rows = ", ".join(f"({each.user_id}, '{each.name}')" for each in first)

@@ -29,6 +29,7 @@ from tests.reliability.event_runs import (
     kill_something,
     millis,
     produce_events,
+    settings_of,
     table_rows,
     time_text,
 )
@@ -185,13 +186,7 @@ def _one_run(lab: Lab, one: Run) -> list[Outcome]:
         records_a_batch=lab.size(240, 2_000),
         changes=lab.size(120, 3_000),
     )
-    given = {
-        "failpoints": ";".join(one.faults),
-        "max_records_per_batch": sizes.records_a_batch,
-        "restart_backoff_max_s": 1.0,
-        "restart_limit": 10_000,
-        "runners": lab.runners,
-    }
+    given = settings_of(lab, one, sizes.records_a_batch)
     place = lab.place(unique_name("run"))
     with (
         running_rig(place, lab.kafka, lab.mariadb, **given) as rig,

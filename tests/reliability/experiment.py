@@ -21,6 +21,7 @@ import pytest
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.server import DatabaseSettings
+from tests.reliability.oracle import Verdict
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.services import running_services
 
@@ -29,17 +30,7 @@ R = TypeVar("R")
 SMALL, FULL = "small", "full"
 MYSQL_CDC, DEBEZIUM = "mysql-cdc", "debezium"
 SOURCES = (MYSQL_CDC, DEBEZIUM)  # of a dimension
-COUNTS = (
-    "lost",
-    "duplicate",
-    "phantom",
-    "wrong_version",
-    "wrong_value",
-    "early",
-    "torn",
-    "pin_regression",
-    "dead_letter_mismatch",
-)
+COUNTS = tuple(name for name in Verdict.FAULTS if name != "unreadable")
 _BROKER = {
     SMALL: BrokerSettings(heap="384m"),
     FULL: BrokerSettings(

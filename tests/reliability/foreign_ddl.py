@@ -8,28 +8,17 @@ The source is the product's own CDC session and snapshot reader, without Spark.
 
 import contextlib
 import logging
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pymysql
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from kafka import KafkaConsumer, TopicPartition
 
-from joins.adapters.mysql import binlog as mysql_binlog
-from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
-from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.position import server_identity, take_high, take_low
-from joins.adapters.mysql.sender import CdcConfig
-from joins.adapters.mysql.source import check_source, choose_server_id
-from joins.adapters.topic.producer import TopicProducer
-from joins.plan.plan import Field, KafkaOptions
+from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from tests.reliability.experiment import Lab, result
-from tests.support.cdc import KeptEvents
-from tests.support.copies import copy_of
+from tests.reliability.followed import Followed, Rows, as_text
 from tests.support.foreign_ddl import (
     CONCERNING,
     ODD,
@@ -41,8 +30,8 @@ from tests.support.foreign_ddl import (
     elsewhere,
     written,
 )
-from tests.support.topics import create_topic, delete_topics, unique_name
-from tests.support.wait import wait_until
+from tests.support.sql import cdc_connection
+from tests.support.topics import unique_name
 from watermark.errors import SluiceError
 
 _FIELDS = (
@@ -77,7 +66,6 @@ _OBJECTS = (
     " WHERE TABLE_SCHEMA=%s UNION SELECT CONCAT(TABLE_NAME, INDEX_NAME)"
     " FROM information_schema.STATISTICS WHERE TABLE_SCHEMA=%s"
 )
-Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass
@@ -107,35 +95,14 @@ class Place:
     def __init__(self, lab: Lab) -> None:
         self.schema = unique_name("ddl")
         self._lab = lab
-        self._directory = lab.place("foreign-ddl")
-        self._connection = MysqlConnectionConfig(
-            lab.mariadb.host,
-            lab.mariadb.port,
-            lab.mariadb.cdc_user,
-            lab.mariadb.cdc_password,
-            self.schema,
-            TABLE,
-        )
-        servers = lab.kafka.bootstrap_servers
-        self._kafka = KafkaOptions(servers, create_topic(servers, partitions=1))
-        self._producer = TopicProducer(self._kafka, 1, TABLE)
-        self._part = TopicPartition(self._kafka.topic, 0)
-        self._consumer = KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
-        self._consumer.assign([self._part])
-        self._consumer.seek_to_beginning(self._part)
-        self._records: list[Any] = []
-        self._generation = 0
-        self._told = KeptEvents()
-        self._thread: threading.Thread | None = None
+        self._connection = cdc_connection(lab.mariadb, self.schema, TABLE)
+        self._source = Followed(lab, "foreign-ddl", TABLE, _FIELDS)
         self._objects: Sequence[Any] = ()
         self.tally = Tally()
 
     def close(self) -> None:
         """End everything and remove what is there."""
-        self._end_source()
-        self._producer.close()
-        self._consumer.close()
-        delete_topics(self._kafka.bootstrap_servers, self._kafka.topic)
+        self._source.close()
         self._sql(*self._dropped())
 
     def run(self, plan: Sequence[tuple[Written, bool]]) -> None:
@@ -170,17 +137,17 @@ class Place:
 
     def _judge(self, one: Written, is_routine: bool) -> None:
         label = f"{one.text!r} in {one.default!r} after {one.deed.before}"
-        error = self._settled()
+        error = self._source.settled(self._connection)
         table = self._table()
         if error is None:
-            good = table is not None and self._copy() == table
+            good = table is not None and self._source.rows() == table
             self.tally.followed += good
             if not good:
                 self.tally.wrong.append(label)
-                self._lab.say(f"WRONG: {label}: {self._copy()} for {table}")
-                self._end_source()
+                self._lab.say(f"WRONG: {label}: {self._source.rows()} for {table}")
+                self._source.end()
             return
-        self._end_source()
+        self._source.end()
         if is_routine:
             self.tally.needless.append(f"{label}: {error['message']}")
             self._lab.say(f"needless: {label}: {error['message']}")
@@ -196,11 +163,11 @@ class Place:
     def _fail(self, what: str) -> None:
         self.tally.failed.append(what)
         self._lab.say(f"FAILED: {what}")
-        self._end_source()
+        self._source.end()
 
     def _copied_again(self, table: Rows | None) -> bool:
-        self._start_source()
-        return self._settled() is None and self._copy() == table
+        self._source.start(self._connection)
+        return self._source.settled(self._connection) is None and self._source.rows() == table
 
     def _table(self) -> Rows | None:
         """The rows of the server, None without a table."""
@@ -221,14 +188,15 @@ class Place:
             cursor.execute(_OBJECTS, names)
             objects = sorted(cursor.fetchall())
             if not self._objects or objects != self._objects:
-                self._end_source()
+                self._source.end()
                 self._sql(*self._dropped(), f"CREATE DATABASE {self.schema}")
                 self._sql(*_TABLES, *self._made_elsewhere())
                 cursor.execute(_OBJECTS, names)
                 self._objects = sorted(cursor.fetchall())
-        if self._thread is None:
-            self._start_source()
-            assert self._settled() is None, self._told.events
+        if not self._source.is_running:
+            self._source.start(self._connection)
+            error = self._source.settled(self._connection)
+            assert error is None, error
 
     def _dropped(self) -> tuple[str, ...]:
         schemas = (self.schema, elsewhere(self.schema))
@@ -237,71 +205,6 @@ class Place:
     def _made_elsewhere(self) -> tuple[str, ...]:
         name = elsewhere(self.schema)
         return f"CREATE DATABASE IF NOT EXISTS {name}", f"CREATE TABLE {name}.{TABLE} (id INT)"
-
-    def _start_source(self) -> None:
-        """Copy the table under a new generation and follow the binlog from before."""
-        self._generation += 1
-        connection = self._connection.of_server(server_identity(self._connection))
-        low = take_low(connection, self._generation)
-        config = CdcConfig(
-            connection=connection,
-            table=check_source(connection, _FIELDS, ("id",)),
-            server_id=choose_server_id(connection),
-            low=low,
-            generation=self._generation,
-            kafka=self._kafka,
-            partitions=1,
-            offset_file=self._directory / "source.cdc.json",
-        )
-        self._write_snapshot(config)
-        self._told = KeptEvents()
-        self._thread = threading.Thread(
-            target=mysql_binlog.run, args=(config, self._told), daemon=True
-        )
-        self._thread.start()
-
-    def _write_snapshot(self, config: CdcConfig) -> None:
-        position, generation = config.low.position, config.generation
-        task = SnapshotTask(config.connection, config.table, position, generation, 1)
-        for batch in snapshot_chunk_records(task, Chunk(None, None)):
-            self._producer.send(batch)
-
-    def _end_source(self) -> None:
-        self._told.stopped.set()
-        if self._thread is not None:
-            self._thread.join(timeout=300)
-            self._thread = None
-
-    def _settled(self) -> dict[str, Any] | None:
-        """Wait until the session has read all there is; the error that ended it, if one did."""
-        told, high = self._told, take_high(self._connection, self._generation).position
-        place = {"epoch": high.epoch, "file": high.file, "pos": high.pos}
-        told.events = [event for event in told.events if event["event"] == "error"]
-        told.on_command({"high": place, "generation": self._generation})
-
-        def answered() -> dict[str, Any] | None:
-            return told.find("error", retry=False) or told.find("watermark")
-
-        found = wait_until(answered, deadline_s=60, what="an answer of the source")
-        assert found is not None
-        if found["event"] == "error":
-            return dict(found)
-        self._read_through(int(found["partitions"][0]["offset"]))
-        return None
-
-    def _read_through(self, offset: int) -> None:
-        deadline = time.monotonic() + 300
-        while self._consumer.position(self._part) <= offset:
-            assert time.monotonic() < deadline, "the topic's records do not come"
-            for batch in self._consumer.poll(timeout_ms=200).values():
-                self._records.extend(batch)
-
-    def _copy(self) -> Rows:
-        return as_text(copy_of(self._records, 1).rows)
-
-
-def as_text(rows: Rows) -> Rows:
-    return {k: {n: v if v is None else str(v) for n, v in r.items()} for k, r in rows.items()}
 
 
 def ways(lab: Lab, deed: Deed, schema: str, count: int) -> list[Written]:

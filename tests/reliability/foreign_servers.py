@@ -10,25 +10,16 @@ The source is the product's own CDC session and snapshot reader, without Spark.
 import contextlib
 import logging
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pymysql
-from kafka import KafkaConsumer, TopicPartition
 
-from joins.adapters.mysql import binlog as mysql_binlog
-from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.position import server_identity, take_high, take_low
-from joins.adapters.mysql.sender import CdcConfig
-from joins.adapters.mysql.source import check_source, choose_server_id
-from joins.adapters.topic.producer import TopicProducer
 from joins.plan.errors import SourceError, SourceUnavailableError
-from joins.plan.plan import Field, KafkaOptions
+from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.config import Settings
 from service.embedded.database import MariaDb
@@ -37,9 +28,9 @@ from service.embedded.java import find_java
 from service.embedded.process import LOOPBACK, ServerStartError
 from service.embedded.server import DatabaseSettings
 from tests.reliability.experiment import Lab, result
-from tests.support.cdc import KeptEvents
-from tests.support.copies import copy_of
-from tests.support.topics import create_topic, delete_topics, unique_name
+from tests.reliability.followed import Followed, Rows, as_text
+from tests.support.sql import cdc_connection
+from tests.support.topics import unique_name
 from tests.support.wait import wait_until
 from watermark.errors import SluiceError
 
@@ -102,7 +93,6 @@ _WORK = (
     ("ALTER TABLE {t} COMMENT 'worked on'",),
     ("INSERT INTO {t} " + _NAMES + " VALUES " + _row(61, "last"),),
 )
-Rows = dict[str, tuple[str | None, ...]]
 
 
 @dataclass(frozen=True)
@@ -189,109 +179,13 @@ class Server:
             return list(cursor.fetchall())
 
 
-class Source:
-    """Copies and follows one table after the other, into one topic."""
-
-    def __init__(self, lab: Lab) -> None:
-        servers = lab.kafka.bootstrap_servers
-        self._offsets = lab.place("foreign-servers")
-        self._kafka = KafkaOptions(servers, create_topic(servers, partitions=1))
-        self._producer = TopicProducer(self._kafka, 1, TABLE)
-        self._part = TopicPartition(self._kafka.topic, 0)
-        self._consumer = KafkaConsumer(bootstrap_servers=servers, enable_auto_commit=False)
-        self._consumer.assign([self._part])
-        self._consumer.seek_to_beginning(self._part)
-        self._records: list[Any] = []
-        self._generation = 0
-        self._told = KeptEvents()
-        self._thread: threading.Thread | None = None
-
-    def close(self) -> None:
-        """End everything."""
-        self.end()
-        self._producer.close()
-        self._consumer.close()
-        delete_topics(self._kafka.bootstrap_servers, self._kafka.topic)
-
-    def start(self, connection: MysqlConnectionConfig) -> None:
-        """Copy the table under a new generation and follow the binlog from before."""
-        self.end()
-        self._generation += 1
-        table = check_source(connection, _FIELDS, ("id",))
-        connection = connection.of_server(server_identity(connection))
-        low = take_low(connection, self._generation)
-        config = CdcConfig(
-            connection=connection,
-            table=table,
-            server_id=choose_server_id(connection),
-            low=low,
-            generation=self._generation,
-            kafka=self._kafka,
-            partitions=1,
-            offset_file=self._offsets / f"{self._generation}.json",
-        )
-        task = SnapshotTask(connection, table, low.position, self._generation, 1)
-        for batch in snapshot_chunk_records(task, Chunk(None, None)):
-            self._producer.send(batch)
-        self._told = KeptEvents()
-        told = self._told
-        self._thread = threading.Thread(target=mysql_binlog.run, args=(config, told), daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """End the session."""
-        self._told.stopped.set()
-        if self._thread is not None:
-            self._thread.join(timeout=60)
-            self._thread = None
-
-    def wait_until_it_follows(self) -> None:
-        told = self._told
-        wait_until(
-            lambda: told.find("streaming") or told.find("error", retry=False),
-            deadline_s=60,
-            what="an answer of the source",
-        )
-
-    def settled(self, connection: MysqlConnectionConfig) -> dict[str, Any] | None:
-        """Wait until the session has read all there is; the error that ended it, if one did."""
-        told, high = self._told, take_high(connection, self._generation).position
-        place = {"epoch": high.epoch, "file": high.file, "pos": high.pos}
-        told.on_command({"high": place, "generation": self._generation})
-        found = wait_until(
-            lambda: told.find("error", retry=False) or told.find("watermark"),
-            deadline_s=60,
-            what="an answer of the source",
-        )
-        if found["event"] == "error":
-            return dict(found)
-        self._read_through(int(found["partitions"][0]["offset"]))
-        return None
-
-    def _read_through(self, offset: int) -> None:
-        deadline = time.monotonic() + 60
-        while self._consumer.position(self._part) <= offset:
-            assert time.monotonic() < deadline, "the topic's records do not come"
-            for batch in self._consumer.poll(timeout_ms=200).values():
-                self._records.extend(batch)
-
-    def rows(self) -> Rows:
-        names = [one.name for one in _FIELDS]
-        told = copy_of(self._records, 1).rows.values()
-        return {str(row["id"]): tuple(map(_text, (row[n] for n in names))) for row in told}
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
 class Place:
     """The servers, the source, and the case that is tried."""
 
     def __init__(self, lab: Lab, server: Server, primary: Server) -> None:
         self._lab = lab
         self._server, self._primary = server, primary
-        self._source = Source(lab)
+        self._source = Followed(lab, "foreign-servers", TABLE, _FIELDS)
         self._schema = "elsewhere"
         self._config: MysqlConnectionConfig | None = None
         self.tally = Tally()
@@ -347,15 +241,8 @@ class Place:
 
     def _judge(self, case: Case) -> None:
         self._schema = unique_name("srv").replace("-", "_").lower()
-        database = self._server.database
-        self._config = MysqlConnectionConfig(
-            LOOPBACK,
-            database.port,
-            database.cdc_user,
-            database.cdc_password,
-            case.names(self._schema),
-            case.names(TABLE),
-        )
+        names = case.names(self._schema), case.names(TABLE)
+        self._config = cdc_connection(self._server.database, *names)
         self._make(case)
         was_refused = self._start(case)
         self._source.wait_until_it_follows()
@@ -469,7 +356,9 @@ class Place:
                 if server is None:
                     return {}
                 raise
-            return {str(row[0]): tuple(map(_text, row)) for row in cursor.fetchall()}
+            found = cursor.fetchall()
+        names = [one.name for one in _FIELDS]
+        return as_text({(row[0],): dict(zip(names, row, strict=True)) for row in found})
 
     # Hints
     # ----------------------------------------------------------------------------------------------

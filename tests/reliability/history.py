@@ -14,13 +14,13 @@ has a fifth of that for each of its kills, of which a round has 25.
 """
 
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tests.reliability.copied import current_rows, differences, folded_changelog
+from tests.reliability.copied import tables_differ
 from tests.reliability.experiment import Lab, result
 from tests.reliability.history_stream import run_stream_round
 from tests.reliability.processes import kill_hard, members, runner_of
 from tests.reliability.rounds import SEAM, Round
+from tests.support.beside import beside
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, kafka_table, running_rig
 from tests.support.shop import CLICKS_DDL, click
@@ -141,35 +142,19 @@ class Table:
         )
 
 
-class Writer:
-    """Goes on to change rows at a steady pace, until the block ends."""
+@contextmanager
+def changing(table: Table, per_s: int) -> Iterator[None]:
+    """Rows go on to change at a steady pace, until the block ends."""
 
-    def __init__(self, table: Table, per_s: int) -> None:
-        self._table, self._each = table, max(1, per_s // 10)
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="writer")
-        self._error: BaseException | None = None
+    def change(ending: Event) -> None:
+        made, each = table.size.changes, max(1, per_s // 10)
+        with table.producer() as producer:
+            while not ending.wait(0.1):
+                table.change(producer, range(made, made + each))
+                made += each
 
-    def _run(self) -> None:
-        made = self._table.size.changes
-        try:
-            with self._table.producer() as producer:
-                while not self._ending.wait(0.1):
-                    self._table.change(producer, range(made, made + self._each))
-                    made += self._each
-        except BaseException as exc:  # the main thread raises it again
-            self._error = exc
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._ending.set()
-            self._thread.join()
-        if self._error is not None:
-            raise self._error
+    with beside(change):
+        yield
 
 
 class Way:
@@ -276,7 +261,7 @@ def _run_round(lab: Lab, rig: Rig, size: Size, points: tuple[float, ...], found:
     expected = {user: table.name(user) for user in probes}
     with rig.job(_statement(rig, table, clicks, path)) as job:
         way = Way(job, table)
-        with Writer(table, per_s=500).running():
+        with changing(table, per_s=500):
             for number, point in enumerate(points):
                 at = way.wait(point)
                 found.early += _is_open(job) and not _is_whole(job)
@@ -332,22 +317,4 @@ def _tables_differ(job: RunningJob, table: Table) -> list[str]:
     """Both folds against files and topic, once everything has arrived."""
     expected = table.rows()
     tables = job.directory / "tables" / "users"
-    columns = ("id", "name")
-    told: list[str] = []
-
-    def same() -> bool:
-        changelog = folded_changelog(tables / "changelog", columns, _PARTITIONS)
-        told[:] = [f"changelog: {text}" for text in differences(changelog, expected)]
-        told.extend(
-            f"current: {text}"
-            for text in differences(current_rows(tables / "current", columns), expected)
-        )
-        if told:
-            time.sleep(1.0)  # each look reads both tables
-        return not told
-
-    try:
-        wait_until(same, deadline_s=_EACH_S)
-    except TimeoutError:
-        return told
-    return []
+    return tables_differ(tables, expected, partitions=_PARTITIONS, within_s=_EACH_S)

@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 
 from joins.durable.pins import Pin
 from joins.plan.stream_topics import FILES
+from tests.reliability.copied import recorded_rows
 from tests.reliability.experiment import Lab
 from tests.reliability.processes import kill_hard, runner_of
 from tests.reliability.rounds import Round
@@ -123,7 +124,7 @@ def run_stream_round(
                 stream.send_rest()
         job.wait_all_joined()
         wait_until(
-            lambda: _rows(rig, path) >= stream.rows + stream.records,
+            lambda: recorded_rows(rig, path) >= stream.rows + stream.records,
             deadline_s=_EACH_S,
             what="all rows",
         )
@@ -166,14 +167,6 @@ def _wait(stream: ClickStream, job: RunningJob, point: int, behind: int) -> int:
                 return at
         time.sleep(_LOOK_S)
     raise TimeoutError(f"{point:,} rows, at {at:,}: {job.status()}")
-
-
-def _rows(rig: Rig, path: str) -> int:
-    """Rows of the output, by its log."""
-    if not (rig.output(path) / "_delta_log").is_dir():
-        return 0
-    actions = pa.table(DeltaTable(str(rig.output(path))).get_add_actions(flatten=True))
-    return int(pc.sum(actions["num_records"]).as_py() or 0)
 
 
 def _check_rows(rig: Rig, stream: ClickStream, path: str, found: Round) -> None:

@@ -8,20 +8,17 @@ Its table never changes, so what must come of each record is known from the plan
 the end batches of all plans are replayed, and a preview joins the newest 100 again.
 """
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from deltalake import DeltaTable
-
 from tests.reliability.crash_points import ACTIONS, IMPOSSIBLE, Sizes, TroubledRun
-from tests.reliability.crash_shapes import compare
+from tests.reliability.crash_shapes import compare_output
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
-from tests.reliability.subject import Subject, running_subject
+from tests.reliability.subject import Subject, read_click, running_subject
 from tests.support.rig import running_rig
 from tests.support.topics import consume
 from tests.support.wait import wait_until
@@ -31,7 +28,6 @@ OLD, NEW, BACK = MOMENTS = ("last-of-old", "first-of-new", "back")
 # (SELECT's name, WHERE) of the first plan, and of those that take turns with it
 _PLAIN = ("u.name", "")
 _LOUD = ("UPPER(u.name)", " WHERE MOD(c.item_id, 3) <> 0")
-_REPLAYED = 8
 
 
 @dataclass(frozen=True)
@@ -203,17 +199,7 @@ class ChangedRun(TroubledRun):
         self._preview()
         self._job.stop()
         expected, bad = self._expected(verdict)
-        rows = self._subject.rig.rows(self._subject.path)
-        names = ("_partition", "_offset", "_batch", "item_id", "name")
-        verdict.rows = len(rows)
-        found = Counter(tuple(row[name] for name in names) for row in rows)
-        compare(verdict, "the output", expected, found)
-        table = DeltaTable(str(self._subject.directory / "dead_letters")).to_pyarrow_table()
-        dead = Counter((each["partition"], each["offset"]) for each in table.to_pylist())
-        verdict.dead = dead.total()
-        wrong = (bad - dead) + (dead - bad)
-        if wrong:
-            verdict.note("dead_letter_mismatch", wrong.total(), f"letters: {list(wrong)[:5]}")
+        compare_output(verdict, self._subject, expected, bad)
         return verdict
 
     def _expected(self, verdict: Verdict) -> tuple[Counter[Any], Counter[Any]]:
@@ -228,12 +214,11 @@ class ChangedRun(TroubledRun):
             verdict.records += 1
             place = (record.partition, record.offset)
             batch, plan = plans[place]
-            try:
-                click = json.loads(record.value)
-                user, item = click["user_id"] + 0, click["item_id"]
-            except (ValueError, TypeError, KeyError):
+            click = read_click(record.value)
+            if click is None:
                 bad[place] += 1
                 continue
+            user, item = click
             name = users.get(user)
             if plan == _LOUD:
                 if item % 3 == 0:
@@ -250,15 +235,6 @@ class ChangedRun(TroubledRun):
             for partition, (start, end) in pin.ranges().items():
                 for offset in range(start, end):
                     yield (partition, offset), (batch, self._plans[pin.plan])
-
-    def _replay(self, verdict: Verdict) -> None:
-        newest = self._subject.newest_batch()
-        step = max(1, newest // _REPLAYED)
-        for batch in range(newest, -1, -step):
-            url = f"/v1/jobs/{self._job.id}/batches/{batch}:replay?diff=true"
-            answer = self._subject.rig.client.post(url).json()
-            if answer.get("verdict") not in ("identical", "nothing-to-compare"):
-                verdict.note("wrong_value", 1, f"batch {batch}: {str(answer)[:300]}")
 
     def _preview(self) -> None:
         """The other plan gives other rows in the newest batches; how long that takes to say."""

@@ -10,11 +10,10 @@ query.
 
 import json
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 from tests.reliability.experiment import Lab, result
@@ -30,6 +29,7 @@ from tests.reliability.processes import (
     workers_of,
 )
 from tests.reliability.subject import Subject, judged, running_subject
+from tests.support.beside import beside
 from tests.support.wait import wait_until
 
 RUNNER, WORKER, DAEMON, CDC_PROCESS, PLANE = "runner", "worker", "daemon", "cdc", "control-plane"
@@ -153,8 +153,6 @@ class Storm:
         self._rng = lab.random("gaps")
         self._begun = time.monotonic()
         self._done = 0
-        self._ended = threading.Event()
-        self._errors: list[BaseException] = []
         self._kills: Mapping[str, Callable[[], Callable[[], bool]]] = {
             RUNNER: self._kill_runner,
             WORKER: lambda: self._kill_python(WORKER),
@@ -168,15 +166,13 @@ class Storm:
     def run(self) -> list[Recovery]:
         """All kills; then the rest of the records."""
         recoveries: list[Recovery] = []
-        with self._flowing():
+        with beside(self._produce, self._change):
             while self._done < len(self._plan):
                 double = self._done % _DOUBLE_EVERY == _DOUBLE_EVERY - 1
                 kinds = self._plan[self._done : self._done + 1 + double]
                 recoveries += self._kill(kinds)
                 self._done += len(kinds)
                 time.sleep(min(3 * self._sizes.gap_s, self._rng.expovariate(1 / self._sizes.gap_s)))
-        if self._errors:
-            raise self._errors[0]
         return recoveries
 
     def _kill(self, kinds: list[str]) -> list[Recovery]:
@@ -263,34 +259,12 @@ class Storm:
     # Flow
     # ------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _flowing(self) -> Iterator[None]:
-        """Records and changes flow; at the end the remaining records are produced at once."""
-        threads = [
-            threading.Thread(target=self._guarded, args=(work,), daemon=True)
-            for work in (self._produce, self._change)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._ended.set()
-            for thread in threads:
-                thread.join()
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as exc:  # seen by `run`: a storm without its load proves nothing
-            self._errors.append(exc)
-
-    def _produce(self) -> None:
-        """As fast as the kills go on, so that records flow until the last of them."""
+    def _produce(self, ended: Event) -> None:
+        """As fast as the kills go on, so that records flow until the last; then the rest."""
         clicks = self._subject.clicks
         while clicks.produced < self._sizes.records:
             clicks.send(min(_CHUNK, self._sizes.records - clicks.produced))
-            self._ended.wait(_CHUNK / self._rate())
+            ended.wait(_CHUNK / self._rate())
 
     def _rate(self) -> float:
         left = len(self._plan) - self._done
@@ -298,10 +272,10 @@ class Storm:
         open_records = 0.95 * self._sizes.records - self._subject.clicks.produced
         return max(1_000.0, open_records / max(1.0, left * each))
 
-    def _change(self) -> None:
+    def _change(self, ended: Event) -> None:
         """Transactions of 25 rows, evenly."""
         rows, begun, first = 25, time.monotonic(), self._subject.changes.made
-        while not self._ended.is_set():
+        while not ended.is_set():
             self._subject.changes.many(rows)
             made = self._subject.changes.made - first
-            self._ended.wait(max(0.0, made / self._sizes.changes_per_s + begun - time.monotonic()))
+            ended.wait(max(0.0, made / self._sizes.changes_per_s + begun - time.monotonic()))

@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltalake import DeltaTable
-
 from tests.reliability.crash_points import ACTIONS, IMPOSSIBLE, Sizes, TroubledRun
-from tests.reliability.crash_shapes import compare
+from tests.reliability.crash_shapes import compare_output
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
 from tests.reliability.oracle_log import TableLog
-from tests.reliability.subject import BAD, Clicks, Subject, running_subject
+from tests.reliability.subject import BAD, Clicks, Subject, read_click, running_subject
 from tests.support.rig import running_rig
 from tests.support.topics import consume
 
@@ -30,7 +28,6 @@ _NEVER = 10**9
 _RECORDS = 10_000_000
 _SOON = 100  # users that records name before their rows are there
 _FIRST, _APART = 2, 2  # the batch of the first fault, and the batches between two
-_REPLAYED = 8
 _MANY_STEPS = 40
 
 
@@ -180,17 +177,7 @@ class LateRun(TroubledRun):
         self._replay(verdict)
         subject.job.stop()
         expected, bad = self._expected(verdict)
-        rows = subject.rig.rows(subject.path)
-        names = ("_partition", "_offset", "_batch", "item_id", "name")
-        verdict.rows = len(rows)
-        found = Counter(tuple(row[name] for name in names) for row in rows)
-        compare(verdict, "the output", expected, found)
-        table = DeltaTable(str(subject.directory / "dead_letters")).to_pyarrow_table()
-        dead = Counter((each["partition"], each["offset"]) for each in table.to_pylist())
-        verdict.dead = dead.total()
-        wrong = (bad - dead) + (dead - bad)
-        if wrong:
-            verdict.note("dead_letter_mismatch", wrong.total(), f"letters: {list(wrong)[:5]}")
+        compare_output(verdict, subject, expected, bad)
         return verdict
 
     def _expected(self, verdict: Verdict) -> tuple[Counter[Any], Counter[Any]]:
@@ -210,12 +197,11 @@ class LateRun(TroubledRun):
         for record in consume(subject.rig.kafka.bootstrap_servers, subject.topic):
             verdict.records += 1
             place = (record.partition, record.offset)
-            try:
-                click = json.loads(record.value)
-                user, item = click["user_id"] + 0, click["item_id"]
-            except (ValueError, TypeError, KeyError):
+            click = read_click(record.value)
+            if click is None:
                 bad[place] += 1
                 continue
+            user, item = click
             came = batches[place]
             version, name = users.get(user, (None, None))
             bound = bisect_left(clocks, clocks[came] + WAIT_MS)
@@ -223,15 +209,6 @@ class LateRun(TroubledRun):
             batch = min(match, bound)
             expected[*place, batch, item, name if match <= bound else None] += 1
         return expected, bad
-
-    def _replay(self, verdict: Verdict) -> None:
-        subject = self._subject
-        newest = subject.newest_batch()
-        for batch in range(newest, -1, -max(1, newest // _REPLAYED)):
-            url = f"/v1/jobs/{subject.job.id}/batches/{batch}:replay?diff=true"
-            answer = subject.rig.client.post(url).json()
-            if answer.get("verdict") not in ("identical", "nothing-to-compare"):
-                verdict.note("wrong_value", 1, f"batch {batch}: {str(answer)[:300]}")
 
 
 def _pins(subject: Subject) -> list[Mapping[str, Any]]:

@@ -12,13 +12,13 @@ a real connector copies slowly into its topic, and is halted in the middle.
 import base64
 import json
 import re
-import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol
 
 import psutil
@@ -35,6 +35,7 @@ from service.embedded.java import find_java
 from tests.reliability.captured import CapturedUsers, captured_users
 from tests.reliability.experiment import Lab, result
 from tests.reliability.processes import family
+from tests.support.beside import beside
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.shop import USERS, USERS_DDL, enrich_by, fill_users
@@ -131,21 +132,19 @@ class Locker:
 
     def __init__(self, rig: Rig, schema: str, sizes: Sizes) -> None:
         self._rig, self._schema, self._sizes = rig, schema, sizes
-        self._stopping, self._holding = threading.Event(), threading.Event()
-        self._locked = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="locker")
+        self._holding, self._locked = Event(), Event()
 
-    def _run(self) -> None:
+    def _run(self, stopping: Event) -> None:
         with self._rig.mariadb.connect(self._schema) as link, link.cursor() as cursor:
-            while not self._stopping.is_set():
+            while not stopping.is_set():
                 cursor.execute("LOCK TABLES user_info WRITE")
                 self._locked.set()
-                self._stopping.wait(self._sizes.locked_s)
-                while self._holding.is_set() and not self._stopping.is_set():
-                    self._stopping.wait(0.05)
+                stopping.wait(self._sizes.locked_s)
+                while self._holding.is_set() and not stopping.is_set():
+                    stopping.wait(0.05)
                 self._locked.clear()
                 cursor.execute("UNLOCK TABLES")
-                self._stopping.wait(self._sizes.free_s)
+                stopping.wait(self._sizes.free_s)
 
     def declared(self) -> str:
         chunk = f"'scan.incremental.snapshot.chunk.size'='{self._sizes.chunk_rows}'"
@@ -158,15 +157,9 @@ class Locker:
     def is_read(self, job: RunningJob) -> bool:
         return bool(_state(job).get("chunks_complete"))
 
-    @contextmanager
-    def running(self, job: RunningJob) -> Iterator[None]:
+    def running(self, job: RunningJob) -> AbstractContextManager[None]:
         """Lock while the body runs."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._stopping.set()
-            self._thread.join()
+        return beside(self._run)
 
     @contextmanager
     def hold(self) -> Iterator[None]:

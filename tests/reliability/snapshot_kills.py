@@ -14,7 +14,6 @@ be what `SELECT *` gives, row by row.
 
 import json
 import signal
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -22,15 +21,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, ClassVar
 
 import psutil
 import pyarrow as pa
 
 from tests.reliability.captured import CapturedUsers, captured_users
-from tests.reliability.copied import current_rows, differences, folded_changelog
+from tests.reliability.copied import tables_differ
 from tests.reliability.experiment import Lab, result
 from tests.reliability.processes import CDC, FEED, kill_hard, members, runner_of, send
+from tests.support.beside import beside
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.shop import USERS, USERS_DDL, click, enrich_by, fill_users
 from tests.support.sql import new_schema, run_sql
@@ -84,23 +85,16 @@ class Writer:
 
     def __init__(self, rig: Rig, schema: str, rows: int, per_s: int) -> None:
         self._rig, self._schema, self._rows, self._per_s = rig, schema, rows, per_s
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="writer")
         self.made = 0
-        self.error: BaseException | None = None
 
-    def _run(self) -> None:
-        try:
-            with self._rig.mariadb.connect(self._schema) as link, link.cursor() as cursor:
-                begun = time.monotonic()
-                while not self._stopping.is_set():
-                    self._change(cursor, self.made)
-                    self.made += 1
-                    ahead = self.made / self._per_s - (time.monotonic() - begun)
-                    if ahead > 0:
-                        self._stopping.wait(ahead)
-        except BaseException as exc:  # the main thread raises it again
-            self.error = exc
+    def run(self, stopping: Event) -> None:
+        """Write until then."""
+        with self._rig.mariadb.connect(self._schema) as link, link.cursor() as cursor:
+            begun = time.monotonic()
+            while not stopping.is_set():
+                self._change(cursor, self.made)
+                self.made += 1
+                stopping.wait(max(0.0, self.made / self._per_s - (time.monotonic() - begun)))
 
     def _change(self, cursor: Any, number: int) -> None:
         one = 1 + _PROBES + number * 7919 % (self._rows - _PROBES)
@@ -118,18 +112,6 @@ class Writer:
             )
         else:
             cursor.execute("REPLACE INTO user_info VALUES (%s, 'N', %s)", (one, f"new {number}"))
-
-    @contextmanager
-    def running(self) -> Iterator["Writer"]:
-        """Write while the body runs."""
-        self._thread.start()
-        try:
-            yield self
-        finally:
-            self._stopping.set()
-            self._thread.join()
-        if self.error is not None:
-            raise self.error
 
 
 def run(lab: Lab) -> dict[str, Any]:
@@ -196,7 +178,8 @@ def _run_round(lab: Lab, rig: Rig, size: Size, what: tuple[Round, tuple[float, .
     ):
         place = Place(rig, job, schema, size, path)
         copy = DatabaseCopy(place) if captured is None else TopicCopy(place, captured)
-        with Writer(rig, schema, size.rows, per_s=300).running() as writer:
+        writer = Writer(rig, schema, size.rows, per_s=300)
+        with beside(writer.run):
             copy.begin()
             for number, point in enumerate(points):
                 victim = copy.victims[(number + found.number + lab.seed) % len(copy.victims)]
@@ -434,26 +417,4 @@ def _copy_is_wrong(rig: Rig, job: RunningJob, schema: str) -> list[str]:
     rows = [dict(zip(_COLUMNS, row, strict=True)) for row in sorted(select)]
     expected = pa.Table.from_pylist(rows, _SCHEMA)
     tables = job.directory / "tables" / "user_info"
-    told: list[str] = []
-
-    def same() -> bool:
-        told[:] = [*_changelog_differs(tables, expected), *_current_differs(tables, expected)]
-        if told:
-            time.sleep(1.0)  # each look reads both tables
-        return not told
-
-    try:
-        wait_until(same, deadline_s=_EACH_S)
-    except TimeoutError:
-        return told
-    return []
-
-
-def _changelog_differs(tables: Path, expected: pa.Table) -> list[str]:
-    found = folded_changelog(tables / "changelog", _COLUMNS, _PARTITIONS)
-    return [f"changelog: {told}" for told in differences(found, expected)]
-
-
-def _current_differs(tables: Path, expected: pa.Table) -> list[str]:
-    found = current_rows(tables / "current", _COLUMNS)
-    return [f"current: {told}" for told in differences(found, expected)]
+    return tables_differ(tables, expected, partitions=_PARTITIONS, within_s=_EACH_S)

@@ -13,13 +13,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psutil
@@ -30,6 +30,7 @@ from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
 from tests.reliability.processes import kill_node, send, with_children
 from tests.reliability.subject import Subject, judged, running_subject
+from tests.support.beside import beside
 from tests.support.rig import running_rig
 from tests.support.wait import wait_until
 
@@ -262,19 +263,13 @@ class Brains:
     @contextmanager
     def _no_lock(self) -> Iterator[None]:
         """The lock file is another one every millisecond, so that nobody's lock means anything."""
-        ended = threading.Event()
 
-        def replace() -> None:
+        def replace(ended: Event) -> None:
             while not ended.wait(0.001):
                 self._lock.unlink(missing_ok=True)
 
-        thread = threading.Thread(target=replace, daemon=True)
-        thread.start()
-        try:
+        with beside(replace):
             yield
-        finally:
-            ended.set()
-            thread.join()
 
 
 def _is_stopped(runner: "subprocess.Popen[bytes]") -> bool:

@@ -20,15 +20,16 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from kafka import KafkaProducer
 
 from joins.durable.pins import Pin
 from tests.reliability.captured import running_connect
+from tests.reliability.copied import recorded_rows
 from tests.reliability.experiment import DEBEZIUM, MYSQL_CDC, Lab, result
 from tests.reliability.troubled_runner import COMMAND, HELD
 from tests.support.debezium import DebeziumConnector, mariadb_source
-from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
+from tests.support.rig import Rig, RunningJob, cdc_table, running_rig, upsert_table
 from tests.support.shop import USERS, USERS_DDL, enrich_by, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.staleness import KEY, Load, halted
@@ -152,12 +153,7 @@ def _by_key(rig: Rig) -> Iterator[Table]:
 
     upsert(0)
     try:
-        yield Table(
-            f"CREATE TABLE user_info ({USERS_DDL}) WITH ('connector'='upsert-kafka', "
-            f"'topic'='{topic}', 'properties.bootstrap.servers'='{servers}', "
-            f"'key.format'='json', 'value.format'='json', {_option()});",
-            upsert,
-        )
+        yield Table(upsert_table(rig.kafka, "user_info", topic, USERS_DDL, (_option(),)), upsert)
     finally:
         producer.close()
         delete_topics(servers, topic)
@@ -306,9 +302,13 @@ def run_source(lab: Lab, rig: Rig, source: str, outages: list[str]) -> dict[str,
         job = at_end.enter_context(rig.job(enrich_by(rig, table.ddl, topic, path)))
         job.wait_state("JOINING", deadline_s=_OPENS_S)
         with load.running():
-            wait_until(lambda: _rows(rig, path) >= 20, deadline_s=_OPENS_S, what="the first rows")
+            wait_until(
+                lambda: recorded_rows(rig, path) >= 20, deadline_s=_OPENS_S, what="the first rows"
+            )
             found = [run_outage(lab, source, kind, table, job) for kind in outages]
-        wait_until(lambda: _rows(rig, path) >= load.sent, deadline_s=240, what="all are joined")
+        wait_until(
+            lambda: recorded_rows(rig, path) >= load.sent, deadline_s=240, what="all are joined"
+        )
         rows = rig.table(path).select(["_partition", "_offset", "name"])
     delete_topics(servers, topic)
     names = pc.if_else(pc.utf8_is_digit(rows["name"]), rows["name"], "0")
@@ -318,14 +318,6 @@ def run_source(lab: Lab, rig: Rig, source: str, outages: list[str]) -> dict[str,
     doubled = len(places) - len(np.unique(places, axis=0))
     lab.say(f"{source}: {len(rows):,} records, {len(stale)} stale, {doubled} doubled")
     return {"found": found, "rows": len(rows), "stale": stale, "doubled": doubled, "load": load}
-
-
-def _rows(rig: Rig, path: str) -> int:
-    """Rows of the output, by its log."""
-    if not (rig.output(path) / "_delta_log").is_dir():
-        return 0
-    actions = pa.table(DeltaTable(str(rig.output(path))).get_add_actions(flatten=True))
-    return int(pc.sum(actions["num_records"]).as_py() or 0)
 
 
 def run(lab: Lab) -> dict[str, Any]:

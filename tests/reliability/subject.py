@@ -17,8 +17,8 @@ from tests.reliability.oracle import Verdict, audit
 from tests.reliability.oracle_log import TableLog
 from tests.reliability.oracle_shop import shop_inputs
 from tests.support.bulk import BulkProducer
-from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
-from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, fill_users
+from tests.support.rig import Rig, RunningJob, cdc_table
+from tests.support.shop import USERS, USERS_DDL, enrich_by, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
@@ -221,16 +221,13 @@ def os_names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()] if directory.is_dir() else []
 
 
-def subject_sql(rig: Rig, user_info: str, topic: str, sink: str) -> str:
-    return (
-        user_info
-        + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
-        + "CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING) "
-        f"WITH ('connector'='delta', {sink});"
-        "INSERT INTO enriched SELECT c.user_id, c.item_id, u.gender, u.name "
-        "FROM click_event AS c LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u "
-        "ON c.user_id = u.user_id;"
-    )
+def read_click(value: bytes) -> tuple[int, Any] | None:
+    """User and item of a click, None if it cannot be read."""
+    try:
+        click = json.loads(value)
+        return click["user_id"] + 0, click["item_id"]
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 @contextmanager
@@ -254,10 +251,8 @@ def running_subject(
         rig.mariadb.connect(schema) as connection,
         BulkProducer(servers, topic) as producer,
     ):
-        sink = f"'path'='{path}', 'sink.writer'='{lab.writer}'"
-        if lab.store is not None:
-            sink = f"'path'='{path}'"
-        job = rig.submit(subject_sql(rig, declared, topic, sink))
+        writer = f", 'sink.writer'='{lab.writer}'" if lab.store is None else ""
+        job = rig.submit(enrich_by(rig, declared, topic, path, writer))
         clicks = Clicks(lab.random("clicks"), users, producer, partitions)
         changes = Changes(lab.random("changes"), users, connection)
         yield Subject(lab, rig, job, schema, topic, path, clicks, changes, captured)

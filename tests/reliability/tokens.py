@@ -6,11 +6,11 @@ that batch and of later ones have met the write; for a binlog position, no row o
 has.
 """
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event, Lock
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tests.reliability.experiment import Lab, in_lanes, result
+from tests.support.beside import beside
 from tests.support.bulk import BulkProducer
 from tests.support.rig import Rig, RunningJob, running_rig
 from tests.support.shop import USERS, enrich_sql, fill_users
@@ -43,25 +44,19 @@ class Write:
 @contextmanager
 def clicking(servers: str, topic: str, keys: range, every_s: float) -> Iterator[None]:
     """Clicks of each row, so that every batch shows what it has met."""
-    ends = threading.Event()
     values = [b'{"user_id":%d,"item_id":0}' % key for key in keys]
     halves = {partition: values[partition::2] for partition in range(2)}
 
-    def send() -> None:
+    def send(ends: Event) -> None:
         with BulkProducer(servers, topic) as producer:
             while not ends.wait(every_s):
                 producer.send(halves)
 
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
-    try:
+    with beside(send):
         yield
-    finally:
-        ends.set()
-        thread.join(60)
 
 
-_writing = threading.Lock()
+_writing = Lock()
 
 
 def write(rig: Rig, schema: str, key: int, number: int) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.adapters.mysql import binlog as mysql_binlog
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import BinlogMark, server_identity, take_low
 from joins.adapters.mysql.repair import Repair
 from joins.adapters.mysql.sender import CdcConfig
@@ -20,7 +19,7 @@ from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
 from tests.support.quick_start import quick_start
-from tests.support.sql import new_schema
+from tests.support.sql import cdc_connection, new_schema
 from tests.support.topics import consume, create_topic, delete_topics, end_offsets
 from tests.support.wait import wait_until
 
@@ -37,18 +36,13 @@ def captured_table(
     *statements: str,
     columns: tuple[Field, ...] = FIELDS,
     table: str = TABLE,
-    key: tuple[str, ...] = ("id",),
 ) -> Iterator[tuple[str, CdcConfig]]:
     """(schema, configuration of a CDC process) of a new table and topic."""
     with new_schema(database, table, *statements) as schema:
         topic = create_topic(bootstrap, partitions=PARTITIONS)
         try:
-            yield (
-                schema,
-                config_of(
-                    database, schema, KafkaOptions(bootstrap, topic), directory, columns, key
-                ),
-            )
+            kafka = KafkaOptions(bootstrap, topic)
+            yield schema, config_of(database, schema, kafka, directory, columns)
         finally:
             delete_topics(bootstrap, topic)
 
@@ -59,14 +53,11 @@ def config_of(
     kafka: KafkaOptions,
     directory: Path,
     columns: tuple[Field, ...] = FIELDS,
-    key: tuple[str, ...] = ("id",),
 ) -> CdcConfig:
-    connection = MysqlConnectionConfig(
-        "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, "t"
-    )
+    connection = cdc_connection(database, schema)
     return CdcConfig(
         connection=connection.of_server(server_identity(connection)),
-        table=check_source(connection, columns, key),
+        table=check_source(connection, columns, ("id",)),
         server_id=choose_server_id(connection),
         low=take_low(connection, 0),
         generation=1,
@@ -155,12 +146,12 @@ class CdcProcess:
             ended = f"; it ended with {self._process.poll()}; its last events:"
             raise TimeoutError(f"{exc}{ended} {self.events[-3:]}") from None
 
-    def wait_for_position(self, mark: BinlogMark, *, deadline_s: float = 60) -> None:
+    def wait_for_position(self, mark: BinlogMark) -> None:
         place = (mark.position.file, mark.position.pos)
         self.wait_for(
             "progress",
             lambda e: (e["acknowledged"]["file"], e["acknowledged"]["pos"]) >= place,
-            deadline_s=deadline_s,
+            deadline_s=60,
         )
 
     def kill(self) -> None:

@@ -153,9 +153,7 @@ class DebeziumConnector:
         servers = self.kafka.bootstrap_servers
         return consume(servers, topic) if any(end_offsets(servers, topic).values()) else []
 
-    def await_records(
-        self, table: str, count: int, *, partitions: int = 2, deadline_s: float = 90.0
-    ) -> list[Any]:
+    def await_records(self, table: str, count: int) -> list[Any]:
         """The records of the table's topic, once there are `count` of them."""
         topic = self.topic(table)
 
@@ -163,7 +161,7 @@ class DebeziumConnector:
             ends = end_offsets(self.kafka.bootstrap_servers, topic)
             return sum(ends.values()) >= count
 
-        self.wait(there, f"{count} records in {topic}", deadline_s=deadline_s)
+        self.wait(there, f"{count} records in {topic}", deadline_s=90.0)
         return self.records(table)
 
     def notifications(self) -> list[dict[str, Any]]:

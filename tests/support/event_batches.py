@@ -35,6 +35,21 @@ Arrived = Mapping[int, Sequence[Mapping[str, Any] | bytes | None]]
 """Of one batch: partition → values, objects or raw bytes."""
 
 
+def frames_of(arrived: Arrived, ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
+    """The records as Kafka gives them, where their partitions end at `ends`."""
+    for partition, values in sorted(arrived.items()):
+        first = ends[partition] - len(values)
+        raw = [json.dumps(v).encode() if isinstance(v, dict) else v for v in values]
+        yield pa.RecordBatch.from_pydict(
+            {
+                "value": pa.array(raw, pa.binary()),
+                "partition": pa.array([partition] * len(raw), pa.int32()),
+                "offset": pa.array(range(first, first + len(raw)), pa.int64()),
+                "timestamp": pa.array([7_000] * len(raw), pa.timestamp("us", tz="UTC")),
+            }
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one batch has done.
@@ -109,7 +124,7 @@ class EventJob:
         With `now_ms` the operator is in processing time at the batch's end, and this is its clock.
         """
         before, pin = self.watermark_ms, self._pin(arrived)
-        self.pin, self.frames = pin, list(self._frames(arrived))
+        self.pin, self.frames = pin, list(frames_of(arrived, self.ends))
         frames = self.frames
         spec = self.plan.probe.watermark
         merged, on_the_way = self._merged(frames, pin) if spec and spec.on_event else (None, [])
@@ -158,19 +173,6 @@ class EventJob:
         )
         versions = {"users": 1} if self.plan.joins else {}
         return Pin(self.number, "clicks", start, dict(self.ends), versions, clock, 2, {}, event)
-
-    def _frames(self, arrived: Arrived) -> Iterator[pa.RecordBatch]:
-        for partition, values in sorted(arrived.items()):
-            first = self.ends[partition] - len(values)
-            raw = [json.dumps(v).encode() if isinstance(v, dict) else v for v in values]
-            yield pa.RecordBatch.from_pydict(
-                {
-                    "value": pa.array(raw, pa.binary()),
-                    "partition": pa.array([partition] * len(raw), pa.int32()),
-                    "offset": pa.array(range(first, first + len(raw)), pa.int64()),
-                    "timestamp": pa.array([7_000] * len(raw), pa.timestamp("us", tz="UTC")),
-                }
-            )
 
     def _say(self, partition: int, watermark_ms: int) -> None:
         known = {each.channel: each.watermark for each in self.valve.channels()}

@@ -14,7 +14,6 @@ from typing import Any
 import pymysql
 
 from joins.adapters.mysql.chunks import Chunk, read_chunk
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.position import BinlogMark, take_high
 from joins.adapters.mysql.row_images import Row, wire_rows
@@ -27,7 +26,7 @@ from joins.plan.errors import SnapshotNeededError, SourceError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
-from tests.support.sql import run_sql
+from tests.support.sql import cdc_connection, run_sql
 
 Rows = dict[int, Any]
 _MEMBERS = r"'a','b c','it''s','a\\b','new\nline','é'"
@@ -118,9 +117,7 @@ class Watched:
     """A table `t(id, v, …)` of which `id` and `v` are captured, from where it is made on."""
 
     def __init__(self, mariadb: MariaDb, schema: str, *, name: str = "t") -> None:
-        self.config = MysqlConnectionConfig(
-            mariadb.host, mariadb.port, mariadb.cdc_user, mariadb.cdc_password, schema, name
-        )
+        self.config = cdc_connection(mariadb, schema, name)
         self._mariadb, self._schema, self._name = mariadb, schema, name
 
     def captured(self) -> CapturedTable:

@@ -38,18 +38,18 @@ class Site:
 
 
 @cache
-def sites(*, root: Path = ROOT) -> tuple[Site, ...]:
-    found = [site for package in PACKAGES for site in _of_package(root, package)]
+def sites() -> tuple[Site, ...]:
+    found = [site for package in PACKAGES for site in _of_package(package)]
     return tuple(sorted(found, key=lambda site: (site.path, site.first)))
 
 
-def _of_package(root: Path, package: str) -> Iterator[Site]:
-    for path in sorted((root / package).rglob("*.py")):
+def _of_package(package: str) -> Iterator[Site]:
+    for path in sorted((ROOT / package).rglob("*.py")):
         text = path.read_text()
         if "hint=" not in text:
             continue
         tree = ast.parse(text)
-        name = str(path.relative_to(root))
+        name = str(path.relative_to(ROOT))
         assigned = cache(lambda scope: _assigned(scope.body))
         for function, call, value in _hinted(tree, None):
             if not _is_handed_on(function, value):

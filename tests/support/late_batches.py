@@ -29,6 +29,7 @@ from joins.worker.late_rows import LateReader, answer_items
 from joins.worker.probe_task import IndexPlace, ProbeTask, TaskCounts
 from joins.worker.staging import BatchReport, merge_reports
 from tests.support.changelog import batch_of, record
+from tests.support.event_batches import Arrived, frames_of
 from tests.support.probe import PLAN
 
 APP_ID = "sluice:job:1"
@@ -37,8 +38,6 @@ WAITING_PLAN = replace(
     PLAN, dimensions=tuple(replace(each, late_wait_ms=WAIT_MS) for each in PLAN.dimensions)
 )
 """clicks LEFT JOIN users; the output has `user_id`, `name` and the row's metadata."""
-
-Arrived = Mapping[int, Sequence[Mapping[str, Any] | bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class LateJob:
     def run(self, arrived: Arrived, now_ms: int, *, crashes: int = 0) -> Outcome:
         """A batch at `now_ms`; it runs `crashes` times more before its state is committed."""
         self.pins.create(self._pin(arrived, now_ms))
-        frames = list(_frames(arrived, self.ends))
+        frames = [each for each in frames_of(arrived, self.ends) if each.num_rows]
         pin = self.pins.newest()
         assert pin is not None
         for _ in range(crashes):
@@ -212,22 +211,6 @@ class _Stages:
         raise AssertionError
 
     scan = act = last = steps
-
-
-def _frames(arrived: Arrived, ends: Mapping[int, int]) -> Iterator[pa.RecordBatch]:
-    for partition, values in sorted(arrived.items()):
-        if not values:
-            continue
-        first = ends[partition] - len(values)
-        raw = [json.dumps(v).encode() if isinstance(v, dict) else v for v in values]
-        yield pa.RecordBatch.from_pydict(
-            {
-                "value": pa.array(raw, pa.binary()),
-                "partition": pa.array([partition] * len(raw), pa.int32()),
-                "offset": pa.array(range(first, first + len(raw)), pa.int64()),
-                "timestamp": pa.array([7_000] * len(raw), pa.timestamp("us", tz="UTC")),
-            }
-        )
 
 
 def _item(text: str) -> pa.RecordBatch:

@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -18,10 +18,14 @@ import psutil
 
 from service.config import Settings
 from service.embedded.postgres import PostgreSql
+from tests.support.beside import RunsBeside
 from tests.support.bulk import BulkProducer
 from tests.support.control_plane import ROOT
 from tests.support.rig import SMALL, Rig, RunningJob, is_alive
+from tests.support.shop import USERS, enrich_sql, fill_users
+from tests.support.sql import new_schema
 from tests.support.standalone import NODE_DISK
+from tests.support.topics import create_topic
 from tests.support.wait import wait_until
 
 TAKEN_OVER_WITHIN_S = 120.0
@@ -77,19 +81,16 @@ class Plane:
         self.client.close()
 
 
-class Witness:
+class Witness(RunsBeside):
     """Looks all the time how many control planes say that they lead."""
 
     def __init__(self, planes: list[Plane]) -> None:
         self._planes = planes
-        self._over = threading.Event()
         self.roles: list[tuple[float, tuple[str, ...]]] = []
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
 
-    def _look(self) -> None:
+    def _run(self, ended: Event) -> None:
         clients = {plane.url: httpx.Client(base_url=plane.url, timeout=1.0) for plane in self._all}
-        while not self._over.wait(0.3):
+        while not ended.wait(0.3):
             roles = []
             for plane in self._all:
                 with suppress(httpx.HTTPError, ValueError, KeyError):
@@ -101,37 +102,25 @@ class Witness:
     def _all(self) -> list[Plane]:
         return [plane for plane in self._planes if plane.process.poll() is None]
 
-    def end(self) -> None:
-        self._over.set()
-        self._thread.join()
-
     @property
     def most_leaders(self) -> int:
         return max((roles.count("leader") for _, roles in self.roles), default=0)
 
 
-class Source:
+class Source(RunsBeside):
     """Records of two partitions without an end, numbered one after the other."""
 
     def __init__(self, servers: str, topic: str) -> None:
         self._servers, self._topic = servers, topic
-        self._over = threading.Event()
         self.sent = 0
-        self._thread = threading.Thread(target=self._send, daemon=True)
-        self._thread.start()
 
-    def _send(self) -> None:
+    def _run(self, ended: Event) -> None:
         with BulkProducer(self._servers, self._topic) as producer:
-            while not self._over.wait(0.5):
+            while not ended.wait(0.5):
                 numbers = range(self.sent, self.sent + 50)
                 clicks = [b'{"user_id":%d,"item_id":%d}' % (1 + n % 1000, n) for n in numbers]
                 producer.send({0: clicks[::2], 1: clicks[1::2]})
                 self.sent = numbers.stop
-
-    def end(self) -> int:
-        self._over.set()
-        self._thread.join()
-        return self.sent
 
 
 class Pair:
@@ -239,6 +228,31 @@ class Stage:
             if is_runner and self.job_id in command:
                 found.append(process.pid)
         return [pid for pid in found if is_alive(pid)]
+
+
+@contextmanager
+def running_stage(
+    pair: Pair,
+    postgres: PostgreSql,
+    of_leader: Callable[[], Rig],
+    path: str,
+    rows: Callable[[], list[dict[str, Any]]] | None = None,
+) -> Iterator[Stage]:
+    """A job that joins what is sent all the time; behind the block it is removed."""
+    rig = of_leader()
+    servers = rig.kafka.bootstrap_servers
+    topic = create_topic(servers, partitions=2)
+    with ExitStack() as at_end:
+        schema = at_end.enter_context(new_schema(rig.mariadb, USERS, fill_users(1_000)))
+        job_id = rig.submit(enrich_sql(rig, schema, topic, path)).id
+        RunningJob(of_leader(), job_id).wait_joining()
+        witness = at_end.enter_context(Witness(pair.planes))
+        source = at_end.enter_context(Source(servers, topic))
+        found = Stage(pair, witness, source, postgres, job_id, path, of_leader, rows)
+        wait_until(lambda: source.sent >= 200, what="records are sent")
+        found.goes_on()
+        yield found
+        of_leader().remove(found.job(), output=True)
 
 
 def signal_server(database: PostgreSql, how: signal.Signals) -> None:

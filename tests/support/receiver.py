@@ -1,10 +1,10 @@
 """A server on loopback that keeps what is posted to it, for exporters."""
 
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.support.http_server import Answer, Asked, answering
 
 
 class Receiver:
@@ -27,28 +27,13 @@ class Receiver:
 def receiver() -> Iterator[Receiver]:
     found = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.headers.get("Content-Encoding") == "gzip":
-                body = gzip.decompress(body)
-            status = found.answers.pop(0) if found.answers else 200
-            if status == 200:
-                found.bodies.append((self.path, body))
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def answer(asked: Asked) -> Answer:
+        is_packed = asked.headers.get("content-encoding") == "gzip"
+        status = found.answers.pop(0) if found.answers else 200
+        if status == 200:
+            body = gzip.decompress(asked.body) if is_packed else asked.body
+            found.bodies.append((asked.path, body))
+        return status, {}, b""
 
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(answer) as found.url:
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -3,11 +3,11 @@
 import base64
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
+
+from tests.support.http_server import Answer, Asked, answering
 
 
 class Registry:
@@ -66,34 +66,11 @@ class Registry:
 def registry(tls: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Registry]:
     own = Registry()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(None)
+    def answer(asked: Asked) -> Answer:
+        sent = asked.body if asked.method == "POST" else None
+        status, value = own.answer(asked.path, asked.headers.get("authorization"), sent)
+        kind = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        return status, kind, json.dumps(value).encode()
 
-        def do_POST(self) -> None:
-            self._answer(self.rfile.read(int(self.headers["Content-Length"])))
-
-        def _answer(self, sent: bytes | None) -> None:
-            status, value = own.answer(self.path, self.headers["Authorization"], sent)
-            body = json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    own.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(answer, port=port, tls=tls) as own.url:
         yield own
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -3,7 +3,7 @@
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +27,7 @@ from service.jobs.inspect.past import open_replayer
 from service.jobs.supervise import runner_host
 from tests.support.control_plane import stop_jobs
 from tests.support.jvm import QUICK_JVM
+from tests.support.topics import create_topic, produce
 from tests.support.wait import wait_until
 from tests.support.warm_inspections import warm_inspections
 
@@ -321,6 +322,26 @@ def kafka_table(
         f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}', 'format'='json', "
         f"'scan.startup.mode'='earliest-offset'{further});"
     )
+
+
+def upsert_table(
+    kafka: KafkaBroker, name: str, topic: str, columns: str, options: tuple[str, ...] = ()
+) -> str:
+    further = "".join(f", {option}" for option in options)
+    return (
+        f"CREATE TABLE {name} ({columns}) WITH ('connector'='upsert-kafka', 'topic'='{topic}', "
+        f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}', 'key.format'='json', "
+        f"'value.format'='json'{further});"
+    )
+
+
+def keyed_table(
+    kafka: KafkaBroker, name: str, columns: str, rows: Sequence[Mapping[str, Any]]
+) -> str:
+    """A topic of `rows` by key, which is the first column, and its table."""
+    topic, key = create_topic(kafka.bootstrap_servers), columns.split()[0]
+    produce(kafka.bootstrap_servers, topic, rows, keys=[{key: row[key]} for row in rows])
+    return upsert_table(kafka, name, topic, f"{columns}, PRIMARY KEY ({key}) NOT ENFORCED")
 
 
 def is_alive(pid: int) -> bool:

@@ -1,6 +1,7 @@
 """A broker and a database of one's own, outside of pytest; and databases that are soon there."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,9 +40,7 @@ def home_that_installs_once(directory: Path, home: Path, made: Path) -> Path:
 
 @contextmanager
 def running_services(
-    directory: Path,
-    broker: BrokerSettings | None = None,
-    database: DatabaseSettings | None = None,
+    directory: Path, broker: BrokerSettings, database: DatabaseSettings
 ) -> Iterator[tuple[KafkaBroker, MariaDb]]:
     """Both below `directory`, ended with the block; Spark's Java and jars are provided, too."""
     settings = Settings.load()
@@ -54,3 +53,14 @@ def running_services(
         MariaDb(directory / "mariadb", cache.database_home(), database) as mariadb,
     ):
         yield kafka, mariadb
+
+
+@contextmanager
+def data_directory(given: Path | None) -> Iterator[Path]:
+    """`given`, made and kept, or a temporary one that is removed."""
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        yield given.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)

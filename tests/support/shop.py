@@ -21,12 +21,12 @@ def enrich_sql(rig: Rig, schema: str, topic: str, path: str, options: tuple[str,
     return enrich_by(rig, declared, topic, path)
 
 
-def enrich_by(rig: Rig, user_info: str, topic: str, path: str) -> str:
+def enrich_by(rig: Rig, user_info: str, topic: str, path: str, options: str = "") -> str:
     return (
         user_info
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
         + "CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING) "
-        f"WITH ('connector'='delta', 'path'='{path}');"
+        f"WITH ('connector'='delta', 'path'='{path}'{options});"
         "INSERT INTO enriched SELECT c.user_id, c.item_id, u.gender, u.name "
         "FROM click_event AS c LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u "
         "ON c.user_id = u.user_id;"

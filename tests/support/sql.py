@@ -2,10 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from joins.adapters.mysql.connection import MysqlConnectionConfig
 from service.embedded.database import MariaDb
 from tests.support.topics import unique_name
+
+
+def cdc_connection(
+    database: MariaDb, schema: str, table: str = "t", **changes: Any
+) -> MysqlConnectionConfig:
+    """Of the user of a source; `changes` are other values of its fields."""
+    login = database.cdc_user, database.cdc_password
+    given = MysqlConnectionConfig("127.0.0.1", database.port, *login, schema, table)
+    return replace(given, **changes)
 
 
 def run_sql(database: MariaDb, *statements: str, schema: str | None = None) -> list[Any]:

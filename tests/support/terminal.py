@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.terminal_theme import MONOKAI, TerminalTheme
+from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 _PROMPT = "$ "
@@ -71,9 +71,7 @@ def _block(terminal: int) -> bytes:
         return b""
 
 
-def picture(
-    scenes: Sequence[tuple[str, str]], *, width: int, theme: TerminalTheme = MONOKAI
-) -> str:
+def picture(scenes: Sequence[tuple[str, str]], *, width: int) -> str:
     """SVG of a terminal in which commands were typed one after the other; (command, shown)."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         screen = Console(
@@ -82,4 +80,4 @@ def picture(
         for command, text in scenes:
             screen.print(Text.assemble((_PROMPT, "bold green"), (command, "bold")))
             screen.print(Text.from_ansi(text.rstrip("\n")), soft_wrap=True)
-        return screen.export_svg(title="sluice", theme=theme, code_format=_PICTURE)
+        return screen.export_svg(title="sluice", theme=MONOKAI, code_format=_PICTURE)

@@ -3,15 +3,13 @@
 import base64
 import json
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
+from tests.support.http_server import Answer, Asked, answering
 from tests.support.token_key import TokenKey, unsigned
 
 CLIENT, CLIENT_SECRET = "sluice-client", "s/e:c+ret"
@@ -22,7 +20,6 @@ class TokenEndpoint:
 
     Args:
         key: what its tokens are signed with; None: they are not.
-        tls: its certificate and the key of that; None: it has no TLS.
 
     Attributes:
         status: of its answers, where the client is the right one.
@@ -32,23 +29,14 @@ class TokenEndpoint:
         forms: what it was asked, the oldest first.
     """
 
-    def __init__(self, key: TokenKey | None = None, tls: tuple[Path, Path] | None = None) -> None:
+    def __init__(self, key: TokenKey | None) -> None:
         self._sign = unsigned if key is None else key.signed
-        self._scheme = "http" if tls is None else "https"
+        self.url = ""
         self.status = 200
         self.body: bytes | None = None
         self.life_s = 600
         self.audience = "kafka"
         self.forms: list[dict[str, list[str]]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        if tls is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*tls)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-
-    @property
-    def url(self) -> str:
-        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/realms/x/token"
 
     def login(self) -> dict[str, str]:
         return {
@@ -58,56 +46,29 @@ class TokenEndpoint:
             "sasl.oauthbearer.client.credentials.client.secret": CLIENT_SECRET,
         }
 
-    def answer(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, bytes]:
-        self.forms.append(form)
+    def answer(self, asked: Asked) -> Answer:
+        self.forms.append(parse_qs(asked.body.decode()))
         expected = base64.b64encode(f"{CLIENT}:{CLIENT_SECRET}".encode()).decode()
-        if authorization != f"Basic {expected}":
-            return 401, b'{"error":"invalid_client"}'
+        if asked.headers.get("authorization") != f"Basic {expected}":
+            return 401, {}, b'{"error":"invalid_client"}'
         if self.body is not None:
-            return self.status, self.body
+            return self.status, {}, self.body
         now = time.time()
         claims = {"sub": "ann", "aud": self.audience, "iat": now - 1, "exp": now + self.life_s}
-        token = self._sign(claims)
-        return self.status, json.dumps(
-            {"access_token": token, "token_type": "Bearer", "expires_in": self.life_s}
-        ).encode()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                length = int(self.headers.get("Content-Length", "0"))
-                form = parse_qs(self.rfile.read(length).decode())
-                status, body = endpoint.answer(self.headers.get("Authorization", ""), form)
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: Any) -> None:
-                """Nobody reads it."""
-
-        return Handler
-
-    def serve(self) -> None:
-        self._server.serve_forever(poll_interval=0.05)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        given = {"access_token": self._sign(claims), "token_type": "Bearer"}
+        return self.status, {}, json.dumps({**given, "expires_in": self.life_s}).encode()
 
 
 @contextmanager
 def token_endpoint(
     key: TokenKey | None = None, tls: tuple[Path, Path] | None = None
 ) -> Iterator[TokenEndpoint]:
-    """It answers while the block runs."""
-    endpoint = TokenEndpoint(key, tls)
-    thread = threading.Thread(target=endpoint.serve, daemon=True)
-    thread.start()
-    try:
+    """It answers while the block runs; `tls` is its certificate and the key of that."""
+    endpoint = TokenEndpoint(key)
+    context = None
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+    with answering(endpoint.answer, tls=context) as address:
+        endpoint.url = f"{address}/realms/x/token"
         yield endpoint
-    finally:
-        endpoint.close()
-        thread.join()

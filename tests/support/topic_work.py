@@ -1,7 +1,7 @@
 """Records of a topic, or records at hand, as the tasks of a batch get them."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -14,13 +14,11 @@ from joins.worker.work import Work
 from tests.support.topics import end_offsets
 
 
-def topic_work(
-    spark: SparkSession, servers: str, topic: str, ends: Mapping[int, int] | None = None
-) -> Work:
-    """All that is in the topic, up to `ends` if they are there; a task each partition."""
+def topic_work(spark: SparkSession, servers: str, topic: str) -> Work:
+    """All that is in the topic; a task each partition."""
     reader = TopicReader(KafkaOptions(servers, topic), StreamTopics.one(topic), OF_THE_PROBE)
-    upto = end_offsets(servers, topic) if ends is None else ends
-    items = [range_item({partition: (0, end)}) for partition, end in sorted(upto.items())]
+    ends = sorted(end_offsets(servers, topic).items())
+    items = [range_item({partition: (0, end)}) for partition, end in ends]
     return Work(spark, items, reader)
 
 

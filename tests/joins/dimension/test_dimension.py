@@ -98,13 +98,6 @@ class Runner:
         )
 
 
-@pytest.fixture
-def topic(kafka):
-    name = create_topic(kafka.bootstrap_servers, partitions=2)
-    yield name
-    delete_topics(kafka.bootstrap_servers, name)
-
-
 def send(kafka, topic, partition, *changes):
     """Changes (op, id, pos), and None for a watermark record."""
     keys, values = [], []

@@ -471,17 +471,35 @@ class _Halted(Fold):
         wait_until(Path(self._reached).exists, what="the merge has begun", deadline_s=60)
 
 
-@pytest.fixture
-def taken_over(folded, by_spark):
+def changed_behind(folded):
     """Folded once; behind that row 2 is changed, row 3 comes, and later both are deleted.
 
-    Also the version up to which the stale runner knows the changelog, and its state there.
+    The version up to which a stale runner knows the changelog, its state there, and the newest.
     """
     folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
     folded.run()
     known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
     state = read_changelog_state(folded.changelog.log, known)
-    folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
+    last = folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
+    return known, state, last
+
+
+def once_files_are_written(monkeypatch, act):
+    """Another fold commits between the files of the next one and its commit."""
+    written = FoldFiles.write_aside
+
+    def overtaken(files):
+        staged = written(files)
+        monkeypatch.undo()
+        act()
+        return staged
+
+    monkeypatch.setattr(FoldFiles, "write_aside", overtaken)
+
+
+@pytest.fixture
+def taken_over(folded, by_spark):
+    known, state, _ = changed_behind(folded)
     return folded, known, state
 
 
@@ -531,20 +549,9 @@ def test_a_newer_fold_that_a_stale_one_overtakes_is_repeated_and_right(taken_ove
 
 def test_a_stale_fold_that_commits_behind_the_newer_one_changes_nothing(folded, monkeypatch):
     """Files that it has written of an older version of the table are in no version."""
-    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
-    folded.run()
-    known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
-    state = read_changelog_state(folded.changelog.log, known)
-    stale, written = folded.other(), FoldFiles.write_aside
-    last = folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
-
-    def overtaken(files):
-        staged = written(files)
-        monkeypatch.undo()
-        folded.run()
-        return staged
-
-    monkeypatch.setattr(FoldFiles, "write_aside", overtaken)
+    known, state, last = changed_behind(folded)
+    stale = folded.other()
+    once_files_are_written(monkeypatch, folded.run)
     before = folded.current.version()
     stale.run(known, state)
     assert folded.rows() == {1: "r5", 4: "c22"}
@@ -552,20 +559,9 @@ def test_a_stale_fold_that_commits_behind_the_newer_one_changes_nothing(folded, 
 
 
 def test_a_newer_fold_that_a_stale_one_overtakes_is_made_again(folded, monkeypatch):
-    folded.commit(record("r", 1, 5, 0, row=-1), record("r", 2, 5, 1, row=-1), watermark(2))
-    folded.run()
-    known = folded.commit(record("u", 2, 9, 3), record("c", 3, 10, 4))
-    state = read_changelog_state(folded.changelog.log, known)
-    stale, written = folded.other(), FoldFiles.write_aside
-    last = folded.commit(record("d", 2, 20, 5), record("d", 3, 21, 6), record("c", 4, 22, 7))
-
-    def overtaken(files):
-        staged = written(files)
-        monkeypatch.undo()
-        stale.run(known, state)
-        return staged
-
-    monkeypatch.setattr(FoldFiles, "write_aside", overtaken)
+    known, state, last = changed_behind(folded)
+    stale = folded.other()
+    once_files_are_written(monkeypatch, lambda: stale.run(known, state))
     with pytest.raises(SinkError, match="was made of version"):
         folded.run()
     assert folded.rows() == {1: "r5", 2: "u9", 3: "c10"}

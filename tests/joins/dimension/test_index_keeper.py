@@ -4,7 +4,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from joins.kernels.index.index import DimensionIndex, IndexSpec, stored_versions
 from joins.plan.errors import IndexDiskFullError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
+from tests.support.beside import at_once
 from tests.support.changelog import Changelog, record, watermark
 from tests.support.disk import largest_file
 
@@ -193,11 +193,7 @@ def test_a_dimension_larger_than_its_disk_is_built_once_there_is_room(changelog,
 def test_threads_that_ask_at_once_get_the_newest_version(changelog, place):
     version = filled(changelog)
     keeper = IndexKeeper(place, (BY_ID,), changelog.log)
-    threads = [threading.Thread(target=keeper.prepare, args=(v,)) for v in range(version + 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(keeper.prepare, range(version + 1))
     assert keeper.ready_version == version
     assert names(place, version) == {1: "u9", 3: "c13"}
 

@@ -31,6 +31,7 @@ from joins.plan.errors import FencedError, PinnedVersionExpiredError, SinkError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import SCHEMA, Changelog, batch_of, record, stage, watermark
+from tests.support.folds import shown
 from tests.support.histories import KEYS, PARTITIONS, histories
 from tests.support.lanes import some_of
 from tests.support.laws import examples
@@ -76,7 +77,7 @@ class Kept:
     def commit(self, *rows):
         version = self.changelog.commit(*rows)
         self.rows += rows
-        self.shown[version] = (model(self.rows), self.state(version))
+        self.shown[version] = (shown(self.rows, PARTITIONS), self.state(version))
         return version
 
     def state(self, version):
@@ -111,33 +112,6 @@ def names(place, version):
     index = DimensionIndex.attach(place, version, BY_ID)
     found, rows = index.lookup([pa.array(range(KEYS))])
     return dict(zip(found.tolist(), index.take(rows, ["name"]).column(0).to_pylist(), strict=True))
-
-
-def model(rows):
-    """id → name, record by record."""
-    marks = [row for row in rows if row["_op"] == "w"]
-    complete = min(
-        max((m["_generation"] for m in marks if m["_partition"] == p), default=-1)
-        for p in range(PARTITIONS)
-    )
-    newest = {}
-    for row in rows:
-        late = any(
-            m["_partition"] == row["_partition"]
-            and m["_generation"] >= row["_generation"]
-            and m["_offset"] < row["_offset"]
-            for m in marks
-        )
-        if row["_op"] == "w" or (row["_op"] == "r" and late):
-            continue
-        place = (row["_epoch"], row["_file"], row["_pos"], row["_row"], row["_offset"])
-        if row["id"] not in newest or place > newest[row["id"]][0]:
-            newest[row["id"]] = (place, row)
-    return {
-        key: row["name"]
-        for key, (_, row) in newest.items()
-        if row["_op"] != "d" and row["_generation"] >= complete
-    }
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A dimension's tables in an object store: indexed, compacted, cleaned up and folded there."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from joins.adapters.delta.log import DeltaLog, FileActions
@@ -25,19 +23,12 @@ from joins.plan.types import SqlType, TypeName
 from joins.worker.index_source import fold_metadata
 from tests.support.changelog import SCHEMA, Changelog, batch_of, record, stage, watermark
 from tests.support.folds import state_of
-from tests.support.object_store import ObjectStore, object_store
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
 BY_ID = IndexSpec(("id",), ("id",), FIELDS, 1)
 EAGER = UpkeepSettings(checkpoint_every=3, min_files=2, current_retention_hours=0, grace_s=0)
 SNAPSHOT = [record("r", 1, 1, 0), record("r", 2, 2, 1), watermark(2)]
 CHANGES = [record("u", 1, 10, 3), record("c", 3, 11, 4), record("d", 2, 12, 5)]
-
-
-@pytest.fixture(scope="module")
-def store(processes: None) -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 @pytest.fixture

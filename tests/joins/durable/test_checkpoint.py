@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from joins.durable.checkpoint import (
     write_json_atomically,
 )
 from joins.plan.errors import CheckpointError, CheckpointInUseError
+from tests.support.beside import at_once
 from tests.support.laws import examples
 
 DAMAGED = {
@@ -239,16 +239,7 @@ def test_a_killed_owner_leaves_the_lock_to_children_with_the_descriptor(
 
 
 def test_every_runner_has_an_epoch_of_its_own(tmp_path):
-    claimed = []
-
-    def claim():
-        claimed.append(Checkpoint(tmp_path).claim_epoch(4))
-
-    threads = [threading.Thread(target=claim) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    claimed = at_once(lambda _: Checkpoint(tmp_path).claim_epoch(4), range(8))
     assert len(set(claimed)) == 8
     assert min(claimed) == 5
     assert Checkpoint(tmp_path).claim_epoch(4) == max(claimed) + 1

@@ -59,6 +59,7 @@ class Runner:
 
 @pytest.fixture
 def store(processes: None) -> Iterator[ObjectStore]:
+    """One for each test: all have the same job."""
     with object_store() as server:
         yield server
 

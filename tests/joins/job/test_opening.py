@@ -1,12 +1,12 @@
 """The opening: every channel, once, durable, and the same after a restart."""
 
 import itertools
-import threading
 
 import pytest
 
 from joins.durable.checkpoint import Checkpoint
 from joins.job.opening import Opening, channel_name
+from tests.support.beside import at_once
 from watermark.errors import SluiceError
 from watermark.gate import Phase
 from watermark.model import MIN_TIMESTAMP, Evidence, Watermark
@@ -168,15 +168,9 @@ def test_a_failed_write_leaves_it_in_load(tmp_path):
 def test_threads_that_complete_different_dimensions_open_once(tmp_path):
     names = [channel_name(dimension, p) for dimension in ("a", "b", "c", "d") for p in range(8)]
     job = Job(tmp_path, channels=names)
-    start = threading.Barrier(4)
 
     def complete(dimension):
-        start.wait()
         job.receive(*((channel_name(dimension, p), DONE) for p in range(8)))
 
-    threads = [threading.Thread(target=complete, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(complete, "abcd")
     assert job.opened == 1

@@ -24,7 +24,7 @@ from joins.plan.plan import DeltaTableSource, Dimension, KafkaOptions
 from tests.support.changelog import COLUMNS, Changelog, stage
 from tests.support.feeds import PARTITIONS, BatchTopic
 from tests.support.file_feeds import file_feed, write_json_lines
-from tests.support.foreign_topics import FIELDS, Connector, topic_feed
+from tests.support.foreign_topics import FIELDS, topic_feed
 
 ROWS = {1: "a", 2: "b", 3: "c", 4: "d"}
 
@@ -68,13 +68,6 @@ class Copied:
 
 def found(result):
     return {item["key"]["id"]: item["kind"] for item in result["items"]}
-
-
-@pytest.fixture
-def connector(kafka):
-    made = Connector(kafka.bootstrap_servers, PARTITIONS)
-    yield made
-    made.close()
 
 
 class Source:

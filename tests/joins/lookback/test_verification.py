@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.consistent_read import consistent_read
 from joins.adapters.mysql.position import take_high, take_low
 from joins.adapters.mysql.source import check_source
@@ -25,7 +24,7 @@ from joins.plan.errors import VerificationError
 from joins.plan.plan import Dimension, Field, MetadataField, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import stage
-from tests.support.sql import new_schema, run_sql
+from tests.support.sql import cdc_connection, new_schema, run_sql
 
 COLUMNS = "a BIGINT PRIMARY KEY, v VARCHAR(40), d DECIMAL(12,2), b VARBINARY(20)"
 TYPES = ("BIGINT", "STRING", "DECIMAL", "BYTES")
@@ -51,9 +50,7 @@ class Copy:
             fields = (Field("a", SqlType(TypeName.STRING)), *fields[1:])
         fields = (*fields, *(Field(item.name, item.type) for item in metadata))
         login = mariadb.cdc_user, mariadb.cdc_password
-        self.config = MysqlConnectionConfig(
-            "127.0.0.1", mariadb.port, *login, schema, "t", metadata=metadata
-        )
+        self.config = cdc_connection(mariadb, schema, metadata=metadata)
         self.table = check_source(self.config, fields, ("a",))
         create_table(root, changelog_schema(self.table.captured))
         self.log = DeltaLog(root, "app")

@@ -10,7 +10,6 @@ from pyspark.errors import PySparkException
 
 from joins.adapters.kafka.client import decompressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.source import check_source
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.records.decode import KEY, decode
@@ -21,7 +20,7 @@ from joins.plan.plan import COMPRESSION_TYPE, Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from joins.source.chunk_reader import COMPRESSION, ChunkReader, ChunkStage, GroupSize, in_background
 from joins.worker.row_files import RowFiles
-from tests.support.sql import new_schema
+from tests.support.sql import cdc_connection, new_schema
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
 ROWS = 1_000
@@ -56,9 +55,7 @@ def test_a_chunk_is_itself_behind_its_text(chunk):
 
 
 def stage_of(mariadb, schema, directory):
-    config = MysqlConnectionConfig(
-        "127.0.0.1", mariadb.port, mariadb.cdc_user, mariadb.cdc_password, schema, "t"
-    )
+    config = cdc_connection(mariadb, schema)
     table = check_source(config, FIELDS, ("id",))
     return ChunkStage(
         SnapshotTask(config, table, BinlogPosition(0, 1, 4), 1, 2), 9_000, directory, 1 << 20

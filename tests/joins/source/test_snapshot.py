@@ -4,18 +4,18 @@ Every case ends with the copy that the changelog topic tells being what `SELECT`
 """
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.source import check_source
 from joins.durable.requests import Fault, Stalls
 from joins.plan.plan import Dimension, Field, KafkaOptions, MysqlCdcSource
@@ -25,10 +25,11 @@ from joins.worker.row_files import RowFiles
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.joins.adapters.mysql.test_binlog import purged_to
+from tests.support.beside import beside
 from tests.support.copies import Copy, copy_of
 from tests.support.lanes import some_of
 from tests.support.rig import descendants
-from tests.support.sql import new_schema, run_sql
+from tests.support.sql import cdc_connection, new_schema, run_sql
 from tests.support.topics import consume, create_topic, delete_topics
 from tests.support.wait import wait_until
 
@@ -105,12 +106,6 @@ class Source:
         return fault
 
 
-def connection_of(database: MariaDb, schema: str) -> MysqlConnectionConfig:
-    return MysqlConnectionConfig(
-        "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, "t"
-    )
-
-
 @dataclass(frozen=True)
 class Place:
     """The parts that a coordinator runs on, and where its files are."""
@@ -130,7 +125,7 @@ def coordinator_of(
     place: Place, schema: str, topic: str, *, chunk_rows: int = 400, sum_at: SumAt | None = None
 ) -> tuple[SnapshotCoordinator, Stalls]:
     kafka, directory = KafkaOptions(place.kafka.bootstrap_servers, topic), place.directory
-    connection = connection_of(place.database, schema)
+    connection = cdc_connection(place.database, schema)
     source = MysqlCdcSource(
         connection.hostname,
         connection.port,
@@ -596,9 +591,8 @@ def test_restored_older_copy_is_copied_again(own_place, tmp_path):
 @pytest.mark.experiment
 def test_writers_during_every_fault(place):
     """Changes go on while the copy is interrupted by a TRUNCATE and killed processes."""
-    stop = threading.Event()
 
-    def write(schema: str) -> None:
+    def write(schema: str, stop: Event) -> None:
         with place.database.connect(schema) as connection, connection.cursor() as cursor:
             number = 0
             while not stop.is_set():
@@ -613,15 +607,10 @@ def test_writers_during_every_fault(place):
         new_schema(place.database, *TABLE) as schema,
         running(place, schema, chunk_rows=50) as source,
     ):
-        writer = threading.Thread(target=write, args=(schema,))
-        writer.start()
-        try:
+        with beside(partial(write, schema)):
             source.wait_chunks(2)
             source.sql("TRUNCATE TABLE t")
             wait_until(lambda: source.copy().generation == 2)
-        finally:
-            stop.set()
-            writer.join()
         source.wait_same(2)
 
 

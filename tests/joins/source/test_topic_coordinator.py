@@ -11,20 +11,12 @@ from joins.durable.requests import Fault, Request, Stalls
 from joins.plan.errors import NothingToAcknowledgeError, RequestError
 from joins.source.coordinator import SourceView
 from joins.source.feed_coordinator import TopicCoordinator
-from service.embedded.broker import KafkaBroker
 from tests.support.foreign_topics import Connector, TopicFeed, heard, topic_feed
 from tests.support.rig import descendants
 from tests.support.wait import wait_until
 
 USERS = {n: f"user {n}" for n in range(2_000)}
 FEED = "joins.adapters.topic.feed"
-
-
-@pytest.fixture
-def connector(kafka: KafkaBroker) -> Iterator[Connector]:
-    made = Connector(kafka.bootstrap_servers, 2)
-    yield made
-    made.close()
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Records that wait come close to the end of their topic's retention, or a job keeps up with it."""
 
+import pytest
+
 from joins.stream import watches
 from joins.stream.watches import RetentionWatch
 from watermark.gate import HeldOffsets, LossRisk, Retention
@@ -33,26 +35,18 @@ def looks(topic, monkeypatch, *views):
     return risks
 
 
-def test_a_job_that_keeps_up_is_not_warned_of_a_full_topic(monkeypatch):
+KEEPS_UP = [(1_000 + at, 1_005 + at, at) for at in range(0, 100_000, 10_000)]
+NEAR = [(1_000, 2_000, 0), (1_000, 9_000, 500), (1_000, 9_500, 900)]
+LOOKS = {  # bytes of the topic, what is seen of it, and what each look warns of
+    "a_job_keeps_up_with_a_full_topic": (1_000, KEEPS_UP, [[]] * len(KEEPS_UP)),
+    "records_fill_the_topic": (1_000, [(1_000, 1_850, 900)], [[LossRisk.SIZE]]),
+    "a_job_keeps_up_with_a_begin_that_follows_it": (None, KEEPS_UP, [[]] * len(KEEPS_UP)),
+    "a_begin_comes_close_to_records": (None, NEAR, [[], [], [LossRisk.OFFSETS]]),
+}
+
+
+@pytest.mark.parametrize(("size", "views", "warned"), LOOKS.values(), ids=LOOKS)
+def test_only_records_that_may_be_lost_are_warned_of(monkeypatch, size, views, warned):
     topic = OneTopic(Retention(max_bytes=1_000))
-    topic.bytes = 1_000
-    views = [(1_000 + at, 1_005 + at, at) for at in range(0, 100_000, 10_000)]
-    assert looks(topic, monkeypatch, *views) == [[]] * len(views)
-
-
-def test_records_that_fill_the_topic_are_warned_of(monkeypatch):
-    topic = OneTopic(Retention(max_bytes=1_000))
-    topic.bytes = 1_000
-    assert looks(topic, monkeypatch, (1_000, 1_850, 900)) == [[LossRisk.SIZE]]
-
-
-def test_a_job_that_keeps_up_is_not_warned_of_a_begin_that_follows_it(monkeypatch):
-    topic = OneTopic(Retention(max_bytes=1_000))
-    views = [(1_000 + at, 1_005 + at, at) for at in range(0, 100_000, 10_000)]
-    assert looks(topic, monkeypatch, *views) == [[]] * len(views)
-
-
-def test_records_that_a_begin_comes_close_to_are_warned_of(monkeypatch):
-    topic = OneTopic(Retention(max_bytes=1_000))
-    views = [(1_000, 2_000, 0), (1_000, 9_000, 500), (1_000, 9_500, 900)]
-    assert looks(topic, monkeypatch, *views) == [[], [], [LossRisk.OFFSETS]]
+    topic.bytes = size
+    assert looks(topic, monkeypatch, *views) == warned

@@ -8,13 +8,8 @@ from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.stream.guards import TopicView, look_at
 from joins.stream.watches import TransactionWatch
-from tests.support.topics import create_topic, produce
+from tests.support.topics import produce
 from tests.support.transactions import transactions
-
-
-@pytest.fixture
-def topic(kafka):
-    return create_topic(kafka.bootstrap_servers, partitions=2)
 
 
 @pytest.fixture

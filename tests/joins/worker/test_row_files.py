@@ -1,6 +1,5 @@
 """Files of rows between tasks and the driver: in a directory, or in a store and copied."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,15 +11,9 @@ from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.errors import SinkError, StoreUnavailableError
 from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import BatchReport
-from tests.support.object_store import ObjectStore, object_store
+from tests.support.object_store import ObjectStore
 
 SCHEMA = pa.schema([("n", pa.int64())])
-
-
-@pytest.fixture(scope="module")
-def store(processes: None) -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 @pytest.fixture(params=["directory", "store"])

@@ -3,10 +3,9 @@
 import doctest
 import json
 import socket
-import threading
+from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pyarrow as pa
@@ -36,6 +35,7 @@ from service.errors import (
 )
 from service.schemas.progress import Transition
 from service.security.tokens import Credentials
+from tests.support.http_server import answering
 from tests.support.table_job import script
 
 
@@ -211,41 +211,17 @@ def test_a_line_of_a_stream_ends_at_a_line_feed_wherever_its_blocks_end():
 # --------------------------------------------------------------------------------------------------
 
 
-class Flaky:
-    """A server that gives each request the next answer of a list and keeps what was asked."""
+@contextmanager
+def flaky(*answers, **options):
+    """What a server was asked that gives each request the next answer, and a client of it."""
+    asked, left = [], list(answers)
 
-    def __init__(self, *answers):
-        self.asked = []
-        flaky, left = self, list(answers)
+    def answer(request):
+        asked.append((request.method, request.path, request.headers))
+        return left.pop(0) if len(left) > 1 else left[0]
 
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self):
-                told = {name.lower(): value for name, value in self.headers.items()}
-                flaky.asked.append((self.command, self.path, told))
-                length = int(self.headers.get("Content-Length") or 0)
-                self.rfile.read(length)
-                status, headers, body = left.pop(0) if len(left) > 1 else left[0]
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_GET = do_POST = answer  # noqa: N815 (the names that http.server asks for)
-
-            def log_message(self, *_):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self):
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
+    with answering(answer) as url, Sluice(url, **options) as made:
+        yield asked, made
 
 
 def problem(status, kind, **headers):
@@ -274,10 +250,10 @@ BUSY = problem(503, "busy", **{"Retry-After": "0"})
 
 
 def test_a_submission_is_repeated_with_the_same_key_while_the_control_plane_is_busy():
-    with Flaky(BUSY, BUSY, document(STATUS)) as server, Sluice(server.url) as made:
+    with flaky(BUSY, BUSY, document(STATUS)) as (asked, made):
         assert made.submit("script").id == "j"
-    keys = {headers["idempotency-key"] for _, _, headers in server.asked}
-    assert (len(server.asked), len(keys)) == (3, 1)
+    keys = {headers["idempotency-key"] for _, _, headers in asked}
+    assert (len(asked), len(keys)) == (3, 1)
 
 
 def test_what_does_not_pass_is_not_repeated_and_what_does_not_end_is_an_error():
@@ -286,14 +262,14 @@ def test_what_does_not_pass_is_not_repeated_and_what_does_not_end_is_an_error():
         (problem(500, "internal-server-error"), RefusedError, 1),
         (BUSY, UnavailableError, 6),
     ):
-        with Flaky(answer) as server, Sluice(server.url) as made, pytest.raises(error):
+        with flaky(answer) as (asked, made), pytest.raises(error):
             list(made.jobs())
-        assert len(server.asked) == requests
+        assert len(asked) == requests
 
 
 def test_members_of_a_newer_control_plane_are_no_error():
     page = {"items": [STATUS], "next_cursor": None}
-    with Flaky(document(page)) as server, Sluice(server.url) as made:
+    with flaky(document(page)) as (_, made):
         (found,) = made.jobs()
     assert found.model_extra == {"newer": 1}
 
@@ -301,7 +277,7 @@ def test_members_of_a_newer_control_plane_are_no_error():
 def test_names_of_a_newer_control_plane_are_texts_and_are_printed_as_they_came():
     newer = {**STATUS, "state": "DREAMING", "phase": "SLEEP"}
     page = {"items": [newer], "next_cursor": None}
-    with Flaky(document(page)) as server, Sluice(server.url) as made:
+    with flaky(document(page)) as (_, made):
         (found,) = made.jobs()
     assert (found.state, found.phase, found.desired_state.value) == ("DREAMING", "SLEEP", "RUNNING")
     assert plain(found) == {name: value for name, value in newer.items() if name != "newer"}
@@ -324,13 +300,13 @@ def test_events_go_on_behind_the_last_transition_and_end_when_the_job_is_gone():
     first = sse(transition(4), ("", "status", STATUS), ("", "newer", {}))
     last = sse(transition(9), ("", "removed", {"job_id": "j"}))
     answers = (document(STATUS), first, BUSY, last)
-    with Flaky(*answers) as server, Sluice(server.url) as made:
+    with flaky(*answers) as (asked, made):
         stream = made.submit("script").events(after=3)
         found = list(stream)
     kinds = (Transition, StatusChanged, Transition, Removed)
     assert tuple(map(type, found)) == kinds
     assert (found[0].target, found[1].status.state, stream.last_id) == ("CREATED", "JOINING", 9)
-    asked = [headers.get("last-event-id") for _, _, headers in server.asked]
+    asked = [headers.get("last-event-id") for _, _, headers in asked]
     assert asked == [None, "3", "4", "4"]
 
 
@@ -341,7 +317,7 @@ def batch(number, place="0"):
 
 def test_no_reference_is_no_job_also_where_there_is_one_only():
     page = {"items": [STATUS], "next_cursor": None}
-    with Flaky(document(page)) as server, Sluice(server.url) as made:
+    with flaky(document(page)) as (_, made):
         assert made.job("j").id == "j"
         with pytest.raises(JobNotFoundError, match='job "" does not exist'):
             made.job("")
@@ -350,7 +326,7 @@ def test_no_reference_is_no_job_also_where_there_is_one_only():
 def test_batches_are_a_table_over_all_pages():
     pages = [{"items": [batch(n)], "next_cursor": n if n else None} for n in (1, 0)]
     answers = [document({**STATUS}), *map(document, pages)]
-    with Flaky(*answers) as server, Sluice(server.url) as made:
+    with flaky(*answers) as (_, made):
         rows = made.submit("script").batches().to_arrow()
     assert rows.column("batch").to_pylist() == [1, 0]
     assert rows.schema.field("end_offsets").type == pa.map_(pa.int32(), pa.int64())
@@ -360,7 +336,7 @@ def test_batches_are_a_table_over_all_pages():
 
 def test_offsets_of_several_topics_are_by_topic_and_partition():
     page = {"items": [batch(1, "clicks/0"), batch(0, "visits/2")], "next_cursor": None}
-    with Flaky(document({**STATUS}), document(page)) as server, Sluice(server.url) as made:
+    with flaky(document({**STATUS}), document(page)) as (_, made):
         rows = made.submit("script").batches().to_arrow()
     assert rows.column("end_offsets").to_pylist() == [[("clicks/0", 3)], [("visits/2", 3)]]
 
@@ -377,7 +353,7 @@ NOT_OURS = {
 
 @pytest.mark.parametrize("answer", NOT_OURS.values(), ids=NOT_OURS)
 def test_an_answer_of_another_program_is_an_error_with_a_hint(answer):
-    with Flaky(answer) as server, Sluice(server.url, attempts=1) as made:
+    with flaky(answer, attempts=1) as (_, made):
         with pytest.raises(UnreachableError, match=f"answered {answer[0]} and no document"):
             list(made.jobs())
         with pytest.raises(UnreachableError, match=f"answered {answer[0]} and no document"):

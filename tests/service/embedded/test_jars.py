@@ -2,7 +2,6 @@
 
 import hashlib
 import shutil
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from service.embedded.jars import Jar, JarCache, JarSet, proxy_options, read_lock
 from service.embedded.java import Java
 from service.embedded.process import JarCacheError
+from tests.support.beside import at_once
 from tests.support.relock import ROOTS, read_roots
 
 SMALL = next(jar for jar in read_lock() if jar.name == "delta-storage")
@@ -81,11 +81,7 @@ def test_a_proxy_is_handed_to_java(environ: dict[str, str], options: list[str]) 
 def test_a_set_is_fetched_once_also_when_many_ask(tmp_path: Path) -> None:
     java = local_ivy(tmp_path / "java", content=b"jar")
     cache = JarCache(tmp_path / "cache", java, (pinned(b"jar"),))
-    threads = [threading.Thread(target=cache.jars, args=(JarSet.SPARK,)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(cache.jars, [JarSet.SPARK] * 8)
     assert [path.read_bytes() for path in cache.jars(JarSet.SPARK)] == [b"jar"]
     assert (tmp_path / "java" / "runs").read_text().splitlines() == ["run"]
 

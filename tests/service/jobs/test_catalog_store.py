@@ -23,9 +23,9 @@ def _job(name="job", *, shared=None, attached=()):
     return NewJob(new_job_id(), name, b"{}", "…", (), None, "digest", shared, attached)
 
 
-def _shared(store, name="users"):
-    job = _job(name, shared=name)
-    store.catalog.add([(CatalogEntry(name, EntryKind.SHARED, "CREATE …", job.id, 4), job)])
+def _shared(store):
+    job = _job("users", shared="users")
+    store.catalog.add([(CatalogEntry("users", EntryKind.SHARED, "CREATE …", job.id, 4), job)])
     return job.id
 
 

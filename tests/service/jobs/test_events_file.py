@@ -1,8 +1,6 @@
 """The transitions of a job on a disk that refuses, and after a writer that was killed."""
 
 import json
-import resource
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -11,23 +9,13 @@ from hypothesis import strategies as st
 from joins.durable.checkpoint import json_lines
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import append_event, read_changes
+from tests.support.disk import largest_file
 from tests.support.laws import examples
 
 
 def event(number: int) -> dict[str, object]:
     states = ("STARTING", "SNAPSHOT", "JOINING", "STALLED")
     return {"at_ms": number, "from": "STARTING", "to": states[number % 4], "cause": "x" * number}
-
-
-@contextmanager
-def room_up_to(size: int):
-    """No file grows beyond `size`: a write behind it is cut, and the next one is refused."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def told(job_dir) -> list[int]:
@@ -44,7 +32,10 @@ def test_an_event_is_there_as_a_whole_or_not_at_all(tmp_path_factory, before, cu
     file = JobLayout(job_dir).events
     content = file.read_bytes() if before else b""
     length = len(json.dumps({"format_version": 1, **event(50)}, separators=(",", ":"))) + 1
-    with room_up_to(len(content) + min(cut, length - 1)), pytest.raises(OSError, match="File too"):
+    with (
+        largest_file(len(content) + min(cut, length - 1)),
+        pytest.raises(OSError, match="File too"),
+    ):
         append_event(job_dir, event(50))
     assert file.read_bytes() == content
     append_event(job_dir, event(51))

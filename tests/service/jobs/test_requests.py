@@ -2,7 +2,6 @@
 
 import json
 import stat
-import threading
 
 import pytest
 
@@ -11,6 +10,7 @@ from joins.plan.errors import CheckpointError, NothingToAcknowledgeError
 from service.errors import BusyError, JobConflictError
 from service.jobs.store import runner_files
 from service.jobs.store.runner_files import Asked, RequestBox
+from tests.support.beside import at_once
 
 ASKED = Asked("acknowledge", {"cause": "topic-missing"}, by="ann")
 
@@ -66,12 +66,7 @@ def test_files_are_for_their_owner_only(box, tmp_path):
 
 def test_the_same_key_is_one_request_also_when_asked_at_once(box, tmp_path):
     asked = Asked("acknowledge", {"cause": "topic-missing"}, by="ann", key="k")
-    sent = []
-    threads = [threading.Thread(target=lambda: sent.append(box.send(asked))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    sent = at_once(box.send, [asked] * 8)
     assert len(set(sent)) == 1
     assert len(list((tmp_path / "requests").glob("*.json"))) == 1
     with pytest.raises(JobConflictError):

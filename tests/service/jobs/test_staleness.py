@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.plan.errors import SourceError
 from joins.plan.formats import JSON_FORMAT
 from joins.plan.plan import (
@@ -63,17 +62,8 @@ def test_a_bound(case, settings):
 
 
 def test_the_answer_of_a_database_is_measured(settings, mariadb):
-    connection = MysqlConnectionConfig(
-        mariadb.host, mariadb.port, mariadb.cdc_user, mariadb.cdc_password, "mysql", "t"
-    )
-    source = MysqlCdcSource(
-        connection.hostname,
-        connection.port,
-        connection.username,
-        connection.password,
-        connection.database,
-        connection.table,
-    )
+    login = mariadb.cdc_user, mariadb.cdc_password
+    source = MysqlCdcSource(mariadb.host, mariadb.port, *login, "mysql", "t")
     with pytest.raises(SourceError, match=r"answered in [1-9]\d* ms"):
         check_staleness(users(source, 1_100), settings)
     check_staleness(users(source, 600_000), settings)

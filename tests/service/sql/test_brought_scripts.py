@@ -41,10 +41,10 @@ ROLES = {  # a table `e` elsewhere, and what a script does with it
 }
 
 
-def of_role(role, clause, before="", name="e"):
+def of_role(role, clause):
     columns, query = ROLES[role]
-    table = f"CREATE TABLE {name} ({columns}) {clause};\n"
-    return TABLES + SINK + FOLLOWED + before + table + query
+    table = f"CREATE TABLE e ({columns}) {clause};\n"
+    return TABLES + SINK + FOLLOWED + table + query
 
 
 def migrated(text: str) -> Migration:

@@ -48,11 +48,6 @@ def test_the_way_out_of_options_that_are_taken_over_needs_no_name():
     assert caught.value.hint.startswith("Write LIKE … (EXCLUDING OPTIONS), and all")
 
 
-def test_unclosed_password_is_masked_too():
-    error = refused("CREATE TABLE d (id BIGINT) WITH ('password' = 'hunter2);")
-    assert "hunter2" not in f"{error} {error.hint} {error.excerpt}"
-
-
 def test_terminal_escapes_are_not_repeated():
     error = refused("SELECT `\N{RIGHT-TO-LEFT OVERRIDE}x`;\n")
     assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in f"{error} {error.hint} {error.excerpt}"
@@ -65,6 +60,7 @@ MASKED = {
     "comments": "'password' /* ' */ = -- it's\n 'hunter2', 'prot' = '1'",
     "another_case": "'properties.sasl.JAAS.config' = 'hunter2'",
     "quote_inside": "'password' = 'it''s hunter2', 'prot' = '1'",
+    "not_closed": "'password' = 'hunter2",
 }
 
 

@@ -1,8 +1,6 @@
 """What a connector has committed, as Connect's REST interface tells it."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -11,6 +9,7 @@ from joins.adapters.topic.check import connector_advice
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import KafkaOptions, SnapshotEvidence, TopicSource
+from tests.support.http_server import answering
 
 COMMITTED = {
     "mariadb": ({"ts_sec": 1763699653, "file": "binlog.1", "pos": 4}, 1763699653000),
@@ -32,21 +31,12 @@ def connect(processes):
     """A server that answers as it is told; the real one is in the tests of the whole system."""
     answers = {}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            status, value = answers.get(self.path, (404, {"error_code": 404}))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(value if isinstance(value, bytes) else json.dumps(value).encode())
+    def answer(asked):
+        status, value = answers.get(asked.path, (404, {"error_code": 404}))
+        return status, {}, value if isinstance(value, bytes) else json.dumps(value).encode()
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield answers, f"http://127.0.0.1:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
+    with answering(answer) as url:
+        yield answers, f"{url}/"
 
 
 KEEPS = {f"{part}.converter.replace.null.with.default": "false" for part in ("key", "value")}

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -42,22 +43,23 @@ def options(kafka):
     delete_topics(kafka.bootstrap_servers, topic)
 
 
-def start(options, source, **given):
-    process = subprocess.Popen(
-        quick_start("joins.adapters.datagen"),
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    config = datagen_config(options, source, FIELDS, SEED)
-    process.stdin.write(json.dumps({**config, **given}) + "\n")
-    process.stdin.flush()
-    return process
+@contextmanager
+def running(options, source, **given):
+    """The process; at the end of the block it is killed."""
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(quick_start("joins.adapters.datagen"), **pipes) as process:
+        config = datagen_config(options, source, FIELDS, SEED)
+        process.stdin.write(json.dumps({**config, **given}) + "\n")
+        process.stdin.flush()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def end(process):
-    process.kill()
-    process.communicate()
+def assert_ends_well(options, source):
+    with running(options, source) as process:
+        assert process.wait(timeout=300) == 0, process.stderr.read()
 
 
 def written(options):
@@ -74,55 +76,36 @@ def assert_rows(options, source, count):
 
 def test_a_bounded_stream_ends_by_itself_and_a_restart_adds_nothing(options):
     for _ in range(2):
-        process = start(options, BOUNDED)
-        try:
-            assert process.wait(timeout=300) == 0, process.stderr.read()
-        finally:
-            end(process)
+        assert_ends_well(options, BOUNDED)
         assert_rows(options, BOUNDED, 1500)
 
 
 def test_the_number_of_rows_bounds_a_stream_too(options):
     source = replace(ENDLESS, number_of_rows=300)
-    process = start(options, source)
-    try:
-        assert process.wait(timeout=300) == 0, process.stderr.read()
-    finally:
-        end(process)
+    assert_ends_well(options, source)
     assert_rows(options, source, 300)
 
 
 def test_after_being_killed_it_goes_on_where_it_stopped(options):
     for _ in range(2):
         before = written(options)
-        process = start(options, ENDLESS)
-        try:
+        with running(options, ENDLESS):
             wait_until(lambda before=before: written(options) > before + 200, what="rows")
-        finally:
-            end(process)
     assert_rows(options, ENDLESS, written(options))
 
 
 def test_it_ends_when_its_runner_does(options):
-    process = start(options, ENDLESS)
-    try:
+    with running(options, ENDLESS) as process:
         wait_until(lambda: written(options) > 0, what="rows")
         process.stdin.close()
         assert process.wait(timeout=120) == 0
-    finally:
-        process.kill()
-        process.stderr.close()
-        process.wait()
     assert_rows(options, ENDLESS, written(options))
 
 
 @pytest.mark.usefixtures("processes")
 def test_without_a_broker_it_fails_so_that_it_is_started_again():
-    process = start(KafkaOptions(f"127.0.0.1:{free_port()}", "none"), ENDLESS)
-    try:
+    with running(KafkaOptions(f"127.0.0.1:{free_port()}", "none"), ENDLESS) as process:
         assert process.wait(timeout=300) not in (0, None)
-    finally:
-        end(process)
 
 
 def test_the_runner_keeps_one_alive_until_the_last_row(options):
@@ -202,28 +185,18 @@ def test_a_kafka_that_goes_away_is_a_failure_and_every_row_comes_when_it_is_back
     with KafkaBroker(tmp_path / "kafka", java, broker_jars) as broker:
         topic = create_topic(broker.bootstrap_servers)
         options = KafkaOptions(broker.bootstrap_servers, topic)
-        process = start(options, source, acknowledged_within_s=5)
-        try:
+        with running(options, source, acknowledged_within_s=5) as process:
             wait_until(lambda: written(options) > 100, what="rows")
             broker.stop()
             assert process.wait(timeout=60) not in (0, None)
-        finally:
-            end(process)
         broker.start()
-        process = start(options, source)
-        try:
-            assert process.wait(timeout=300) == 0, process.stderr.read()
-        finally:
-            end(process)
+        assert_ends_well(options, source)
         assert_rows(options, BOUNDED, 1500)
 
 
 def test_a_foreign_record_in_its_topic_is_noticed(options):
-    process = start(options, ENDLESS)
-    try:
+    with running(options, ENDLESS) as process:
         wait_until(lambda: written(options) > 0, what="rows")
         produce(options.bootstrap_servers, options.topic, [b"{}"], partition=0)
         assert process.wait(timeout=300) not in (0, None)
         assert "took row" in process.stderr.read()
-    finally:
-        end(process)

@@ -140,7 +140,8 @@ def test_bounds_outlive_a_checkpoint_of_the_log(state):
     assert (file.min_due, file.max_due) == (10, 2**63 - 1)
 
 
-def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
+def eight_batches(state):
+    """Batch n reads the file of batch n - 1 and takes it out: names, and versions before each."""
     names, versions = [], []
     for batch in range(8):
         versions.append(state.version())
@@ -148,6 +149,11 @@ def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
         gone = names[-1:]
         names.append(file.path)
         state.commit(batch, 1, StateChange([file], gone, {"watermark": batch}))
+    return names, versions
+
+
+def test_upkeep_keeps_what_the_newest_batch_has_read_and_nothing_older(state):
+    names, versions = eight_batches(state)
     orphan = staged(state, 99, number=3)
     upkeep = StateMaintenance(Upkeep(state.log, 1, UpkeepSettings(checkpoint_every=3)))
     upkeep.run(None)
@@ -174,14 +180,7 @@ ROOM = {
 def test_upkeep_keeps_older_versions_for_replays_as_far_as_there_is_room(
     state, files, asked, oldest
 ):
-    """Batch n reads the file of batch n - 1 and takes it out."""
-    names, versions = [], []
-    for batch in range(8):
-        versions.append(state.version())
-        file = staged(state, batch, number=batch)
-        gone = names[-1:]
-        names.append(file.path)
-        state.commit(batch, 1, StateChange([file], gone, {"watermark": batch}))
+    names, versions = eight_batches(state)
     size = max((state.log.path / name).stat().st_size for name in names)
     settings = UpkeepSettings(checkpoint_every=3, replayed_state_bytes=files * size)
     for _ in range(2):  # what was removed once is not asked for again

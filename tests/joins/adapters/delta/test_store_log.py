@@ -1,7 +1,5 @@
 """Commits to a table in an object store: what holds in a directory holds there."""
 
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,16 +17,11 @@ from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.errors import FencedError, JoinError, SinkError, StoreUnavailableError
 from joins.plan.plan import SinkWriter
-from tests.support.object_store import ObjectStore, object_store
+from tests.support.beside import at_once
+from tests.support.object_store import ObjectStore
 
 APP = "sluice:job:life"
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-
-
-@pytest.fixture(scope="module")
-def store(processes: None) -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 @pytest.fixture
@@ -82,11 +75,7 @@ def test_two_runners_of_one_epoch_commit_each_batch_once(table):
             except JoinError:
                 batch = (log.batches.last_batch() or -1) + 1
 
-    threads = [threading.Thread(target=run, args=(log,)) for log in logs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(run, logs)
     assert ids_in(table) == list(range(8))
 
 

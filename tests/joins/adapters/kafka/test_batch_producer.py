@@ -26,11 +26,7 @@ def bodies(count, partitions=1, *, size=10, body_bytes=4_000, first=0):
     return encode_bodies(*columns, {"h": b"1"}, chosen, body_bytes)
 
 
-@pytest.fixture
-def topic(kafka):
-    name = create_topic(kafka.bootstrap_servers, partitions=3)
-    yield name
-    delete_topics(kafka.bootstrap_servers, name)
+PARTITIONS = 3
 
 
 @pytest.fixture

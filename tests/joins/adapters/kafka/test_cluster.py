@@ -38,13 +38,6 @@ def cluster(kafka):
     return KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""))
 
 
-@pytest.fixture
-def topic(kafka):
-    name = create_topic(kafka.bootstrap_servers, partitions=2)
-    yield name
-    delete_topics(kafka.bootstrap_servers, name)
-
-
 def test_a_login_is_given_to_the_client_as_it_is():
     kafka = KafkaOptions("a:1,b:2", "t", LOGIN)
     assert client_options(kafka) == {

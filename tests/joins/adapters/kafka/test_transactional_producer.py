@@ -7,14 +7,9 @@ from joins.adapters.kafka.transactional_producer import CommitNote, Transactiona
 from joins.kernels.records.encode import Places, encode_bodies
 from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaOptions
-from tests.support.topics import consume, create_topic, delete_topics, unique_name
+from tests.support.topics import consume, unique_name
 
-
-@pytest.fixture
-def topic(kafka):
-    name = create_topic(kafka.bootstrap_servers, partitions=3)
-    yield name
-    delete_topics(kafka.bootstrap_servers, name)
+PARTITIONS = 3
 
 
 @pytest.fixture

@@ -28,9 +28,7 @@ def writer(kafka):
         yield producer
 
 
-@pytest.fixture
-def topic(kafka):
-    return create_topic(kafka.bootstrap_servers, partitions=1)
+PARTITIONS = 1
 
 
 def options(kafka, level=None):

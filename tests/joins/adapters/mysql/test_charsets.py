@@ -9,16 +9,14 @@ from joins.adapters.mysql.charsets import (
     _converted,
     character_table,
 )
-from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
+from joins.adapters.mysql.connection import connected
 from joins.plan.errors import SourceError
+from tests.support.sql import cdc_connection
 
 
 @pytest.fixture(scope="module")
 def connection(mariadb):
-    config = MysqlConnectionConfig(
-        mariadb.host, mariadb.port, mariadb.cdc_user, mariadb.cdc_password, "x", "x"
-    )
-    with connected(config) as opened:
+    with connected(cdc_connection(mariadb, "x", "x")) as opened:
         yield opened
 
 

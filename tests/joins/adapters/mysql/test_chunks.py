@@ -9,12 +9,11 @@ from joins.adapters.mysql.chunks import (
     read_chunk,
     snapshot_chunk_records,
 )
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import server_identity, take_low
 from joins.adapters.mysql.source import check_source
 from joins.plan.plan import Field, MetadataField
 from joins.plan.types import SqlType, TypeName
-from tests.support.sql import new_schema, run_sql
+from tests.support.sql import cdc_connection, new_schema, run_sql
 
 BIG, TEXT, RAW = (SqlType(TypeName(n)) for n in ("BIGINT", "STRING", "BYTES"))
 DEC = SqlType(TypeName.DECIMAL, 20, 0)
@@ -57,9 +56,7 @@ def checked(mariadb, schema: str, columns: str, types):
         schema=schema,
     )
     fields = (*(Field(n, t) for n, t in zip(names, types, strict=True)), Field("v", BIG))
-    config = MysqlConnectionConfig(
-        "127.0.0.1", mariadb.port, mariadb.cdc_user, mariadb.cdc_password, schema, "t"
-    )
+    config = cdc_connection(mariadb, schema)
     return config, check_source(config, fields, names)
 
 
@@ -142,11 +139,7 @@ def test_chunks_of_several_tables_cover_each_row_once(mariadb, counts):
             )
         run_sql(mariadb, "CREATE TABLE u_1 (a BIGINT PRIMARY KEY)", schema=schema)
         name = MetadataField("t", "table_name", TEXT)
-        config = MysqlConnectionConfig(
-            *("127.0.0.1", mariadb.port, mariadb.cdc_user, mariadb.cdc_password),
-            *(schema, "t_[0-9]+"),
-            metadata=(name,),
-        )
+        config = cdc_connection(mariadb, schema, "t_[0-9]+", metadata=(name,))
         fields = (Field("t", TEXT), Field("a", BIG), Field("v", BIG))
         table = check_source(config, fields, ("t", "a"))
         expected = sorted((f"t_{at}", v) for at, n in enumerate(counts) for v in range(1, n + 1))

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.failover import applied_at, take_over
 from joins.adapters.mysql.gtids import gtid_position
@@ -20,7 +19,7 @@ from tests.support.cdc import FIELDS, PARTITIONS, TABLE, CdcProcess, records_of
 from tests.support.copies import copy_of
 from tests.support.mysql import mysql_home
 from tests.support.replicas import OF_MYSQL, replicas
-from tests.support.sql import run_sql
+from tests.support.sql import cdc_connection, run_sql
 from tests.support.topics import create_topic, delete_topics
 
 SERVER_ID = 4_000_000
@@ -49,9 +48,7 @@ def servers_of_mysql(tmp_path):
 
 
 def config_of(servers, port):
-    primary = servers.primary
-    user = (primary.cdc_user, primary.cdc_password)
-    config = MysqlConnectionConfig("127.0.0.1", port, *user, "shop", "t")
+    config = cdc_connection(servers.primary, "shop", port=port)
     return config.of_server(server_identity(config))
 
 

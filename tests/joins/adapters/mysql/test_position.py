@@ -5,7 +5,6 @@ import threading
 import pytest
 
 from joins.adapters.mysql.chunks import Chunk, read_chunk
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.position import (
     BinlogMark,
@@ -23,7 +22,7 @@ from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
 from service.embedded.server import DatabaseSettings
-from tests.support.sql import new_schema, run_sql
+from tests.support.sql import cdc_connection, new_schema, run_sql
 from tests.support.wait import wait_until
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
@@ -41,11 +40,6 @@ def own_database(tmp_path_factory, database_home):
         tmp_path_factory.mktemp("own") / "db", database_home, DatabaseSettings(options=options)
     ) as database:
         yield database
-
-
-def config_of(database: MariaDb, schema: str) -> MysqlConnectionConfig:
-    user, password = database.cdc_user, database.cdc_password
-    return MysqlConnectionConfig("127.0.0.1", database.port, user, password, schema, "t")
 
 
 def keys_read(config, table) -> set[int]:
@@ -75,7 +69,7 @@ def test_transaction_between_binlog_and_commit_is_not_lost(own_database):
         "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))",
         "INSERT INTO t VALUES (1, 'seen')",
     ) as schema:
-        config = config_of(own_database, schema)
+        config = cdc_connection(own_database, schema)
         table = check_source(config, FIELDS, ("id",))
         before = take_high(config, 0).position
         run_sql(own_database, "SET GLOBAL rpl_semi_sync_master_enabled=ON")
@@ -100,7 +94,7 @@ def test_transaction_between_binlog_and_commit_is_not_lost(own_database):
 
 def test_low_and_high_of_a_quiet_server_are_the_same_place(own_database):
     with new_schema(own_database, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
-        config = config_of(own_database, schema)
+        config = cdc_connection(own_database, schema)
         low, high = take_low(config, 3), take_high(config, 3)
         assert low.position == high.position
         assert low.position.epoch == 3
@@ -113,7 +107,7 @@ def test_low_and_high_of_a_quiet_server_are_the_same_place(own_database):
 
 def test_the_change_behind_a_position_is_named_by_its_statement(own_database):
     with new_schema(own_database, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
-        config = config_of(own_database, schema)
+        config = cdc_connection(own_database, schema)
         low = take_high(config, 0)
         assert statement_after(config, low) == ""
         run_sql(own_database, "INSERT INTO t VALUES (1, 'named')", schema=schema)
@@ -123,7 +117,7 @@ def test_the_change_behind_a_position_is_named_by_its_statement(own_database):
 def test_reset_of_the_binlog_is_noticed(own_database):
     table = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))"
     with new_schema(own_database, table) as schema:
-        config = config_of(own_database, schema)
+        config = cdc_connection(own_database, schema)
         run_sql(own_database, "FLUSH BINARY LOGS", "INSERT INTO t VALUES (1, 'a')", schema=schema)
         mark = take_high(config, 0)
         run_sql(own_database, "RESET MASTER")

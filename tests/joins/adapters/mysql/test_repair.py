@@ -1,7 +1,6 @@
 """Rows that are sent again are those of the source at a position; later changes win."""
 
 import json
-import threading
 from itertools import count
 
 import pytest
@@ -11,6 +10,7 @@ from joins.adapters.mysql.repair import Repair, require_repairable
 from joins.plan.errors import RepairError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
+from tests.support.beside import beside
 from tests.support.cdc import CdcProcess, captured_table, newest, position_of, records_of
 from tests.support.sql import run_sql
 
@@ -88,36 +88,26 @@ def test_while_rows_change_what_is_sent_again_is_never_newer_than_the_change(
     """A writer changes all rows all the time; repairs between its changes alter nothing."""
     with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (schema, config):
         run_sql(mariadb, "INSERT INTO t SELECT seq, 'x' FROM seq_1_to_20", schema=schema)
-        ends, errors = threading.Event(), []
 
-        def write():
-            try:
-                with mariadb.connect(schema) as connection, connection.cursor() as cursor:
-                    for number in count():
-                        if ends.is_set():
-                            return
-                        row = 1 + number % 20
-                        cursor.execute(f"DELETE FROM t WHERE id = {row}")
-                        cursor.execute(
-                            f"INSERT INTO t VALUES ({1 + (number + 7) % 20}, 'n{number}') "
-                            "ON DUPLICATE KEY UPDATE v = VALUES(v)"
-                        )
-                        connection.commit()
-                        ends.wait(0.002)
-            except Exception as exc:  # shown below
-                errors.append(exc)
+        def write(ends):
+            with mariadb.connect(schema) as connection, connection.cursor() as cursor:
+                for number in count():
+                    if ends.is_set():
+                        return
+                    row = 1 + number % 20
+                    cursor.execute(f"DELETE FROM t WHERE id = {row}")
+                    cursor.execute(
+                        f"INSERT INTO t VALUES ({1 + (number + 7) % 20}, 'n{number}') "
+                        "ON DUPLICATE KEY UPDATE v = VALUES(v)"
+                    )
+                    connection.commit()
+                    ends.wait(0.002)
 
-        writer = threading.Thread(target=write)
         with CdcProcess(config) as process:
             following(process, config)
-            writer.start()
-            try:
+            with beside(write):
                 answers = [process.repair(repair(range(1, 11), range(11, 21))) for _ in range(8)]
-            finally:
-                ends.set()
-                writer.join(60)
             process.wait_for_position(take_high(config.connection, 0))
-        assert errors == []
         assert all("error" not in answer for answer in answers)
         assert newest(records_of(config)) == rows_of(mariadb, schema)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pymysql
 import pytest
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
+from joins.adapters.mysql.connection import connected, rows
 from joins.adapters.mysql.replication import check_logged, logs_cascades
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import advice
@@ -17,16 +17,10 @@ from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
 from service.embedded.server import DatabaseSettings
-from tests.support.sql import new_schema, run_sql
+from tests.support.sql import cdc_connection, new_schema, run_sql
 
 ID = Field("id", SqlType(TypeName.BIGINT))
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY)"
-
-
-def config_of(database, schema, table="t"):
-    return MysqlConnectionConfig(
-        "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, table
-    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +41,7 @@ def refused(database_dir, database_home):
             run_sql(database, *statements)
             try:
                 with pytest.raises(SourceError) as caught:
-                    check_source(config_of(database, schema or own, table), (ID,), ("id",))
+                    check_source(cdc_connection(database, schema or own, table), (ID,), ("id",))
             finally:
                 run_sql(database, "STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL gtid_slave_pos=''")
         return caught.value
@@ -98,7 +92,7 @@ def engines(database):
 
 def refusal(database, schema):
     try:
-        check_source(config_of(database, schema), (ID,), ("id",))
+        check_source(cdc_connection(database, schema), (ID,), ("id",))
     except SourceError as error:
         return error.message
     return None
@@ -132,10 +126,10 @@ def test_of_all_engines_of_a_server_only_those_that_log_all_changes_are_taken(ma
 
 def test_what_becomes_true_while_a_table_is_followed_means_another_copy(mariadb):
     with new_schema(mariadb, TABLE) as schema:
-        check_logged(config_of(mariadb, schema))
+        check_logged(cdc_connection(mariadb, schema))
         run_sql(mariadb, f"ALTER TABLE {schema}.t ENGINE=MEMORY")
         with pytest.raises(SnapshotNeededError, match="has engine MEMORY") as caught:
-            check_logged(config_of(mariadb, schema))
+            check_logged(cdc_connection(mariadb, schema))
         assert caught.value.hint.endswith("The table is then copied again by itself.")
 
 
@@ -143,7 +137,7 @@ def test_a_server_that_refuses_the_user_meanwhile_means_no_copy(mariadb):
     """A password that was changed is no reason to copy a table, which the next session follows."""
     with new_schema(mariadb, TABLE) as schema:
         with pytest.raises(SourceError, match="refused user") as caught:
-            check_logged(replace(config_of(mariadb, schema), password="changed"))
+            check_logged(replace(cdc_connection(mariadb, schema), password="changed"))
         assert caught.type is SourceError
 
 
@@ -159,7 +153,7 @@ def test_a_cascade_is_found_however_the_server_quotes_names(own_database):
         run_sql(own_database, "SET GLOBAL sql_quote_show_create=0")
         try:
             with pytest.raises(SourceError, match="ON DELETE CASCADE"):
-                check_source(config_of(own_database, schema), (ID,), ("id",))
+                check_source(cdc_connection(own_database, schema), (ID,), ("id",))
         finally:
             run_sql(own_database, "SET GLOBAL sql_quote_show_create=1")
         run_sql(
@@ -167,7 +161,7 @@ def test_a_cascade_is_found_however_the_server_quotes_names(own_database):
             f"ALTER TABLE {schema}.t DROP FOREIGN KEY t_ibfk_1,"
             f" ADD FOREIGN KEY (p) REFERENCES {schema}.p(id) ON DELETE RESTRICT",
         )
-        check_source(config_of(own_database, schema), (ID,), ("id",))
+        check_source(cdc_connection(own_database, schema), (ID,), ("id",))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +195,7 @@ SESSION = {
 @pytest.mark.parametrize("name", SESSION)
 def test_our_sessions_are_the_same_whatever_the_server_sets(own_database, name):
     other, usual = SESSION[name]
-    config = config_of(own_database, "mysql")
+    config = cdc_connection(own_database, "mysql")
     question = f"SELECT @@session.{name}"
     with connected(config) as connection:
         before = rows(connection, question)
@@ -221,7 +215,7 @@ def test_a_key_by_collation_and_an_instant_without_zone_are_told_what_to_write(m
     text, zoneless = SqlType(TypeName.STRING), SqlType(TypeName.TIMESTAMP, 3)
     zoned = SqlType(TypeName.TIMESTAMP_LTZ, 3)
     with new_schema(mariadb, table) as schema:
-        config = config_of(mariadb, schema)
+        config = cdc_connection(mariadb, schema)
         keys = (Field("k", text), Field("b", text))
         mine = (*keys, Field("ts", zoneless), Field("d", zoneless))
         instant, key = advice(check_source(config, mine, ("k", "b")))

@@ -57,10 +57,9 @@ UPDATED = bytes.fromhex(
 )  # fmt: skip
 
 
-def decoder_of(body, *, is_mariadb=True, table=TABLE):
-    return RowDecoder(
-        table_map(body, 8, is_mariadb=is_mariadb), table, CHARSETS, is_mariadb=is_mariadb
-    )
+def decoder_of(body, *, is_mariadb=True):
+    known = table_map(body, 8, is_mariadb=is_mariadb)
+    return RowDecoder(known, TABLE, CHARSETS, is_mariadb=is_mariadb)
 
 
 def changes(event, decoder=None):
@@ -238,9 +237,9 @@ def test_a_damaged_table_map_is_no_table_or_one_with_all_its_columns(data, place
 # --------------------------------------------------------------------------------------------------
 
 
-def whole_event(body=INSERTED, event_type=23, *, checksum=False):
-    size = 19 + len(body) + (4 if checksum else 0)
-    event = struct.pack("<IBIIIH", 1, event_type, 1, size, 0, 0) + body
+def whole_event(*, checksum=False):
+    size = 19 + len(INSERTED) + (4 if checksum else 0)
+    event = struct.pack("<IBIIIH", 1, 23, 1, size, 0, 0) + INSERTED
     return event + (zlib.crc32(event).to_bytes(4, "little") if checksum else b"")
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.source import check_source, choose_server_id, computed_from, estimate_rows
 from joins.adapters.mysql.table import CapturedTable
 from joins.durable.codec import as_json, from_json
@@ -15,28 +14,16 @@ from joins.plan.types import SqlType, TypeName
 from service.embedded.database import MariaDb
 from service.embedded.process import free_port
 from service.embedded.server import DatabaseSettings
-from tests.support.sql import new_schema, run_sql
+from tests.support.sql import cdc_connection, new_schema, run_sql
 
 BIG, INT, TEXT, BOOL = (SqlType(TypeName(n)) for n in ("BIGINT", "INT", "STRING", "BOOLEAN"))
 ID, NAME = Field("id", BIG), Field("name", TEXT)
 
 
-def config_of(database: MariaDb, schema: str, **changes) -> MysqlConnectionConfig:
-    given = {
-        "hostname": "127.0.0.1",
-        "port": database.port,
-        "username": database.cdc_user,
-        "password": database.cdc_password,
-        "database": schema,
-        "table": "t",
-    }
-    return MysqlConnectionConfig(**{**given, **changes})
-
-
 def test_table_that_fits_is_described(mariadb):
     table = "CREATE TABLE t (Id BIGINT, name VARCHAR(9), more BLOB, k INT, PRIMARY KEY (k, Id))"
     with new_schema(mariadb, table, "INSERT INTO t VALUES (1, 'a', NULL, 2)") as schema:
-        config = config_of(mariadb, schema)
+        config = cdc_connection(mariadb, schema)
         fields = (NAME, ID, Field("k", BIG))
         found = check_source(config, fields, ("id", "k"), server_id=choose_server_id(config))
         assert [column.name for column in found.captured] == ["name", "id", "k"]
@@ -129,7 +116,7 @@ def test_table_that_does_not_do_is_refused(mariadb, case):
     statements, fields, key, message, hint = case
     with new_schema(mariadb, *statements) as schema:
         with pytest.raises(SourceError) as caught:
-            check_source(config_of(mariadb, schema), fields, key)
+            check_source(cdc_connection(mariadb, schema), fields, key)
         assert message in caught.value.message
         assert hint in caught.value.hint
         assert not isinstance(caught.value, SourceUnavailableError)
@@ -142,7 +129,7 @@ def test_a_column_in_a_format_that_does_not_tell_its_length_is_refused(database_
         MariaDb(database_dir, database_home, settings) as database,
         new_schema(database, table) as schema,
     ):
-        config = config_of(database, schema)
+        config = cdc_connection(database, schema)
         with pytest.raises(SourceError, match=r'column "ts" of type timestamp\(1\)') as caught:
             check_source(config, (ID, NAME), ("id",))
         for statement in re.findall(r"(?:SET|ALTER) [^,.]+(?:\.t \w+)?", caught.value.hint):
@@ -162,7 +149,7 @@ def test_columns_are_computed_from_others_by_way_of_others():
 
 
 def test_wrong_password_is_refused_without_showing_it(mariadb):
-    config = config_of(mariadb, "shop", password="not-the-secret")
+    config = cdc_connection(mariadb, "shop", password="not-the-secret")
     with pytest.raises(SourceError, match="refused user") as caught:
         check_source(config, (ID,), ("id",))
     assert "not-the-secret" not in caught.value.message + caught.value.hint + repr(config)
@@ -171,12 +158,12 @@ def test_wrong_password_is_refused_without_showing_it(mariadb):
 
 def test_missing_database_is_named(mariadb):
     with pytest.raises(SourceError, match='database "nowhere"'):
-        check_source(config_of(mariadb, "nowhere"), (ID,), ("id",))
+        check_source(cdc_connection(mariadb, "nowhere"), (ID,), ("id",))
 
 
 def test_a_misspelt_database_or_table_is_told_the_one_that_is_there(mariadb):
     with new_schema(mariadb, "CREATE TABLE user_info (id BIGINT PRIMARY KEY)") as schema:
-        right = config_of(mariadb, schema, table="user_info")
+        right = cdc_connection(mariadb, schema, table="user_info")
         for what, misspelt in (("database", f"{schema}x"), ("table", "user_inof")):
             with pytest.raises(SourceError) as caught:
                 check_source(replace(right, **{what: misspelt}), (ID,), ("id",))
@@ -187,13 +174,13 @@ def test_a_misspelt_database_or_table_is_told_the_one_that_is_there(mariadb):
 
 def test_a_changed_password_is_told_how_it_reaches_a_job(mariadb):
     with pytest.raises(SourceError) as caught:
-        check_source(config_of(mariadb, "shop", password="old"), (ID,), ("id",))
+        check_source(cdc_connection(mariadb, "shop", password="old"), (ID,), ("id",))
     for step in ("remove the job", "submit its script with the new one"):
         assert step in caught.value.hint
 
 
 def test_server_that_is_down_is_unavailable(mariadb):
-    config = config_of(mariadb, "shop", port=free_port())
+    config = cdc_connection(mariadb, "shop", port=free_port())
     with pytest.raises(SourceUnavailableError, match="cannot be reached"):
         check_source(config, (ID,), ("id",))
 
@@ -203,7 +190,7 @@ def test_server_id_of_the_server_itself_is_in_use(mariadb):
         new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY)") as schema,
         pytest.raises(SourceError, match="server id 1 is in use"),
     ):
-        check_source(config_of(mariadb, schema), (ID,), ("id",), server_id=1)
+        check_source(cdc_connection(mariadb, schema), (ID,), ("id",), server_id=1)
 
 
 GRANTS = {
@@ -224,7 +211,7 @@ def test_missing_grant_is_named(mariadb, grants, target, message):
         try:
             with pytest.raises(SourceError, match=message) as caught:
                 check_source(
-                    config_of(mariadb, schema, username=user, password="pw"), (ID,), ("id",)
+                    cdc_connection(mariadb, schema, username=user, password="pw"), (ID,), ("id",)
                 )
             assert "grant" in caught.value.hint.lower()
         finally:
@@ -238,7 +225,7 @@ def test_the_check_needs_one_connection(mariadb):
         grants = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"
         create = f"CREATE USER {user}@'127.0.0.1' IDENTIFIED BY 'pw' WITH MAX_CONNECTIONS_PER_HOUR"
         run_sql(mariadb, f"{create} 1", f"GRANT {grants} ON *.* TO {user}@'127.0.0.1'")
-        config = config_of(mariadb, schema, username=user, password="pw")
+        config = cdc_connection(mariadb, schema, username=user, password="pw")
         try:
             check_source(config, (ID,), ("id",), server_id=4_000_000_000)
             with pytest.raises(SourceError, match="max_connections_per_hour"):
@@ -278,7 +265,7 @@ def test_setting_that_hides_changes_is_refused(database_dir, database_home, opti
         new_schema(database, "CREATE TABLE t (id BIGINT PRIMARY KEY)") as schema,
         pytest.raises(SourceError) as caught,
     ):
-        check_source(config_of(database, schema), (ID,), ("id",))
+        check_source(cdc_connection(database, schema), (ID,), ("id",))
     assert message in caught.value.message
     assert caught.value.hint
 
@@ -337,7 +324,4 @@ SHARDED = (
 
 def shards_of(mariadb, schema):
     name = MetadataField("t", "table_name", SqlType(TypeName.STRING))
-    login = mariadb.cdc_user, mariadb.cdc_password
-    return MysqlConnectionConfig(
-        "127.0.0.1", mariadb.port, *login, schema, "t_[0-9]+", metadata=(name,)
-    )
+    return cdc_connection(mariadb, schema, "t_[0-9]+", metadata=(name,))

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from joins.adapters.mysql.chunks import Chunk, read_chunk
-from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.events.transactions import Boundary, RowImages
 from joins.adapters.mysql.position import take_high
 from joins.adapters.mysql.row_images import wire_rows
@@ -15,7 +14,7 @@ from joins.adapters.mysql.table import CapturedTable
 from joins.kernels.json.encode import encode_objects
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
-from tests.support.sql import new_schema, run_sql
+from tests.support.sql import cdc_connection, new_schema, run_sql
 
 BIG = SqlType(TypeName.BIGINT)
 INT = SqlType(TypeName.INT)
@@ -201,12 +200,6 @@ TYPES = {
 }
 
 
-def config_of(mariadb, schema: str, table: str) -> MysqlConnectionConfig:
-    return MysqlConnectionConfig(
-        "127.0.0.1", mariadb.port, mariadb.cdc_user, mariadb.cdc_password, schema, table
-    )
-
-
 def from_snapshot(config, table: CapturedTable) -> dict[int, bytes]:
     objects = {}
     for batch in read_chunk(config, table, Chunk(None, None)):
@@ -242,7 +235,7 @@ def test_snapshot_and_binlog_write_the_same_bytes(mariadb, kind, declared, liter
             "last BIT(3))",
             schema=schema,
         )
-        config = config_of(mariadb, schema, "t")
+        config = cdc_connection(mariadb, schema, "t")
         fields = (Field("id", INT), Field("v", declared))
         table = check_source(config, fields, ("id",))
         low = take_high(config, 0)
@@ -291,7 +284,7 @@ def test_columns_that_are_not_captured_do_not_disturb(mariadb):
             f"CREATE TABLE t (id INT PRIMARY KEY, {others}, v VARCHAR(9))",
             schema=schema,
         )
-        config = config_of(mariadb, schema, "t")
+        config = cdc_connection(mariadb, schema, "t")
         table = check_source(config, (Field("id", INT), Field("v", TEXT)), ("id",))
         low = take_high(config, 0)
         rows = f"(1, {literals}, 'a'), (2, {literals}, 'b')"

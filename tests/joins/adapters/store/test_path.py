@@ -1,8 +1,6 @@
 """Paths of a store go where those of a directory go: one table of laws for both."""
 
 import pickle
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,17 +15,12 @@ from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.table_path import TablePath, dataset_of, readable
 from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreTable
 from joins.plan.errors import StoreRefusedError, StoreUnavailableError
-from tests.support.object_store import ObjectStore, object_store
+from tests.support.beside import at_once
+from tests.support.object_store import ObjectStore
 from tests.support.store_tables import check_a_table_of_a_store
 from watermark.errors import Secret
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
-
-
-@pytest.fixture(scope="module")
-def store(processes: None) -> Iterator[ObjectStore]:
-    with object_store() as server:
-        yield server
 
 
 @pytest.fixture(params=["directory", "store"])
@@ -96,17 +89,8 @@ def test_entries_are_put_once_and_found_by_name(root: TablePath) -> None:
 
 
 def test_of_many_writers_of_an_entry_one_succeeds(root: TablePath) -> None:
-    log, start, created = begun(root), threading.Barrier(8), list[bool]()
-
-    def put(number: int) -> None:
-        start.wait()
-        created.append(log.put(3, [{"writer": number}]))
-
-    threads = [threading.Thread(target=put, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    log = begun(root)
+    created = at_once(lambda number: log.put(3, [{"writer": number}]), range(8))
     assert sorted(created) == [False] * 7 + [True]
 
 

@@ -251,7 +251,7 @@ def test_what_a_real_connector_has_written_is_read_to_completion(
     filled = "INSERT INTO users VALUES (1, 'Ada'), (2, 'Bob'), (3, NULL)"
     with postgres_source(connect, kafka, postgres, made, filled, settings=settings) as source:
         source.start()
-        source.await_records("users", 3, partitions=1)
+        source.await_records("users", 3)
         evidence = SnapshotEvidence(
             notifications_topic=source.notification_topic, settle_ms=3_600_000
         )

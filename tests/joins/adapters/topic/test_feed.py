@@ -2,9 +2,7 @@
 
 import json
 import random
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pyarrow as pa
 import pytest
@@ -42,6 +40,7 @@ from joins.plan.types import SqlType, TypeName
 from tests.joins.adapters.kafka.test_groups import member
 from tests.support.foreign_topics import FIELDS as USER_COLUMNS
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
+from tests.support.http_server import answering
 from tests.support.lanes import some_of
 from tests.support.topics import (
     add_partitions,
@@ -78,20 +77,11 @@ def connect_offsets(processes):
     """Offsets that a server tells as Connect does, once there are some."""
     offsets = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200 if offsets else 404)
-            self.end_headers()
-            self.wfile.write(json.dumps({"offsets": offsets}).encode())
+    def answer(_):
+        return 200 if offsets else 404, {}, json.dumps({"offsets": offsets}).encode()
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield offsets, f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with answering(answer) as url:
+        yield offsets, url
 
 
 def word(generation, reason):
@@ -656,10 +646,10 @@ AT = Field("at", SqlType(TypeName.TIMESTAMP, 3))
 DAY_MS = 1_700_000_000_000
 
 
-def versioned_feed(source, fields=(*USER_COLUMNS, AT), metadata=()):
+def versioned_feed(source, metadata=()):
     config = source.config
     made = replace(config.source, metadata=metadata)
-    return TopicFeed(replace(config, source=made, fields=fields, rowtime="at"))
+    return TopicFeed(replace(config, source=made, fields=(*USER_COLUMNS, AT), rowtime="at"))
 
 
 def by_metadata(source, key):

@@ -36,6 +36,8 @@ AT = Field("at", SqlType(TypeName.TIMESTAMP_LTZ, 3))
 BY_KEY = {"value": JSON_FORMAT, "key": RecordKey(("id",))}
 DEBEZIUM = {"value": RecordFormat(KafkaFormat.DEBEZIUM_JSON), "evidence": SETTLED}
 WHOLE = {n: f"file {n}" for n in range(1, 7)}
+OF_FILES = TopicHistory(FileSource("users", FileFormat.JSON))
+BY_TIME = replace(OF_FILES, startup_mode=StartupMode.TIMESTAMP, startup_column="at")
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def feed_of(topic, files, history=None, fields=FIELDS, **source):
     """The configuration as a submission makes it: with the start in offsets."""
     kafka = KafkaOptions(topic.servers, topic.topic)
     cluster = KafkaCluster(kafka)
-    history = history or TopicHistory(FileSource("users", FileFormat.JSON))
+    history = history or OF_FILES
     if history.startup_column is None:
         history = history.starting_at(find_start(cluster, topic.topic, history))
     made = TopicSource(
@@ -170,12 +172,7 @@ def test_a_topic_starts_at_the_newest_time_of_its_files(topic, files):
     stamped = [{**row(2, "file"), "at": instant(times[0])}, {**row(3, "f"), "at": None}]
     write_json_lines(files / "a.json", stamped)
     write_json_lines(files / "b.json", [{**row(4, "file"), "at": instant(times[2])}])
-    history = replace(
-        TopicHistory(FileSource("users", FileFormat.JSON)),
-        startup_mode=StartupMode.TIMESTAMP,
-        startup_column="at",
-    )
-    halves = Halves(feed_of(topic, files, history, fields=(*FIELDS, AT)))
+    halves = Halves(feed_of(topic, files, BY_TIME, fields=(*FIELDS, AT)))
     assert halves.copy().newest_ms == times[2]
     assert halves.follow()["complete"]
     expected = {2: "file", 3: "f", 4: "file", 5: "topic 2", 7: "topic 3"}
@@ -196,12 +193,7 @@ def test_a_gap_stalls_until_newer_files_are_there(topic, files):
     cluster.delete_records_before(topic.topic, {1: 2})
     write_json_lines(files / "a.json", [{**row(2, "old"), "at": instant(topic.at_ms - 60_000)}])
     (files / "b.json").unlink()
-    history = replace(
-        TopicHistory(FileSource("users", FileFormat.JSON)),
-        startup_mode=StartupMode.TIMESTAMP,
-        startup_column="at",
-    )
-    halves = Halves(feed_of(topic, files, history, fields=(*FIELDS, AT)))
+    halves = Halves(feed_of(topic, files, BY_TIME, fields=(*FIELDS, AT)))
     for _ in range(2):
         with pytest.raises(SourceError, match=r"^up to 2 records between the history") as caught:
             halves.follow()

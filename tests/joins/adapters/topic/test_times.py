@@ -48,11 +48,7 @@ def settled(milliseconds=0, heartbeat_topic=None):
     return SnapshotEvidence(settle_ms=milliseconds, heartbeat_topic=heartbeat_topic)
 
 
-@pytest.fixture
-def connector(kafka):
-    made = Connector(kafka.bootstrap_servers, 1)
-    yield made
-    made.close()
+PARTITIONS = 1
 
 
 def test_end_offsets_prove_a_topic_without_a_connector(connector, tmp_path):

@@ -7,16 +7,9 @@ from joins.kernels.debezium.options import UNAVAILABLE_VALUE
 from joins.plan.errors import ForeignRecordError
 from joins.plan.formats import KafkaFormat, RecordFormat
 from tests.joins.adapters.topic.test_feed import skipped
-from tests.support.foreign_topics import Connector, topic_feed
+from tests.support.foreign_topics import topic_feed
 
 FILLS = RecordFormat(KafkaFormat.DEBEZIUM_JSON, (("unsent.values", "last-version"),))
-
-
-@pytest.fixture
-def connector(kafka):
-    made = Connector(kafka.bootstrap_servers, 2)
-    yield made
-    made.close()
 
 
 def test_a_value_that_was_not_sent_is_kept_over_restarts_and_snapshots(connector, tmp_path):

@@ -44,9 +44,9 @@ def rows(*places):
     return pa.RecordBatch.from_arrays(columns, schema=COLUMNS.schema)
 
 
-def waiting_file(directory, *groups, columns=COLUMNS):
+def waiting_file(directory, *groups):
     # a transfer: each group stays a row group
-    with ParquetStage(directory, columns.schema, ORIGIN, kept=False) as stage:
+    with ParquetStage(directory, COLUMNS.schema, ORIGIN, kept=False) as stage:
         for group in groups:
             stage.write(group)
         return directory / stage.finish().path
