@@ -214,7 +214,8 @@ def to_date(op: Operation) -> Checked:
 def format_time(op: Operation) -> Value | Checked:
     """`DATE_FORMAT(time, pattern)`: by Arrow if it supports the letters."""
     pattern = op.constant(1)
-    if pattern is not None and arrow_pattern(pattern.as_py()) and _is_plain(op):
+    letters = None if pattern is None else pattern.as_py()
+    if letters and arrow_pattern(letters) and _is_plain(op):
         return date_format(op)
     ticks = argument_ticks(op, 0)
     valid = pa.array(~ticks.valid)
@@ -230,11 +231,11 @@ def format_time(op: Operation) -> Value | Checked:
 
 
 def _is_plain(op: Operation) -> bool:
-    """True if Arrow writes all the years as Java does, in microseconds."""
+    """True if Arrow writes all the years as Java does, in microseconds: not those before year 1."""
     ticks = argument_ticks(op, 0)
     if op.types[0].precision > 6:
         return False
-    return bool((np.abs(ticks.micros) < 250_000_000_000_000_000).all())
+    return bool(((ticks.micros >= FIRST) & (ticks.micros < 250_000_000_000_000_000)).all())
 
 
 def format_text(op: Operation) -> Checked:
