@@ -123,11 +123,11 @@ class Supervisor:
     def _begin_anew(self) -> None:
         if self._thread.is_alive():
             self._thread.join()  # after its present call of the store
-        self._starter.begin_anew()
+        self._starter.reset()
         self._watches.clear()
         self._due.clear()
-        self._removals.begin_anew()
-        self._restorations.begin_anew()
+        self._removals.reset()
+        self._restorations.reset()
         self._has_looked.clear()
         self._closing.clear()
         self._thread = self._new_thread()
