@@ -1,6 +1,8 @@
 """Rows into parts of windows: one row for each key and window of the batch.
 
-A row after its window has fired is a separate part (`_late`) within the lateness, else late.
+A part has all rows that come before their window fires, or one row that comes later (`_late`).
+A row behind the lateness of all its windows is too late, and no part of any. Of fixed windows it is
+known here which one; of sessions only by `sessions`, after those of the state.
 """
 
 from dataclasses import dataclass
@@ -135,9 +137,9 @@ class _TimedRows:
         """
         keys = Groups.of(self.keys, self.rows.num_rows)
         ends = self.times + self.spec.size_ms
-        by_hand = np.zeros(keys.count, dtype=np.bool_)
-        by_hand[keys.codes[ends - 1 <= self.watermarks]] = True
-        single = by_hand[keys.codes]
+        has_late = np.zeros(keys.count, dtype=np.bool_)
+        has_late[keys.codes[ends - 1 <= self.watermarks]] = True
+        single = has_late[keys.codes]
         parts = [self._connected(np.flatnonzero(~single), keys.codes)]
         if single.any():
             parts.append(self._apart(np.flatnonzero(single)))
@@ -192,8 +194,8 @@ class _TimedRows:
             pa.array(windows.ends),
             pa.repeat(pa.scalar(False), len(of)),
         ]
-        places = [pa.repeat(pa.scalar(late), len(of)), *self._places(firsts[of])]
-        return pa.table([*head, *columns, *places], schema=partial_schema(self.spec))
+        record = [pa.repeat(pa.scalar(late), len(of)), *self._records(firsts[of])]
+        return pa.table([*head, *columns, *record], schema=partial_schema(self.spec))
 
     def _late(self, nowhere: Mask) -> pa.Table:
         """Late rows that no window took; a row in a gap between windows is not late."""
@@ -203,7 +205,7 @@ class _TimedRows:
         at = np.flatnonzero(late)
         return pa.Table.from_batches([self.rows.select(LATE.names).take(pa.array(at)).cast(LATE)])
 
-    def _places(self, at: Rows) -> list[pa.Array]:
+    def _records(self, at: Rows) -> list[pa.Array]:
         where = pa.array(at)
         return [
             pa.nulls(len(at), item.type)
