@@ -29,9 +29,9 @@ from service.jobs.inspect.inspector import Inspector
 from service.jobs.leadership import ANSWER_S, ControlPlaneRole, Duties, Election, Leadership
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import CatalogTables, Submissions
-from service.jobs.supervise.background import VerificationSchedule
 from service.jobs.supervise.hooks import Hooks, default_hooks
 from service.jobs.supervise.supervisor import Supervisor
+from service.jobs.supervise.verification_schedule import VerificationSchedule
 
 _LOCK = "control-plane.lock"
 _ID = "job-store.json"

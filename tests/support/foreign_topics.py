@@ -179,13 +179,13 @@ class TopicFeed:
                 return self.run(own)
         config = self.config
         producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
-        session._heard_at_s = session._described_at_s = 0.0
+        session._notices_at_s = session._described_at_s = 0.0
         try:
             while session.step(producer):
                 pass
             session.step(producer)
-            session._keep()
-            session._tell("progress")
+            session._store()
+            session._report("progress")
         finally:
             producer.close()
         return self.told.state

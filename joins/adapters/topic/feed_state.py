@@ -1,4 +1,8 @@
-"""Configuration and durable state of the process of a topic's dimension."""
+"""Configuration and durable state of the process of a topic's dimension.
+
+The runner passes the configuration and writes the file of decisions; the process of the topic
+writes the journal. The rules of the journal's steps are in `watermark.foreign_journal`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,12 +14,7 @@ from joins.adapters.store_path import DocumentPath
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.codec import from_json
 from joins.kernels.debezium.changes import ForeignTable
-from joins.plan.plan import (
-    Field,
-    FileSource,
-    KafkaOptions,
-    TopicSource,
-)
+from joins.plan.plan import Field, FileSource, KafkaOptions, TopicSource
 from watermark.errors import InvalidTransitionError
 from watermark.foreign_journal import CopyState, FeedPhase, FeedPosition, FeedStep, SnapshotJournal
 
@@ -81,30 +80,40 @@ class CopiedHistory:
     newest_ms: int | None = None
 
 
+Numbered = tuple[int, int]
+"""Number of a file that is replaced by one of the next number, and its valid entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileCounts:
+    """Valid entries of each file of a `KeyMemory`, under the journal's names."""
+
+    counted: int = 0  # row-keys
+    placed: int = 0  # place-keys
+    owners: Numbered = (0, 0)
+    times: Numbered = (0, 0)  # row-times
+    time_offsets: Numbered = (0, 0)  # row-offsets
+    values: Numbered = (0, 0)  # in bytes
+    value_places: Numbered = (0, 0)  # values-places
+    values_live: int = 0  # bytes that the file of values was begun with
+
+
 @dataclass(frozen=True, slots=True)
 class FeedJournal:
-    """Durable state of a topic's source; each step replaces the entry."""
+    """Durable state of a topic's source; each step of `FEED_STEPS` replaces the file.
 
-    # phase, topic, generation and offsets, by the rules of `watermark.foreign`
+    `ends` belongs to a table without a connector's evidence, `needed` to the phase ABANDONED.
+    """
+
+    # phase, topic, generation and offsets, by the rules of `watermark.foreign_journal`
     position: FeedPosition = field(default_factory=FeedPosition)
     snapshot: SnapshotJournal = field(default_factory=SnapshotJournal)
-    table: ForeignTable | None = None  # of the records, as far as they say
-    ends: Offsets | None = None  # (partition, offset) where a table without connector is complete
-    # id of the topic of notifications, and (partition, next offset)
-    notices: tuple[str, Offsets] = ("", ())
-    counted: int = 0  # entries in the file of this generation's snapshot rows
-    placed: int = 0  # entries in the file of the partitions of keys
-    # number of the file of each key's newest time, and of its entries
-    times: tuple[int, int] = (0, 0)
-    # the same of the offset of each key's newest change
-    time_offsets: tuple[int, int] = (0, 0)
-    # the same of this generation's partition of each key, of a table with several
-    owners: tuple[int, int] = (0, 0)
-    values: tuple[int, int] = (0, 0)  # number of the file of large values, and of its bytes
-    value_places: tuple[int, int] = (0, 0)  # as `times`, of where each key's newest values are
-    needed: str | None = None  # why an abandoned topic must be read again from its beginning
-    begun_ms: int | None = None  # when the topic's beginning was read; None in an older entry
-    values_live: int = 0  # bytes that the file of large values was begun with
+    table: ForeignTable | None = None  # as far as records have identified it
+    ends: Offsets | None = None  # end offsets at which the table is complete
+    notices: tuple[str, Offsets] = ("", ())  # id of the topic of notifications, next offsets
+    memory: FileCounts = field(default_factory=FileCounts)
+    needed: str | None = None  # why the topic must be read again from its beginning
+    begun_ms: int | None = None  # when the topic's beginning was read; None in an older journal
 
     @property
     def is_whole(self) -> bool:
@@ -127,7 +136,7 @@ class FeedJournal:
         snapshot: SnapshotJournal | None = None,
         **rest: Any,  # noqa: ANN401
     ) -> Self:
-        """The entry after `step`, with `rest` replaced; InvalidTransitionError if not allowed."""
+        """The journal after `step`, with `rest` replaced; InvalidTransitionError if not allowed."""
         snapshot = self.snapshot if snapshot is None else snapshot
         position = self.position.after(
             step, topic_id=topic_id, generation=snapshot.generation, offsets=offsets
@@ -152,29 +161,19 @@ class FeedJournal:
             "ends": self.ends,
             "notice_topic_id": self.notices[0],
             "notice_offsets": self.notices[1],
-            "counted": self.counted,
-            "placed": self.placed,
-            "times": self.times,
-            "time_offsets": self.time_offsets,
-            "owners": self.owners,
-            "values": self.values,
-            "value_places": self.value_places,
+            **asdict(self.memory),
             "needed": self.needed,
             "begun_ms": self.begun_ms,
-            "values_live": self.values_live,
         }
 
 
 def read_journal(path: Path) -> FeedJournal:
-    """The entry in `path`; a new source's without a file."""
+    """The journal in `path`; that of a new source without a file."""
     value = read_json(path)
     if value is None:
         return FeedJournal()
     snapshot = SnapshotJournal.of_json(value["snapshot"])
     table = value["table"]
-    names = ("times", "time_offsets", "owners", "values", "value_places")
-    pairs = (value.get(name, (0, 0)) for name in names)
-    times, time_offsets, owners, values, places = ((int(n), int(count)) for n, count in pairs)
     phase = FeedPhase.COPYING if snapshot.complete is None else FeedPhase.WHOLE
     if value["needed"] is not None:
         phase = FeedPhase.ABANDONED
@@ -190,16 +189,9 @@ def read_journal(path: Path) -> FeedJournal:
         None if table is None else ForeignTable(**table),
         None if ends is None else _pairs(ends),
         (value.get("notice_topic_id", ""), _pairs(value["notice_offsets"])),
-        value["counted"],
-        value["placed"],
-        times,
-        time_offsets,
-        owners,
-        values,
-        places,
+        from_json(FileCounts, value),
         value["needed"],
         value.get("begun_ms"),
-        value.get("values_live", 0),
     )
 
 
@@ -221,8 +213,8 @@ def _pairs(value: Iterable[Sequence[int]]) -> Offsets:
 class Decision:
     """An operator's decision about a topic; `record` is the acknowledgement.
 
-    Either `generation` counts as complete, or the record at `place` (partition and offset) of the
-    topic with this id is skipped.
+    It has either a `generation`, which counts as complete, or a `place` (partition and offset) and
+    a `topic_id`: that record of the topic with this id is left out.
     """
 
     record: Mapping[str, Any]
@@ -238,12 +230,13 @@ class Decisions:
     all: tuple[Decision, ...] = ()
 
     @property
-    def words(self) -> dict[int, str]:
+    def overrides(self) -> dict[int, str]:
+        """Generation → the operator's reason to declare it complete."""
         return {d.generation: d.record["reason"] for d in self.all if d.generation is not None}
 
     def skipped(self, topic_id: str) -> frozenset[tuple[int, int]]:
-        own = (d.place for d in self.all if d.topic_id == topic_id)
-        return frozenset(place for place in own if place is not None)
+        places = (d.place for d in self.all if d.topic_id == topic_id)
+        return frozenset(place for place in places if place is not None)
 
 
 def read_decisions(path: Path) -> Decisions:

@@ -1,6 +1,13 @@
-"""TO_TIMESTAMP, TO_DATE, DATE_FORMAT, FROM_UNIXTIME, UNIX_TIMESTAMP, CONVERT_TZ: times and texts.
+"""Functions from texts and numbers to times, and back.
 
-An invalid text gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT for it.
+    function                                pattern (`Dialect`)                  invalid text
+    TO_TIMESTAMP, TO_TIMESTAMP_LTZ of text  FORMATTER; none, or no match: ISO    NULL
+    DATE_FORMAT of a time                   FORMATTER
+    DATE_FORMAT of a text, TO_DATE          SIMPLE                               NULL
+    CONVERT_TZ, FROM_UNIXTIME               SIMPLE, in a zone                    NULL
+    UNIX_TIMESTAMP                          SIMPLE, in a zone                    the lowest BIGINT
+
+A row with an unknown zone fails. Arrow evaluates what it does as Java, Python the rest by row.
 """
 
 import calendar
@@ -22,84 +29,75 @@ from joins.kernels.expressions.conversion import rowwise
 from joins.kernels.expressions.operation import Function, Operation, Value
 from joins.plan.types import TypeName, arrow_type
 
-_FIELDS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
-_PIECE = re.compile(
-    r"yyyy|MM|dd|HH|mm|ss|(?P<fraction>S{1,6}(?!S))|'(?P<quoted>[^']*)'|(?P<plain>[^A-Za-z'])"
-)
-
-
-def arrow_pattern(pattern: str) -> list[str | int] | None:
-    """A pattern of Java's `DateTimeFormatter` for Arrow, None if it has other letters.
-
-    Letters are `yyyy MM dd HH mm ss` and up to six `S`; other characters stand for themselves,
-    letters between single quotes too, and two single quotes are one. Returns patterns of strftime,
-    and between them the number of digits of the second's fraction.
-    """
-    result: list[str | int] = [""]
-    at = 0
-    while at < len(pattern):
-        piece = _PIECE.match(pattern, at)
-        if piece is None:
-            return None
-        if piece["fraction"] is not None:
-            result += [len(piece[0]), ""]
-        else:
-            result[-1] = f"{result[-1]}{_arrow_piece(piece)}"
-        at = piece.end()
-    follows_quote = re.search(r"'[^']+''", pattern)
-    return None if follows_quote else result
-
-
-def _arrow_piece(piece: re.Match[str]) -> str:
-    if piece[0] in _FIELDS:
-        return _FIELDS[piece[0]]
-    text = piece["quoted"] if piece["quoted"] is not None else piece["plain"]
-    return "'" if piece[0] == "''" else text.replace("%", "%%")
-
-
-def date_format(op: Operation) -> Value:
-    pattern = op.constant(1)
-    assert pattern is not None, "the planner takes literals only"
-    parts = arrow_pattern(pattern.as_py())
-    assert parts is not None, "the planner takes known letters only"
-    values = op.array(0).cast(pa.timestamp("us"))
-    seconds = pc.floor_temporal(values, unit="second")
-    texts = [
-        _fraction(values, seconds, part)
-        if isinstance(part, int)
-        else pc.strftime(seconds.cast(pa.timestamp("s")), part)
-        for part in parts
-        if part
-    ]
-    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "")
-
-
-def _fraction(values: pa.Array, seconds: pa.Array, digits: int) -> pa.Array:
-    micros = pc.subtract(values, seconds).cast(pa.int64()).cast(pa.string())
-    return pc.utf8_slice_codeunits(pc.utf8_lpad(micros, 6, "0"), 0, digits)
-
-
-USUAL = "yyyy-MM-dd HH:mm:ss"
-_DEFAULT = re.compile(
+DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
+_ISO = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{0,9}))?)?", re.ASCII
 )
-_WHOLE = r"^[1-9]\d{3}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,9})?$"
-_FALLBACK = re.compile(
+_ISO_AFTER_PATTERN = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?", re.ASCII
 )
+_ISO_OF_ARROW = r"^[1-9]\d{3}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,9})?$"
 _NANOS = 1_000_000_000
-_MS = 1_000_000
-_FIRST_MS, _LAST_MS = -62_167_219_200_000, 253_402_300_799_999
+_NANOS_OF_MS = 1_000_000
+_FIRST_MS, _LAST_MS = -62_167_219_200_000, 253_402_300_799_999  # years 0 to 9999
 _NO_TIME = -(2**63)
-_UNITS = {0: 1_000, 3: 1}
+_MS_OF_PRECISION = {0: 1_000, 3: 1}
+
+# To times, to the millisecond
+# ---------------------------------------------------------------------------------------------
 
 
-def _of_usual(text: str, pattern: re.Pattern[str]) -> int | None:
-    """Nanoseconds of a usual time, with or without a clock.
+def _to_timestamp(op: Operation) -> Checked:
+    """`TO_TIMESTAMP(text[, pattern])`."""
+    by_arrow = _read_by_arrow(op)
+    if by_arrow is not None:
+        return Checked(by_arrow, np.zeros(op.num_rows, dtype=np.bool_))
+    return _times_of_rows(op, _local_micros)
 
-    Day 31 of a short month is its last, 24:00:00 the next midnight.
-    """
-    match = pattern.fullmatch(text)
+
+def _read_by_arrow(op: Operation) -> pa.Array | None:
+    """The times of a column of usual texts; None if a text, or the pattern, is another one."""
+    pattern = op.constant(1) if len(op.arguments) > 1 else None
+    if len(op.arguments) > 1 and (pattern is None or pattern.as_py() != DEFAULT_PATTERN):
+        return None
+    text = op.array(0)
+    if not pc.all(pc.match_substring_regex(text, _ISO_OF_ARROW)).as_py():
+        return None
+    try:
+        return cast(pc.utf8_slice_codeunits(text, 0, 23), arrow_type(op.result))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _to_instant(op: Operation) -> Checked:
+    """`TO_TIMESTAMP_LTZ(text, pattern, zone)`."""
+
+    def micros(text: str, pattern: str, zone: str) -> int | None:
+        local = _local_micros(text, pattern or None)
+        return None if local is None else _moved(local, zone, instants_of)
+
+    return _times_of_rows(op, micros)
+
+
+def _times_of_rows(op: Operation, micros: Callable[..., int | None]) -> Checked:
+    made = rowwise(micros, op.arrays(), pa.int64())
+    return Checked(cast(made.values, arrow_type(op.result)), made.failed)
+
+
+def _local_micros(text: str, pattern: str | None = None) -> int | None:
+    if pattern is None:
+        nanos = _iso_nanos(text, _ISO)
+    else:
+        try:
+            nanos = read(text, pattern, Dialect.FORMATTER)[0]
+        except TextError:
+            nanos = _iso_nanos(text.strip(), _ISO_AFTER_PATTERN)
+    return None if nanos is None else nanos // _NANOS_OF_MS * 1_000
+
+
+def _iso_nanos(text: str, form: re.Pattern[str]) -> int | None:
+    """Day 31 of a short month is its last, 24:00:00 the next midnight."""
+    match = form.fullmatch(text)
     if match is None:
         return None
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
@@ -115,91 +113,7 @@ def _of_usual(text: str, pattern: re.Pattern[str]) -> int | None:
     return (whole + 86_400 * is_end_of_day) * _NANOS + fraction
 
 
-def _local_nanos(text: str, pattern: str | None) -> int | None:
-    if pattern is None:
-        return _of_usual(text, _DEFAULT)
-    try:
-        return read(text, pattern, Dialect.FORMATTER)[0]
-    except TextError:
-        return _of_usual(text.strip(), _FALLBACK)
-
-
-def to_timestamp(op: Operation) -> Checked:
-    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond; Arrow reads columns of usual texts."""
-    usual = _usual(op)
-    if usual is not None:
-        return Checked(usual, np.zeros(op.num_rows, dtype=np.bool_))
-
-    def micros(text: str, pattern: str | None = None) -> int | None:
-        nanos = _local_nanos(text, pattern)
-        return None if nanos is None else nanos // _MS * 1_000
-
-    made = rowwise(micros, op.arrays(), pa.int64())
-    return Checked(cast(made.values, arrow_type(op.result)), made.failed)
-
-
-def _usual(op: Operation) -> pa.Array | None:
-    pattern = op.constant(1) if len(op.arguments) > 1 else None
-    if len(op.arguments) > 1 and (pattern is None or pattern.as_py() != USUAL):
-        return None
-    text = op.array(0)
-    if not pc.all(pc.match_substring_regex(text, _WHOLE)).as_py():
-        return None
-    try:
-        return cast(pc.utf8_slice_codeunits(text, 0, 23), arrow_type(op.result))
-    except pa.ArrowInvalid:
-        return None
-
-
-def to_instant(op: Operation) -> Checked:
-    """`TO_TIMESTAMP_LTZ(text, pattern, zone)`, to the millisecond."""
-
-    def micros(text: str, pattern: str, zone: str) -> int | None:
-        nanos = _local_nanos(text, pattern or None)
-        return None if nanos is None else _moved(nanos // _MS * 1_000, zone, instants_of)
-
-    made = rowwise(micros, op.arrays(), pa.int64())
-    return Checked(cast(made.values, arrow_type(op.result)), made.failed)
-
-
-def from_number(op: Operation) -> Checked:
-    """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: ms by default, NULL beyond years 0 to 9999.
-
-    A row of the year 0 fails: other systems cannot read such times.
-    """
-    if op.types[0].name is TypeName.BIGINT:
-        return _from_whole(op)
-
-    def micros(number: float | Decimal, precision: int = 3) -> int | None:
-        if precision not in _UNITS:
-            raise ValueError(precision)
-        if isinstance(number, float) and not abs(number) < 1e18:
-            return None
-        unit = _UNITS[precision]
-        ms = int(number) * unit if isinstance(number, Decimal) else int(number * unit)
-        if _FIRST_MS <= ms < FIRST // 1_000:
-            raise ValueError(number)
-        return ms * 1_000 if _FIRST_MS <= ms <= _LAST_MS else None
-
-    made = rowwise(micros, op.arrays(), pa.int64())
-    return Checked(cast(made.values, arrow_type(op.result)), made.failed)
-
-
-def _from_whole(op: Operation) -> Checked:
-    numbers, valid = numbers_of(op.array(0))
-    digits, there = np.full(op.num_rows, 3, dtype=np.int64), valid
-    if len(op.arguments) > 1:
-        digits, said = numbers_of(op.array(1))
-        there = valid & said
-    unit = np.where(digits == 0, 1_000, 1)
-    fits = (numbers >= _FIRST_MS // unit) & (numbers <= _LAST_MS // unit)
-    micros = np.where(fits, numbers, 0) * unit * 1_000
-    failed = there & (((digits != 0) & (digits != 3)) | (micros < FIRST))
-    made = pa.array(micros, pa.int64(), mask=~(there & fits) | failed)
-    return Checked(cast(made, arrow_type(op.result)), failed)
-
-
-def to_date(op: Operation) -> Checked:
+def _to_date(op: Operation) -> Checked:
     def days(text: str, pattern: str) -> int | None:
         try:
             nanos, offset = read(text, pattern, Dialect.SIMPLE)
@@ -211,16 +125,61 @@ def to_date(op: Operation) -> Checked:
     return Checked(made.values.cast(pa.date32()), made.failed)
 
 
-def format_time(op: Operation) -> Value | Checked:
-    """`DATE_FORMAT(time, pattern)`: by Arrow if it supports the letters."""
-    pattern = op.constant(1)
-    if pattern is not None and arrow_pattern(pattern.as_py()) and _is_plain(op):
-        return date_format(op)
-    ticks = argument_ticks(op, 0)
-    valid = pa.array(~ticks.valid)
+def _from_number(op: Operation) -> Checked:
+    """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: ms by default, NULL beyond years 0 to 9999.
+
+    A row of the year 0 fails: other systems cannot read such times.
+    """
+    if op.types[0].name is TypeName.BIGINT:
+        return _from_bigint(op)
+
+    def micros(number: float | Decimal, precision: int = 3) -> int | None:
+        if precision not in _MS_OF_PRECISION:
+            raise ValueError(precision)
+        if isinstance(number, float) and not abs(number) < 1e18:
+            return None
+        unit = _MS_OF_PRECISION[precision]
+        ms = int(number) * unit if isinstance(number, Decimal) else int(number * unit)
+        if _FIRST_MS <= ms < FIRST // 1_000:
+            raise ValueError(number)
+        return ms * 1_000 if _FIRST_MS <= ms <= _LAST_MS else None
+
+    return _times_of_rows(op, micros)
+
+
+def _from_bigint(op: Operation) -> Checked:
+    numbers, valid = numbers_of(op.array(0))
+    precision = np.full(op.num_rows, 3, dtype=np.int64)
+    if len(op.arguments) > 1:
+        precision, has_precision = numbers_of(op.array(1))
+        valid = valid & has_precision
+    unit = np.where(precision == 0, 1_000, 1)
+    fits = (numbers >= _FIRST_MS // unit) & (numbers <= _LAST_MS // unit)
+    micros = np.where(fits, numbers, 0) * unit * 1_000
+    failed = valid & (((precision != 0) & (precision != 3)) | (micros < FIRST))
+    made = pa.array(micros, pa.int64(), mask=~(valid & fits) | failed)
+    return Checked(cast(made, arrow_type(op.result)), failed)
+
+
+# Times to texts
+# ---------------------------------------------------------------------------------------------
+
+_STRFTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_PIECE = re.compile(
+    r"yyyy|MM|dd|HH|mm|ss|(?P<fraction>S{1,6}(?!S))|'(?P<quoted>[^']*)'|(?P<plain>[^A-Za-z'])"
+)
+
+
+def _format_time(op: Operation) -> Value | Checked:
+    """`DATE_FORMAT(time, pattern)`: by Arrow if it writes the letters and years as Java does."""
+    pattern, ticks = op.constant(1), argument_ticks(op, 0)
+    parts = None if pattern is None else _arrow_parts(pattern.as_py())
+    # before year 1 Java writes years of an era, after 9999 with a sign
+    has_years = (ticks.micros >= FIRST) & (ticks.micros < 250_000_000_000_000_000)
+    if parts and has_years.all() and op.types[0].precision <= 6:
+        return _format_by_arrow(op.array(0).cast(pa.timestamp("us")), parts)
     columns = [
-        pa.array(numbers, pa.int64(), mask=valid.to_numpy(zero_copy_only=False))
-        for numbers in (ticks.micros, ticks.nanos)
+        pa.array(each, pa.int64(), mask=~ticks.valid) for each in (ticks.micros, ticks.nanos)
     ]
     return rowwise(
         lambda micros, nanos, by: shown(micros, nanos, by, Dialect.FORMATTER),
@@ -229,20 +188,53 @@ def format_time(op: Operation) -> Value | Checked:
     )
 
 
-def _is_plain(op: Operation) -> bool:
-    """True if Arrow writes all the years as Java does, in microseconds."""
-    ticks = argument_ticks(op, 0)
-    if op.types[0].precision > 6:
-        return False
-    return bool((np.abs(ticks.micros) < 250_000_000_000_000_000).all())
+def _arrow_parts(pattern: str) -> list[str | int]:
+    """Patterns of strftime, and between them numbers of digits of the second's fraction.
+
+    Empty for letters other than `yyyy MM dd HH mm ss` and up to six `S`. Other characters stand for
+    themselves, letters between single quotes too, and two single quotes are one.
+    """
+    parts: list[str | int] = [""]
+    at = 0
+    while at < len(pattern):
+        piece = _PIECE.match(pattern, at)
+        if piece is None:
+            return []
+        if piece["fraction"] is not None:
+            parts += [len(piece[0]), ""]
+        else:
+            parts[-1] = f"{parts[-1]}{_strftime(piece)}"
+        at = piece.end()
+    has_quote_in_quotes = re.search(r"'[^']+''", pattern)
+    return [] if has_quote_in_quotes else [part for part in parts if part]
 
 
-def format_text(op: Operation) -> Checked:
-    """`DATE_FORMAT(text, pattern)`: a text `yyyy-MM-dd HH:mm:ss` in another form."""
+def _strftime(piece: re.Match[str]) -> str:
+    if piece[0] in _STRFTIME:
+        return _STRFTIME[piece[0]]
+    text = piece["quoted"] if piece["quoted"] is not None else piece["plain"]
+    return "'" if piece[0] == "''" else text.replace("%", "%%")
+
+
+def _format_by_arrow(values: pa.Array, parts: list[str | int]) -> pa.Array:
+    seconds = pc.floor_temporal(values, unit="second")
+    micros = pc.subtract(values, seconds).cast(pa.int64()).cast(pa.string())
+    digits = pc.utf8_lpad(micros, 6, "0")
+    texts = [
+        pc.utf8_slice_codeunits(digits, 0, part)
+        if isinstance(part, int)
+        else pc.strftime(seconds.cast(pa.timestamp("s")), part)
+        for part in parts
+    ]
+    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "")
+
+
+def _format_text(op: Operation) -> Checked:
+    """`DATE_FORMAT(text, pattern)`: a text of `DEFAULT_PATTERN` in another form."""
 
     def written(text: str, pattern: str) -> str | None:
         try:
-            nanos, _ = read(text, USUAL, Dialect.SIMPLE)
+            nanos, _ = read(text, DEFAULT_PATTERN, Dialect.SIMPLE)
         except TextError:
             return None
         return shown(nanos // 1_000, 0, pattern, Dialect.SIMPLE)
@@ -250,7 +242,12 @@ def format_text(op: Operation) -> Checked:
     return rowwise(written, op.arrays(), pa.string())
 
 
-def from_unixtime(op: Operation) -> Checked:
+# In a zone
+# ---------------------------------------------------------------------------------------------
+
+
+def _from_unixtime(op: Operation) -> Checked:
+    """`FROM_UNIXTIME(seconds, pattern, zone)`."""
     return rowwise(
         lambda seconds, pattern, zone: _shown_instant(seconds * 1_000_000, pattern, zone),
         op.arrays(),
@@ -258,7 +255,7 @@ def from_unixtime(op: Operation) -> Checked:
     )
 
 
-def unix_timestamp(op: Operation) -> Checked:
+def _unix_timestamp(op: Operation) -> Checked:
     """`UNIX_TIMESTAMP(text, pattern, zone)`, in seconds."""
 
     def seconds(text: str, pattern: str, zone: str) -> int:
@@ -271,15 +268,18 @@ def unix_timestamp(op: Operation) -> Checked:
     return rowwise(seconds, op.arrays(), pa.int64())
 
 
-def convert_tz(op: Operation) -> Checked:
+def _convert_tz(op: Operation) -> Checked:
+    """`CONVERT_TZ(text, zone, other)`."""
+
     def converted(text: str, zone: str, other: str) -> str | None:
-        micros = _read_instant(text, USUAL, zone)
-        return None if micros is None else _shown_instant(micros, USUAL, other)
+        micros = _read_instant(text, DEFAULT_PATTERN, zone)
+        return None if micros is None else _shown_instant(micros, DEFAULT_PATTERN, other)
 
     return rowwise(converted, op.arrays(), pa.string())
 
 
 def _read_instant(text: str, pattern: str, zone: str) -> int | None:
+    """Microseconds in UTC; an offset in the text outweighs `zone`."""
     try:
         nanos, offset = read(text, pattern, Dialect.SIMPLE)
     except TextError:
@@ -294,28 +294,27 @@ def _shown_instant(micros: int, pattern: str, zone: str) -> str:
     return shown(local, 0, pattern, Dialect.SIMPLE, (local - micros) // 60_000_000)
 
 
-def _checked(zone: str) -> str:
-    if known_zone(zone) is None:
-        raise ValueError(f'no time zone "{zone}"')
-    return zone
-
-
 @lru_cache(maxsize=8192)
 def _moved(micros: int, zone: str, move: Callable[[pa.Array, str], pa.Array]) -> int:
-    if known_zone(zone) == UTC:
+    """A time by `local_times` or `instants_of`; ValueError for an unknown zone."""
+    known = known_zone(zone)
+    if known == UTC:
         return micros
+    if known is None:
+        raise ValueError(f'no time zone "{zone}"')
     moment = pa.array([micros], pa.int64()).cast(pa.timestamp("us"))
-    return int(move(moment, _checked(zone)).cast(pa.int64())[0].as_py())
+    return int(move(moment, zone).cast(pa.int64())[0].as_py())
 
 
 TEXT_TIMES: Mapping[str, Function] = {
-    "TO_TIMESTAMP": to_timestamp,
-    "TO_TIMESTAMP_LTZ": from_number,
-    "TO_INSTANT": to_instant,
-    "TO_DATE": to_date,
-    "DATE_FORMAT": format_time,
-    "FORMAT_TEXT": format_text,
-    "FROM_UNIXTIME": from_unixtime,
-    "UNIX_TIMESTAMP": unix_timestamp,
-    "CONVERT_TZ": convert_tz,
+    "TO_TIMESTAMP": _to_timestamp,
+    "TO_TIMESTAMP_LTZ": _from_number,
+    "TO_INSTANT": _to_instant,
+    "TO_DATE": _to_date,
+    "DATE_FORMAT": _format_time,
+    "FORMAT_TEXT": _format_text,
+    "FROM_UNIXTIME": _from_unixtime,
+    "UNIX_TIMESTAMP": _unix_timestamp,
+    "CONVERT_TZ": _convert_tz,
 }
+"""TO_INSTANT is TO_TIMESTAMP_LTZ of a text, FORMAT_TEXT is DATE_FORMAT of a text."""

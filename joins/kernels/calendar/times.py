@@ -1,4 +1,8 @@
-"""EXTRACT, FLOOR and CEIL to a unit, times moved by intervals, and TIMESTAMPDIFF.
+"""Times and units of time: arithmetic with intervals, EXTRACT, FLOOR and CEIL.
+
+    shift, add_months, difference  a time plus milliseconds or months, and TIMESTAMPDIFF
+    PARTS                          EXTRACT that Arrow does not have, of times and of INTERVALs
+    rounded                        FLOOR and CEIL: units up to DAY by division, others by whole days
 
 As in Flink: weeks begin on Sunday; from the week on FLOOR and CEIL ignore the time in the day; CEIL
 to a day of a DATE, and to a decade, century or millennium, is always the next one.
@@ -35,7 +39,13 @@ _FIXED_MS = {
     "DAY": 86_400_000,
     "WEEK": 604_800_000,
 }
+_FIXED_MICROS = {
+    **{"NANOSECOND": 1, "MICROSECOND": 1},
+    **{unit: ms * MICROS_OF_MS for unit, ms in _FIXED_MS.items() if unit != "WEEK"},
+}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_YEARS = {"YEAR": 1, "DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1_000}
+_MONDAY, _SUNDAY = 3, 4  # days from 1970-01-01, a Thursday, back to these
 DIFFERENCE_UNITS = frozenset((*_FIXED_MS, *_MONTHS))
 
 
@@ -115,7 +125,6 @@ def _whole_months(later: Integers, earlier: Integers) -> Integers:
     return np.asarray(months - (months_later(earlier, months) > later))
 
 
-_MONDAY = 3  # days from 1970-01-01, a Thursday, back to a Monday
 Part = Callable[[Ticks], Integers]
 
 
@@ -176,13 +185,11 @@ PARTS: Mapping[str, Function] = {
     "NANOSECOND": part_of(lambda ticks: _in_second(ticks) * 1_000 + ticks.nanos),
     "INTERVAL_PART": interval_part,
 }
-_MS = {"HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000, "MILLISECOND": 1}
-_ABOVE = {"HOUR": 86_400_000, "MINUTE": 3_600_000, "SECOND": 60_000, "MILLISECOND": 1_000}
 OfInterval = Callable[[Integers, Integers], Integers]
 
 
-def _clock(unit: str) -> OfInterval:
-    return lambda size, sign: sign * (size % _ABOVE[unit] // _MS[unit])
+def _clock(unit: str, above: str) -> OfInterval:
+    return lambda size, sign: sign * (size % _FIXED_MS[above] // _FIXED_MS[unit])
 
 
 _OF_MONTHS: Mapping[str, OfInterval] = {
@@ -196,22 +203,12 @@ _OF_MONTHS: Mapping[str, OfInterval] = {
 _OF_MILLIS: Mapping[str, OfInterval] = {
     "DAY": lambda size, sign: sign * (size // 86_400_000),
     "EPOCH": lambda size, sign: sign * (size // 1_000),
-    **{unit: _clock(unit) for unit in _MS},
+    "HOUR": _clock("HOUR", "DAY"),
+    "MINUTE": _clock("MINUTE", "HOUR"),
+    "SECOND": _clock("SECOND", "MINUTE"),
+    "MILLISECOND": _clock("MILLISECOND", "SECOND"),
 }
 MONTH_PARTS, MILLISECOND_PARTS = frozenset(_OF_MONTHS), frozenset(_OF_MILLIS)
-
-
-FIXED = {
-    "NANOSECOND": 1,
-    "MICROSECOND": 1,
-    "MILLISECOND": 1_000,
-    "SECOND": 1_000_000,
-    "MINUTE": 60_000_000,
-    "HOUR": 3_600_000_000,
-    "DAY": MICROS_OF_DAY,
-}
-_YEARS = {"YEAR": 1, "DECADE": 10, "CENTURY": 100, "MILLENNIUM": 1_000}
-_SUNDAY = 4  # 1970-01-01 is a Thursday
 
 
 def rounded(*, up: bool) -> Function:
@@ -221,28 +218,25 @@ def rounded(*, up: bool) -> Function:
         unit = op.constant(1)
         assert unit is not None, "the planner names a unit"
         ticks, name = argument_ticks(op, 0), unit.as_py()
-        if name in FIXED:
-            is_date = op.types[0].name is TypeName.DATE
-            if is_date:
-                micros = ticks.micros + MICROS_OF_DAY * (name == "DAY" and up)
-            else:
-                micros = _fixed(ticks, FIXED[name], up)
+        if name not in _FIXED_MICROS:
+            micros = _whole_days(_days(ticks), name, up) * MICROS_OF_DAY
+        elif op.types[0].name is TypeName.DATE:
+            micros = ticks.micros + MICROS_OF_DAY * (name == "DAY" and up)
         else:
-            day = ticks.micros // MICROS_OF_DAY
-            micros = _of_day(day, name, up) * MICROS_OF_DAY
+            micros = _multiple(ticks, _FIXED_MICROS[name], up)
         return column_of(Ticks(micros, np.zeros_like(micros), ticks.valid), op.result)
 
     return apply
 
 
-def _fixed(ticks: Ticks, step: int, up: bool) -> Integers:
+def _multiple(ticks: Ticks, step: int, up: bool) -> Integers:
     if not up:
         return ticks.micros - ticks.micros % step
     above = ticks.micros + (ticks.nanos > 0)
     return np.asarray(-(-above // step) * step)
 
 
-def _of_day(days: Integers, unit: str, up: bool) -> Integers:
+def _whole_days(days: Integers, unit: str, up: bool) -> Integers:
     if unit == "WEEK":
         past = (days + _SUNDAY) % 7
         return np.asarray(days - past + 7 * (up & (past > 0)))
@@ -258,6 +252,7 @@ def _of_day(days: Integers, unit: str, up: bool) -> Integers:
 
 
 def _of_years(days: Integers, years: Integers, step: int, up: bool) -> Integers:
+    """Decades begin with year 0 of ten, centuries and millennia with year 1."""
     if step == 1:
         first = years + (up & (days > _new_year(years)))
     elif step == 10:

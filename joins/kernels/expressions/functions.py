@@ -45,7 +45,7 @@ from joins.kernels.expressions.operation import (
 from joins.kernels.strings.encodings import DIGESTS, ENCODINGS
 from joins.kernels.strings.printf import printf
 from joins.kernels.strings.regular import REGULAR, similar
-from joins.kernels.strings.texts import TEXT, WORDS
+from joins.kernels.strings.texts import TEXT, TEXT_OF_ROWS
 from joins.plan.types import TypeName, arrow_type
 
 _MICROS_PER_MS = 1_000
@@ -184,7 +184,7 @@ FUNCTIONS: Mapping[str, Function] = {
     **ARITHMETIC,
     **MATHEMATICS,
     **TEXT,
-    **WORDS,
+    **TEXT_OF_ROWS,
     **ENCODINGS,
     **DIGESTS,
     **REGULAR,

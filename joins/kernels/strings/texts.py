@@ -1,4 +1,11 @@
-"""Functions of text, a column or a row at a time, counted in code points.
+"""Functions of text, counted in code points: those of Python by row, then those of Arrow.
+
+The tables behind each half say how a function is evaluated:
+
+    plain                   by Arrow
+    of_rows, with_nulls     by Python for each row; a NULL gives NULL, or is passed on
+    _trim, _affix, …        by Arrow while the second argument is constant, else by Python
+    bounded, grown          with a limit of the result's bytes, from an upper bound of each row's
 
 LIKE searches the texts between two `%` in turn, each at its first position. A piece with `_` may be
 compared at each position, so the product of both lengths has a limit.
@@ -30,25 +37,21 @@ from joins.kernels.expressions.operation import (
     with_nulls,
 )
 
-_MOST_OF_LETTER = 4
+_MOST_BYTES_PER_CHARACTER = 4
 _ELEMENT = 6  # a byte as an element of a list: itself, where it ends, and a mark
+_SHORT = 64  # characters of a pattern with which Arrow is fast
 _JAVA_NUMBER = re.compile(
     r"[+-]?(?:NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII
 )
 
 
 def _initcap(text: str) -> str:
-    result, in_word = [], False
+    result, is_in_word = [], False
     for character in text:
-        is_word = character.isalnum()
-        result.append(_cased_character(character, first=not in_word) if is_word else character)
-        in_word = is_word
+        changed = character.lower() if is_in_word else character.upper()
+        is_in_word = character.isalnum()
+        result.append(changed if is_in_word and len(changed) == 1 else character)
     return "".join(result)
-
-
-def _cased_character(character: str, *, first: bool) -> str:
-    changed = character.upper() if first else character.lower()
-    return changed if len(changed) == 1 else character
 
 
 def _overlay(text: str, new: str, start: int, length: int | None = None) -> str:
@@ -60,7 +63,7 @@ def _overlay(text: str, new: str, start: int, length: int | None = None) -> str:
 
 
 def _translate(text: str | None, old: str | None, new: str | None) -> str | None:
-    """Replaces each character of `old` by the one at its place in `new`, or drops it.
+    """Replaces each character of `old` by the one at its position in `new`, or drops it.
 
     As in Flink, a NULL `old` changes nothing, and a NULL `new` is an empty text.
     """
@@ -102,20 +105,24 @@ def _instr(text: str, part: str, start: int = 1, occurrence: int = 1) -> int:
     if start < 0:
         place = _instr(text[::-1], part[::-1], -start, occurrence)
         return 0 if place == 0 else len(text) + 2 - place - len(part)
-    hit = start - 2
-    for _ in range(occurrence if start else 0):
-        hit = text.find(part, hit + 1)
-        if hit < 0:
+    if start == 0:
+        return 0
+    at = start - 2
+    for _ in range(occurrence):
+        at = text.find(part, at + 1)
+        if at < 0:
             return 0
-    return hit + 1 if start else 0
+    return at + 1
 
 
 def _hash_code(text: str) -> int:
+    """`Math.abs(text.hashCode())` of Java, where the least int has no absolute value."""
     code = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):
         code = (31 * code + int.from_bytes(units[at : at + 2])) % 2**32
-    return abs(code - 2**32 if code >= 2**31 else code) if code != 2**31 else -(2**31)
+    signed = code - 2**32 if code >= 2**31 else code
+    return signed if signed == -(2**31) else abs(signed)
 
 
 def _is_decimal(text: str | None) -> bool:
@@ -139,16 +146,15 @@ def _repeat_bytes(op: Operation) -> Sizes:
     return np.asarray(bytes_of(op.array(0)) * count)
 
 
-def _replaced_bytes(op: Operation) -> Sizes:
-    text = bytes_of(op.array(0))
-    return np.asarray(text * _MOST_OF_LETTER)
+def _translate_bytes(op: Operation) -> Sizes:
+    return bytes_of(op.array(0)) * _MOST_BYTES_PER_CHARACTER
 
 
 def _ascii(text: str) -> int:
     if not text:
         return 0
     first = text[:1].encode()[0]
-    return first - 256 if first > 127 else first
+    return first - 256 if first > 127 else first  # a byte of Java has a sign
 
 
 def _chr(code: int) -> str:
@@ -157,10 +163,10 @@ def _chr(code: int) -> str:
     return chr(code & 0xFF)
 
 
-WORDS: Mapping[str, Function] = {
+TEXT_OF_ROWS: Mapping[str, Function] = {
     "INITCAP": grown(of_rows(_initcap), 2),
     "OVERLAY": grown(of_rows(_overlay)),
-    "TRANSLATE": bounded(with_nulls(_translate), _replaced_bytes),
+    "TRANSLATE": bounded(with_nulls(_translate), _translate_bytes),
     "ELT": grown(with_nulls(_elt)),
     "SPLIT": grown(of_rows(_split), _ELEMENT),
     "SPLIT_INDEX": of_rows(_split_index),
@@ -175,10 +181,6 @@ WORDS: Mapping[str, Function] = {
     "ASCII": of_rows(_ascii),
     "CHR": of_rows(_chr),
 }
-
-
-_MOST_BYTES_PER_CHARACTER = 4
-_SHORT = 64
 
 
 def _trim(function: Callable[..., Value], of_row: Callable[..., str]) -> Function:
@@ -216,8 +218,8 @@ def _cased(ascii_case: Callable[..., pa.Array], of_row: Callable[[str], str]) ->
             return ascii_case(text)
         rest = text.filter(others)
         changed = pa.array([of_row(item) for item in rest.to_pylist()], pa.string())
-        plain = null_where(text, mask_of(others))
-        return pc.replace_with_mask(ascii_case(plain), others, changed)
+        ascii_text = null_where(text, mask_of(others))
+        return pc.replace_with_mask(ascii_case(ascii_text), others, changed)
 
     return apply
 
@@ -275,11 +277,12 @@ def _pad_bytes(op: Operation) -> Sizes:
 
 
 def _counts(numbers: pa.Array) -> Sizes:
+    """Numbers, and 0 for NULL."""
     return np.asarray(pc.fill_null(numbers, 0), dtype=np.int64)
 
 
 def _replace(op: Operation) -> Value | Checked:
-    """Arrow compares the whole pattern at each place of a text; Python is linear."""
+    """Arrow compares the whole pattern at each position of a text; Python is linear."""
     old, new = op.constant(1), op.constant(2)
     if old is not None and new is not None and 0 < len(old.as_py()) <= _SHORT:
         return pc.replace_substring(op.array(0), old.as_py(), new.as_py())
@@ -295,13 +298,9 @@ def _replace_bytes(op: Operation) -> Sizes:
         rough = length * max(1, -(-after // before))
         if rough.max(initial=0) <= MAX_VALUE_BYTES and rough.sum() <= MAX_COLUMN_BYTES:
             return rough
-    places = rowwise(_places, op.arrays()[:2], pa.int64()).values
-    grown = bytes_of(op.array(2)) - bytes_of(op.array(1))
-    return length + _counts(places) * grown
-
-
-def _places(text: str, old: str) -> int:
-    return text.count(old)
+    count = rowwise(str.count, op.arrays()[:2], pa.int64()).values
+    growth = bytes_of(op.array(2)) - bytes_of(op.array(1))
+    return length + _counts(count) * growth
 
 
 def _concat(op: Operation) -> Value:

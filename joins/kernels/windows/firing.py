@@ -1,4 +1,8 @@
-"""Windows that fire: the state and the parts of a batch become results, state and sink rows.
+"""Windows that fire: the state and the parts of a batch become results (`fire`) and sink rows.
+
+    TUMBLE, HOP     a part is added to its window; `_FixedWindows` fires it
+    CUMULATE        `spec.carries`: the contents also become a part of the next window
+    SESSION         `spec.merges`: `sessions` merges, fires and deletes sessions
 
 Results come in the order of `watermark.reference.windows`: a late row fires its windows at once; a
 step of the watermark fires windows by their ends, and keys of one window by their hash. Each result
@@ -81,7 +85,7 @@ def fire(
     else:
         if spec.carries:
             new = pa.concat_tables([_carried(spec, old, new, advance), new]).combine_chunks()
-        fixed = _Fixed(spec, old, new, advance)
+        fixed = _FixedWindows(spec, old, new, advance)
         out, kept, late = ordered(spec, fixed.emissions()), fixed.kept(), LATE.empty_table()
     return Fired(out.rows, out.kinds, out.watermarks, kept, spec.merges, late)
 
@@ -107,7 +111,9 @@ def reads(
 
 
 @dataclass(frozen=True, slots=True)
-class _Fixed:
+class _FixedWindows:
+    """Windows with bounds of the clock. A late row of `new` comes after its window has fired."""
+
     spec: WindowSpec
     old: pa.Table
     new: pa.Table
@@ -117,11 +123,13 @@ class _Fixed:
         is_late = column(self.new, IS_LATE)
         late = self.new.filter(is_late)
         on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
-        base, groups = self._contents(on_time, late)
-        fires = numbers(base, DUE) > self.advance.before_ms
-        fired = base if fires.all() else base.filter(pa.array(fires))
+        contents, windows = self._contents(on_time, late)
+        fires = numbers(contents, DUE) > self.advance.before_ms
+        fired = contents if fires.all() else contents.filter(pa.array(fires))
         at_the_end = by_steps(fired, self.advance, INSERT)
-        return [at_the_end, self._late(base, late, groups)] if late.num_rows else [at_the_end]
+        return (
+            [at_the_end, self._of_late(contents, late, windows)] if late.num_rows else [at_the_end]
+        )
 
     def kept(self) -> pa.Table:
         names = state_schema(self.spec).names
@@ -129,62 +137,61 @@ class _Fixed:
         return merged(self.spec, table, by_window(self.spec, table))
 
     def _contents(self, on_time: pa.Table, late: pa.Table) -> tuple[pa.Table, Groups]:
-        """Contents of fired windows without late rows, empty ones last; window of each late row."""
+        """Contents, one row a window, before any late row; and the window of each late row.
+
+        Windows that fire now have a row, and those with late rows. A late row whose window has no
+        contents has a number behind them.
+        """
         names, after = state_schema(self.spec).names, self.advance.after_ms
         parts = [_up_to(table, after).select(names) for table in (self.old, on_time)]
         whole = pa.concat_tables([*parts, late.select(names)]).combine_chunks()
         groups = by_window(self.spec, whole)
         count = whole.num_rows - late.num_rows
-        of_rows, of_late = groups.codes[:count], groups.codes[count:]
-        is_due, has_rows, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
-        has_rows[of_rows] = True
+        of_parts, of_late = groups.codes[:count], groups.codes[count:]
+        fires, has_parts, has_late = (np.zeros(groups.count, dtype=np.bool_) for _ in range(3))
+        has_parts[of_parts] = True
         has_late[of_late] = True
-        is_due[of_rows[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
-        present = has_rows & (is_due | has_late)
-        lonely = has_late & ~has_rows
-        place = np.empty(groups.count, dtype=np.int64)
-        place[present] = np.arange(present.sum())
-        place[lonely] = present.sum() + np.arange(lonely.sum())
-        rows = np.flatnonzero(present[of_rows])
-        base = whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
-        base = merged(self.spec, base, Groups(place[of_rows[rows]], int(present.sum())))
-        return base, Groups(place[of_late], int((present | lonely).sum()))
+        fires[of_parts[numbers(whole, DUE)[:count] > self.advance.before_ms]] = True
+        has_row = has_parts & (fires | has_late)
+        has_late_only = has_late & ~has_parts
+        number = np.empty(groups.count, dtype=np.int64)
+        number[has_row] = np.arange(has_row.sum())
+        number[has_late_only] = has_row.sum() + np.arange(has_late_only.sum())
+        rows = np.flatnonzero(has_row[of_parts])
+        table = whole if len(rows) == whole.num_rows else whole.take(pa.array(rows))
+        contents = merged(self.spec, table, Groups(number[of_parts[rows]], int(has_row.sum())))
+        return contents, Groups(number[of_late], int((has_row | has_late_only).sum()))
 
-    def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> WindowFiring:
-        """Each late row fires its window with the present contents and all late rows up to it."""
-        is_late = np.zeros(max(groups.count, base.num_rows), dtype=np.bool_)
-        is_late[groups.codes] = True
-        before = np.flatnonzero(is_late[: base.num_rows])
-        rows = pa.concat_tables([base.take(pa.array(before)), late.select(base.schema.names)])
-        codes = np.concatenate([before, groups.codes])
-        order = np.argsort(codes, kind="stable")
-        chain = running(self.spec, rows.combine_chunks().take(pa.array(order)), codes[order])
-        at = np.empty(len(order), dtype=np.int64)
-        at[order] = np.arange(len(order))
-        at = at[len(before) :]
-        opens = np.ones(len(codes), dtype=np.bool_)
-        opens[1:] = codes[order][1:] != codes[order][:-1]
-        return self._refired(late, chain, at, opens[at])
+    def _of_late(self, contents: pa.Table, late: pa.Table, windows: Groups) -> WindowFiring:
+        """Each late row fires its window with the contents and all late rows up to it.
 
-    def _refired(self, late: pa.Table, chain: pa.Table, at: Rows, opens: Mask) -> WindowFiring:
-        """The contents of each late row's window, after the former ones if these were emitted."""
-        rows = np.arange(late.num_rows)
-        kinds = np.where(opens, INSERT, UPDATE_AFTER)
-        contents, second = at, np.ones(len(rows), dtype=np.int64)
-        if self.spec.needs_old_rows:
-            known = np.flatnonzero(~opens)
-            rows = np.concatenate([rows, known])
-            kinds = np.concatenate([kinds, np.full(len(known), UPDATE_BEFORE)])
-            contents = np.concatenate([at, at[known] - 1])
-            second = np.concatenate([second, np.zeros(len(known), dtype=np.int64)])
-        watermarks = numbers(late, WATERMARK)[rows]
-        return WindowFiring(
-            chain.take(pa.array(contents)),
-            kinds.astype(np.int8),
-            self.advance.seen(watermarks),
-            2 * rows + second,
-            watermarks,
+        That updates the result before it, unless the window had no contents.
+        """
+        has_late = np.zeros(max(windows.count, contents.num_rows), dtype=np.bool_)
+        has_late[windows.codes] = True
+        before = np.flatnonzero(has_late[: contents.num_rows])
+        rows = pa.concat_tables(
+            [contents.take(pa.array(before)), late.select(contents.schema.names)]
         )
+        codes = np.concatenate([before, windows.codes])
+        order = np.argsort(codes, kind="stable")
+        sums = running(self.spec, rows.combine_chunks().take(pa.array(order)), codes[order])
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        at = position[len(before) :]
+        is_first = np.ones(len(codes), dtype=np.bool_)
+        is_first[1:] = codes[order][1:] != codes[order][:-1]
+        kinds = np.where(is_first[at], INSERT, UPDATE_AFTER)
+        causes = np.arange(late.num_rows)
+        ranks = 2 * causes + 1
+        if self.spec.needs_old_rows:  # right before each new one
+            updates = np.flatnonzero(~is_first[at])
+            causes, ranks = np.concatenate([causes, updates]), np.concatenate([ranks, 2 * updates])
+            kinds = np.concatenate([kinds, np.full(len(updates), UPDATE_BEFORE)])
+            at = np.concatenate([at, at[updates] - 1])
+        watermarks = numbers(late, WATERMARK)[causes]
+        steps, results = self.advance.seen(watermarks), sums.take(pa.array(at))
+        return WindowFiring(results, kinds.astype(np.int8), steps, ranks, watermarks)
 
 
 def _carried(spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance) -> pa.Table:
@@ -205,29 +212,32 @@ def _carried(spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkA
     codes = codes[order]
     sums = running(spec, parts.take(pa.array(order)), codes)
     starts, ends = numbers(sums, START), numbers(sums, END)
-    last = starts + spec.size_ms
+    last_end = starts + spec.size_ms
     # The first end behind the watermark; the watermark may be the end of time.
-    reached = np.minimum(advance.after_ms, last - 1) + 1 - starts
-    waits = np.minimum(last, starts + (reached // spec.slide_ms + 1) * spec.slide_ms)
-    follows = np.append(codes[1:] == codes[:-1], False)[: len(codes)]
-    until = np.where(follows, np.roll(ends, -1), waits)
+    reached = np.minimum(advance.after_ms, last_end - 1) + 1 - starts
+    waiting_end = np.minimum(last_end, starts + (reached // spec.slide_ms + 1) * spec.slide_ms)
+    is_followed = np.append(codes[1:] == codes[:-1], False)[: len(codes)]
+    until = np.where(is_followed, np.roll(ends, -1), waiting_end)
     count = (until - ends) // spec.slide_ms
     of = np.repeat(np.arange(len(count)), count)
-    further = np.arange(len(of)) - (np.cumsum(count) - count)[of] + 1
-    at = ends[of] + further * spec.slide_ms
+    step = np.arange(len(of)) - (np.cumsum(count) - count)[of] + 1
+    at = ends[of] + step * spec.slide_ms
     carried = sums.take(pa.array(of))
     values = {END: at, DUE: at - 1, KEEP: keeps(at - 1, spec.lateness_ms)}
     for name, moved in values.items():
-        place = carried.schema.get_field_index(name)
-        carried = carried.set_column(place, carried.schema.field(place), pa.array(moved))
-    place = [pa.nulls(len(of), each.type) for each in LATE]
+        index = carried.schema.get_field_index(name)
+        carried = carried.set_column(index, carried.schema.field(index), pa.array(moved))
+    record = [pa.nulls(len(of), each.type) for each in LATE]
     schema = partial_schema(spec)
     late = pa.repeat(pa.scalar(False), len(of))
-    return pa.table([*carried.columns, late, *place], schema=schema)
+    return pa.table([*carried.columns, late, *record], schema=schema)
 
 
 def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
-    """Each row with the accumulators of all rows of its code up to it; codes ascend."""
+    """Each row with the accumulators of all rows of its code up to it; codes ascend.
+
+    Each round adds the sum of as many rows again, so a code of n rows takes log2(n) rounds.
+    """
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     lengths = np.diff(np.concatenate([starts, [len(codes)]]))
     ranks = np.arange(len(codes)) - np.repeat(starts, lengths)
@@ -237,9 +247,9 @@ def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
         pairs = np.concatenate([later - reach, later])
         halves = Groups(np.tile(np.arange(len(later)), 2), len(later))
         longer = merged(spec, sums.take(pa.array(pairs)), halves)
-        place = np.arange(len(codes))
-        place[later] = len(codes) + np.arange(len(later))
-        sums = pa.concat_tables([sums, longer]).combine_chunks().take(pa.array(place))
+        newest = np.arange(len(codes))
+        newest[later] = len(codes) + np.arange(len(later))
+        sums = pa.concat_tables([sums, longer]).combine_chunks().take(pa.array(newest))
         reach *= 2
     for names in accumulator_names(aggregations(spec.aggregates)):
         for name in names:
@@ -288,20 +298,17 @@ def project(spec: WindowSpec, fired: Fired, proctime_ms: int) -> Projected:
         columns.append(values)
     passes[list(run.failed)] = False
     kinds, keep = _kinds(np.asarray(fired.kinds), passes, retracts=spec.retracts)
-    schema = pa.schema(
-        [
-            pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
-            for item in spec.output
-        ]
-    )
+    fields = [
+        pa.field(item.name, arrow_type(item.expression.type), nullable=item.nullable)
+        for item in spec.output
+    ]
     mask = pa.array(keep)
-    rows = pa.RecordBatch.from_arrays([item.filter(mask) for item in columns], schema=schema)
-    dead = pa.Table.from_batches([unranked, run.dead(fired)]).combine_chunks()
+    columns = [item.filter(mask) for item in columns]
     return Projected(
-        rows,
+        pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)),
         pa.array(kinds[keep]),
         fired.watermarks.filter(mask),
-        dead.to_batches()[0] if dead.num_rows else unranked.slice(0, 0),
+        pa.concat_batches([unranked, run.dead(fired)]),
     )
 
 
@@ -326,18 +333,11 @@ def _ranked(
     firsts = Groups(codes, int(codes.max()) + 1 if len(codes) else 0).firsts()
     kept = (ranks.numbers >= rank.first) & (ranks.numbers <= rank.last)
     order, numbers = ranks.order[kept], ranks.numbers[kept]
-    by_place = np.argsort(firsts[codes[order]], kind="stable")
-    order, numbers = pa.array(at[order[by_place]]), pa.array(numbers[by_place])
+    firing_order = np.argsort(firsts[codes[order]], kind="stable")
+    order, numbers = pa.array(at[order[firing_order]]), pa.array(numbers[firing_order])
     taken = run.rows.take(order).append_column(pa.field(ROW_NUMBER, pa.int64()), numbers)
-    return (
-        replace(
-            fired,
-            rows=taken,
-            kinds=fired.kinds.take(order),
-            watermarks=fired.watermarks.take(order),
-        ),
-        run.dead(fired),
-    )
+    kinds, watermarks = fired.kinds.take(order), fired.watermarks.take(order)
+    return replace(fired, rows=taken, kinds=kinds, watermarks=watermarks), run.dead(fired)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,12 +348,8 @@ class _Projection:
 
     def evaluate(self, expression: Expression, where: Mask | None = None) -> pa.Array:
         """The values; failures count in the rows of `where`."""
-        result = evaluate_rows(
-            expression,
-            Scope(
-                lambda column: self.rows.column(column.name), self.rows.num_rows, self.proctime_ms
-            ),
-        )
+        scope = Scope(lambda c: self.rows.column(c.name), self.rows.num_rows, self.proctime_ms)
+        result = evaluate_rows(expression, scope)
         for row, reason in result.errors.items():
             if where is None or where[row]:
                 self.failed.setdefault(row, reason)
@@ -373,9 +369,8 @@ class _Projection:
         at = [row for row in sorted(self.failed) if kinds[row] in {INSERT, UPDATE_AFTER}]
         texts = row_texts(self.rows.take(pa.array(at, pa.int64())))
         reasons = pa.array([self.failed[row] for row in at], pa.string())
-        return pa.RecordBatch.from_arrays(
-            [reasons, texts.cast(pa.binary())], names=["reason", "value"]
-        )
+        values = texts.cast(pa.binary())
+        return pa.RecordBatch.from_arrays([reasons, values], names=["reason", "value"])
 
 
 def _kinds(kinds: np.ndarray, passes: Mask, *, retracts: bool) -> tuple[np.ndarray, Mask]:

@@ -1,6 +1,8 @@
 """Rows into parts of windows: one row for each key and window of the batch.
 
-A row after its window has fired is a separate part (`_late`) within the lateness, else late.
+A part has all rows that come before their window fires, or one row that comes later (`_late`).
+A row behind the lateness of all its windows is too late, and no part of any. Of fixed windows it is
+known here which one; of sessions only by `sessions`, after those of the state.
 """
 
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ def partials(spec: WindowSpec, rows: pa.RecordBatch) -> Partials:
 class _Windows:
     starts: Rows
     ends: Rows
-    of: Rows
+    of: Rows  # the row or group that each window is of
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +65,42 @@ class _TimedRows:
     watermarks: Rows
 
     def windows(self) -> Partials:
-        """A row's windows go back from its latest one by the slide; in CUMULATE the ends do."""
+        """Parts of fixed windows, counted for each row from its latest window back by the slide.
+
+        `total` windows have the row's time, the first `unfired` of these have not fired, and the
+        next ones up to `taken` are within the lateness. In CUMULATE only their ends differ.
+        """
         spec = self.spec
         apart_ms = spec.size_ms if spec.grows else spec.slide_ms
         latest = self.times - (self.times - spec.offset_ms) % apart_ms
         reach = spec.size_ms - (self.times - latest)
-        windows = np.maximum(0, -(-reach // spec.slide_ms))
+        total = np.maximum(0, -(-reach // spec.slide_ms))
         last = latest + spec.size_ms - 1
-        on_time = _counted(last, self.watermarks, spec.slide_ms, windows)
-        parts = [self._on_time(latest, on_time)]
-        taken = on_time
+        taken = unfired = _counted(last, self.watermarks, spec.slide_ms, total)
+        parts = [self._on_time(latest, unfired)]
         if spec.lateness_ms:
             keep = keeps(last, spec.lateness_ms)
-            taken = _counted(keep, self.watermarks, spec.slide_ms, windows)
-            if (taken > on_time).any():
-                parts.append(self._singly(latest, on_time, taken))
+            taken = _counted(keep, self.watermarks, spec.slide_ms, total)
+            if (taken > unfired).any():
+                parts.append(self._late(latest, unfired, taken))
         table = pa.concat_tables(parts).combine_chunks()
-        return Partials(_by_bucket(table), self._late(taken == 0))
+        return Partials(_by_bucket(table), self._too_late(taken == 0))
 
     def _on_time(self, latest: Rows, counts: Rows) -> pa.Table:
         """Rows of one key and the same windows add up before they are spread over windows."""
-        living = np.flatnonzero(counts > 0)
-        part = self if len(living) == len(counts) else self._picked(living)
-        latest, counts = latest[living], counts[living]
-        if self.spec.lists_rows and self.spec.size_ms != self.spec.slide_ms:
+        spec, rows = self.spec, np.flatnonzero(counts > 0)
+        part = self if len(rows) == len(counts) else self._picked(rows)
+        latest, counts = latest[rows], counts[rows]
+        if spec.lists_rows and spec.size_ms != spec.slide_ms:
             return part._window_by_window(latest, counts)
-        steps = [latest // self.spec.slide_ms]
-        if self.spec.size_ms != self.spec.slide_ms:
+        steps = [latest // spec.slide_ms]
+        if spec.size_ms != spec.slide_ms:
             steps.append(counts)
-        groups = Groups.of([*steps, *part.keys], len(living))
+        groups = Groups.of([*steps, *part.keys], len(rows))
         firsts = groups.firsts()
         skipped = None
-        if self.spec.carries:
-            skipped = (counts[firsts] - 1) * self.spec.slide_ms
+        if spec.carries:  # to the first window alone, `counts` - 1 slides before the latest
+            skipped = (counts[firsts] - 1) * spec.slide_ms
             counts = np.minimum(counts, 1)
         windows = self._back_from(latest[firsts], counts[firsts], skipped)
         return part._table(groups, windows, late=False)
@@ -105,20 +110,19 @@ class _TimedRows:
         windows = self._back_from(latest, counts)
         part = self._picked(windows.of)
         groups = Groups.of([windows.ends, *part.keys], len(windows.of))
-        firsts = groups.firsts()
-        each = np.arange(groups.count)
-        return part._table(
-            groups, _Windows(windows.starts[firsts], windows.ends[firsts], each), late=False
-        )
+        firsts, each = groups.firsts(), np.arange(groups.count)
+        windows = _Windows(windows.starts[firsts], windows.ends[firsts], each)
+        return part._table(groups, windows, late=False)
 
-    def _singly(self, latest: Rows, on_time: Rows, taken: Rows) -> pa.Table:
-        """Rows within the lateness, a part for each of their windows, the latest window first."""
-        late = np.flatnonzero(taken > on_time)
-        skipped = on_time[late] * self.spec.slide_ms
-        windows = self._back_from(latest[late], (taken - on_time)[late], skipped)
+    def _late(self, latest: Rows, unfired: Rows, taken: Rows) -> pa.Table:
+        """A part for each row and each of its windows that have fired, the latest window first."""
+        late = np.flatnonzero(taken > unfired)
+        skipped = unfired[late] * self.spec.slide_ms
+        windows = self._back_from(latest[late], (taken - unfired)[late], skipped)
         return self._picked(late)._table(Groups.each(len(late)), windows, late=True)
 
     def _back_from(self, latest: Rows, counts: Rows, skipped: Rows | None = None) -> "_Windows":
+        """The `counts` windows of each row, from the one that is `skipped` ms before the latest."""
         of = np.repeat(np.arange(len(counts)), counts)
         back = (np.arange(len(of)) - (np.cumsum(counts) - counts)[of]) * self.spec.slide_ms
         if skipped is not None:
@@ -135,12 +139,12 @@ class _TimedRows:
         """
         keys = Groups.of(self.keys, self.rows.num_rows)
         ends = self.times + self.spec.size_ms
-        by_hand = np.zeros(keys.count, dtype=np.bool_)
-        by_hand[keys.codes[ends - 1 <= self.watermarks]] = True
-        single = by_hand[keys.codes]
+        has_late = np.zeros(keys.count, dtype=np.bool_)
+        has_late[keys.codes[ends - 1 <= self.watermarks]] = True
+        single = has_late[keys.codes]
         parts = [self._connected(np.flatnonzero(~single), keys.codes)]
         if single.any():
-            parts.append(self._apart(np.flatnonzero(single)))
+            parts.append(self._row_by_row(np.flatnonzero(single)))
         table = pa.concat_tables(parts).combine_chunks()
         return Partials(_by_bucket(table), LATE.empty_table())
 
@@ -154,7 +158,7 @@ class _TimedRows:
         np.maximum.at(high, groups.codes, ends)
         return part._table(groups, _Windows(low, high, np.arange(groups.count)), late=False)
 
-    def _apart(self, at: Rows) -> pa.Table:
+    def _row_by_row(self, at: Rows) -> pa.Table:
         part = self._picked(at)
         ends = part.times + self.spec.size_ms
         windows = _Windows(part.times, ends, np.arange(len(at)))
@@ -192,18 +196,18 @@ class _TimedRows:
             pa.array(windows.ends),
             pa.repeat(pa.scalar(False), len(of)),
         ]
-        places = [pa.repeat(pa.scalar(late), len(of)), *self._places(firsts[of])]
-        return pa.table([*head, *columns, *places], schema=partial_schema(self.spec))
+        record = [pa.repeat(pa.scalar(late), len(of)), *self._records(firsts[of])]
+        return pa.table([*head, *columns, *record], schema=partial_schema(self.spec))
 
-    def _late(self, nowhere: Mask) -> pa.Table:
+    def _too_late(self, is_untaken: Mask) -> pa.Table:
         """Late rows that no window took; a row in a gap between windows is not late."""
-        if not nowhere.any():
+        if not is_untaken.any():
             return LATE.empty_table()
-        late = nowhere & (keeps(self.times, self.spec.lateness_ms) <= self.watermarks)
+        late = is_untaken & (keeps(self.times, self.spec.lateness_ms) <= self.watermarks)
         at = np.flatnonzero(late)
         return pa.Table.from_batches([self.rows.select(LATE.names).take(pa.array(at)).cast(LATE)])
 
-    def _places(self, at: Rows) -> list[pa.Array]:
+    def _records(self, at: Rows) -> list[pa.Array]:
         where = pa.array(at)
         return [
             pa.nulls(len(at), item.type)
@@ -213,18 +217,18 @@ class _TimedRows:
         ]
 
 
-def _counted(last: Rows, watermarks: Rows, slide_ms: int, windows: Rows) -> Rows:
-    """Number of a row's windows whose last instant is after the watermark, the latest first.
+def _counted(last: Rows, watermarks: Rows, slide_ms: int, total: Rows) -> Rows:
+    """How many of each row's `total` windows have their last instant after the watermark.
 
     `last` is the last instant of the latest window; each further one is a slide earlier.
     """
     ahead = last > watermarks
-    if ahead.all() and bool((windows <= 1).all()):
-        return windows
+    if ahead.all() and bool((total <= 1).all()):
+        return total
     # The difference may not fit 64 bits at the start of time, where all windows are ahead.
-    limit = np.maximum(watermarks, last - windows * slide_ms - 1)
+    limit = np.maximum(watermarks, last - total * slide_ms - 1)
     counted = -((limit - last) // slide_ms)
-    return np.where(ahead, np.minimum(windows, counted), 0)
+    return np.where(ahead, np.minimum(total, counted), 0)
 
 
 def _buckets(spec: WindowSpec, keys: list[pa.Array], count: int) -> npt.NDArray[np.int32]:

@@ -1,8 +1,8 @@
 """Sessions that grow, merge and fire: the state of a bucket is all of its open sessions.
 
-Spans that touch, directly or through others, may become one session. Groups in which no session
-fires before their last row are merged all at once; the others are replayed one by one
-(`session_play`).
+Spans that touch, directly or through others, may become one session. A group of them in which no
+session fires before its last part has come is merged at once; the others are replayed part by part
+(`SessionReplay`), as then the order of parts and of the watermark's steps decides.
 
 A fired session that a later row merges into another one is deleted: -D with its last row. LISTAGG
 and DISTINCT list by session, then by arrival: merging sessions do not mix their lists.
@@ -24,8 +24,8 @@ from joins.kernels.windows.state import (
     FIRED,
     IS_LATE,
     KEEP,
-    LAST,
     LATE,
+    OF_WATERMARK,
     START,
     WatermarkAdvance,
     WindowFiring,
@@ -82,10 +82,10 @@ class SessionChange:
 
 
 @dataclass(slots=True)
-class Play:
-    """All replayed sessions; `late` are rows of parts that no session took.
+class SessionReplay:
+    """Replays groups of spans; `late` are rows of parts that no session took.
 
-    `sessions` are open, or have yet to fire, when the last of their parts has come.
+    `sessions` are those that are open or have not fired when the last of their parts has come.
     """
 
     spec: WindowSpec
@@ -159,30 +159,31 @@ def fire_sessions(
     spec: WindowSpec, old: pa.Table, new: pa.Table, advance: WatermarkAdvance
 ) -> FiredSessions:
     rows = pa.concat_tables([old, new.select(old.schema.names)]).combine_chunks()
-    past = _past(rows, new)
-    gone, rows = rows.filter(pa.array(past)), rows.filter(pa.array(~past))
+    is_ended = _ended(rows, new)
+    gone, rows = rows.filter(pa.array(is_ended)), rows.filter(pa.array(~is_ended))
     bucket = _Bucket(spec, rows, _spans(spec, rows), new, advance)
-    by_hand = bucket.ordered()
-    play = bucket.play(np.flatnonzero(by_hand))
-    tables = [gone, bucket.merged(np.flatnonzero(~by_hand)), bucket.opened(play)]
+    is_replayed = bucket.needs_replay()
+    replay = bucket.replay(np.flatnonzero(is_replayed))
+    tables = [gone, bucket.merged(np.flatnonzero(~is_replayed)), bucket.open_sessions(replay)]
     sessions = pa.concat_tables(tables).combine_chunks()
     fired = mask_of(column(sessions, FIRED))
     fires = ~fired & (numbers(sessions, DUE) <= advance.after_ms)
     emissions = [
-        bucket.emission(play.changes),
+        bucket.emission(replay.changes),
         by_steps(sessions.filter(pa.array(fires)), advance, INSERT),
     ]
     state = living(_with_fired(sessions, fired | fires), advance.after_ms)
-    late = np.sort(play.late).astype(np.int64) - bucket.sessions
+    late = np.sort(replay.late).astype(np.int64) - bucket.sessions
     return FiredSessions(emissions, state, new.select(LATE.names).take(pa.array(late)))
 
 
-def _past(rows: pa.Table, new: pa.Table) -> Mask:
-    is_past = np.zeros(rows.num_rows, dtype=np.bool_)
+def _ended(rows: pa.Table, new: pa.Table) -> Mask:
+    """Sessions of the state whose lateness ends before the first part comes: none can join them."""
+    is_ended = np.zeros(rows.num_rows, dtype=np.bool_)
     if new.num_rows:
         count, first_ms = rows.num_rows - new.num_rows, numbers(new, WATERMARK).min()
-        is_past[:count] = numbers(rows, KEEP)[:count] <= first_ms
-    return is_past
+        is_ended[:count] = numbers(rows, KEEP)[:count] <= first_ms
+    return is_ended
 
 
 def _spans(spec: WindowSpec, rows: pa.Table) -> Groups:
@@ -204,17 +205,17 @@ class _Bucket:
     def sessions(self) -> int:
         return int(self.rows.num_rows - self.new.num_rows)
 
-    def ordered(self) -> Mask:
-        """The rows of spans in which the order of events matters."""
+    def needs_replay(self) -> Mask:
+        """The rows of groups with a part in which a session fires before, or a row is late."""
         count, codes = self.sessions, self.spans.codes
         seen = np.full(self.spans.count, MIN_TIMESTAMP)
         np.maximum.at(seen, codes[count:], numbers(self.new, WATERMARK))
-        has_rank = numbers(self.rows, END) - 1 <= seen[codes]
-        has_rank[count:] |= mask_of(column(self.new, IS_LATE))
-        matters, grows = (np.zeros(self.spans.count, dtype=np.bool_) for _ in range(2))
-        matters[codes[has_rank]] = True
-        grows[codes[count:]] = True
-        of_rows: Mask = (matters & grows)[codes]
+        is_early = numbers(self.rows, END) - 1 <= seen[codes]
+        is_early[count:] |= mask_of(column(self.new, IS_LATE))
+        has_early, has_part = (np.zeros(self.spans.count, dtype=np.bool_) for _ in range(2))
+        has_early[codes[is_early]] = True
+        has_part[codes[count:]] = True
+        of_rows: Mask = (has_early & has_part)[codes]
         return of_rows
 
     def merged(self, rows: Rows) -> pa.Table:
@@ -227,21 +228,21 @@ class _Bucket:
         np.maximum.at(high, groups.codes, numbers(table, END))
         return _with_bounds(self.spec, merged(self.spec, table, groups), low, high)
 
-    def play(self, rows: Rows) -> Play:
+    def replay(self, rows: Rows) -> SessionReplay:
         codes = self.spans.codes[rows]
         order = np.argsort(codes, kind="stable")
         cuts = np.flatnonzero(np.diff(codes[order])) + 1
-        play = Play(self.spec)
+        replay = SessionReplay(self.spec)
         if len(rows):
             spans = self._listed(rows[order])
             for low, high in zip([0, *cuts], [*cuts, len(spans)], strict=True):
                 of_span = spans[low:high]
                 sessions = [each for each in of_span if each.row < self.sessions]
-                play.take(sessions, of_span[len(sessions) :])
-        return play
+                replay.take(sessions, of_span[len(sessions) :])
+        return replay
 
-    def opened(self, play: Play) -> pa.Table:
-        sessions = play.sessions
+    def open_sessions(self, replay: SessionReplay) -> pa.Table:
+        sessions = replay.sessions
         starts = np.array([each.start_ms for each in sessions], dtype=np.int64)
         ends = np.array([each.end_ms for each in sessions], dtype=np.int64)
         added = self._added([each.rows for each in sessions])
@@ -260,7 +261,7 @@ class _Bucket:
             _with_bounds(self.spec, added, starts, ends),
             np.array([each.kind for each in changes], dtype=np.int8),
             steps,
-            np.where(by_part, parts * len(changes) + np.arange(len(changes)), LAST),
+            np.where(by_part, parts * len(changes) + np.arange(len(changes)), OF_WATERMARK),
             np.where(by_part, seen, self.advance.held(steps)),
         )
 

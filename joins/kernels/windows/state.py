@@ -70,10 +70,10 @@ IS_LATE = "_late"
 LATE = pa.schema([*RECORD, *EVENT_TIME])
 """A row that no window took: its record, its time, and the watermark that it came behind."""
 
-PLACE = pa.schema([(IS_LATE, pa.bool_()), *LATE])
-"""Behind a state row, what a part of a batch tells of its first record, or of its only one.
+FIRST_RECORD = pa.schema([(IS_LATE, pa.bool_()), *LATE])
+"""Columns of a part behind those of the state: its first record, the only one if it is late.
 
-`_value` is only there if the record may still turn out to be late.
+`_value` is only there if the record may still turn out to be too late.
 """
 
 
@@ -99,7 +99,7 @@ def state_schema(spec: WindowSpec) -> pa.Schema:
 
 
 def partial_schema(spec: WindowSpec) -> pa.Schema:
-    return pa.schema([*state_schema(spec), *PLACE])
+    return pa.schema([*state_schema(spec), *FIRST_RECORD])
 
 
 def joined(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -152,8 +152,8 @@ def keeps(due: Rows, lateness_ms: int) -> Rows:
     return np.where(due > MAX_TIMESTAMP - lateness_ms, MAX_TIMESTAMP, due + lateness_ms)
 
 
-LAST = 2**62
-"""The place of what the next step of the watermark causes: behind all records before it."""
+OF_WATERMARK = 2**62
+"""The rank of what a step of the watermark causes: behind all records before that step."""
 
 _MICROS = 1000
 
@@ -162,14 +162,14 @@ _MICROS = 1000
 class WindowFiring:
     """Contents of fired windows, and their order.
 
-    `steps` counts the watermark's steps before each row; `places` orders rows with equal `steps`:
-    those of the next step are `LAST`. `watermarks` are those before.
+    `steps` counts the watermark's steps before each row. `ranks` orders rows with equal `steps`: by
+    the record that causes them, then `OF_WATERMARK`. `watermarks` are those before.
     """
 
     contents: pa.Table
     kinds: npt.NDArray[np.int8]
     steps: Rows
-    places: Rows
+    ranks: Rows
     watermarks: Rows
 
 
@@ -179,7 +179,7 @@ def by_steps(contents: pa.Table, advance: WatermarkAdvance, kind: int) -> Window
         contents,
         np.full(contents.num_rows, kind, dtype=np.int8),
         steps,
-        np.full(len(steps), LAST),
+        np.full(len(steps), OF_WATERMARK),
         advance.held(steps),
     )
 
@@ -203,12 +203,12 @@ def ordered(spec: WindowSpec, emissions: Sequence[WindowFiring]) -> Ordered:
     contents = contents.combine_chunks()
     kinds = np.concatenate([item.kinds for item in emissions])
     steps = np.concatenate([item.steps for item in emissions])
-    places = np.concatenate([item.places for item in emissions])
+    ranks = np.concatenate([item.ranks for item in emissions])
     watermarks = np.concatenate([item.watermarks for item in emissions])
     keys = [column(contents, name) for name in key_names(spec)]
     spread = hash_rows(keys) if keys and len(kinds) else np.zeros(len(kinds))
     ends, starts = numbers(contents, END), numbers(contents, START)
-    order = np.lexsort([starts, spread, ends, places, steps])
+    order = np.lexsort([starts, spread, ends, ranks, steps])
     rows = relation(spec, contents.take(pa.array(order)))
     if spec.rows is not None:
         lists = rows.column(spec.rows.name)

@@ -75,7 +75,7 @@ def send_to_runner(services: Services, job_id: str, request: Asked) -> tuple[Req
     box = services.requests(job_id)
     request_id = box.send(request)
     if answers:
-        services.supervisor.ask(job_id)
+        services.supervisor.serve_requests(job_id)
     return box, request_id
 
 

@@ -1,4 +1,16 @@
-"""Moves jobs to the state that their runner's reports, silence or end imply."""
+"""Moves jobs to the state that their runner's reports, silence or end imply.
+
+What follows from the end of a runner (the first row that applies, see `Supervisor._ended`):
+
+    it reported FINISHED              FINISHED, desired STOPPED; the next one only answers requests
+    report or exit code say FAILED    FAILED, desired STOPPED
+    a request stopped it              STOPPED or PAUSED
+    the control plane stopped it      PAUSED; the next control plane starts another one
+    the job has a newer plan          PAUSED; the next one starts at once
+    it was killed as unresponsive     as after a crash
+    it reported STALLED               STALLED; the next one starts after a back-off by `Watch.waits`
+    it crashed                        the same by `Job.crashes`; FAILED after `restart_limit`
+"""
 
 import time
 
@@ -8,26 +20,31 @@ from service.config import Settings
 from service.jobs.inspect.facts import full_disks
 from service.jobs.store.history import JobSampler
 from service.jobs.store.job import ENDED, DesiredState, Job, JobError, JobState, StateUpdate
-from service.jobs.store.runner_files import Status, read_changes, read_status
+from service.jobs.store.runner_files import Status, read_changes
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.background import back_off_s
 from service.jobs.supervise.runner_process import RunnerProcess
 from service.jobs.supervise.watch import (
     ENDING,
+    UNRESPONSIVE,
     RunnerStage,
     Watch,
-    mute,
+    is_unresponsive,
     only_serves_requests,
-    own,
-    unresponsive,
+    status_of,
 )
 
 _MISMATCH_S = 1.5
 _NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
+_INTERRUPTED = "its control plane has ended; it goes on when one is there again"
+SUPERSEDED = "it has a newer plan, under which its runner starts again"
+STOPPED_UNSEEN = "its runner was stopped while no control plane was there; it goes on now"
+LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
+_log = structlog.get_logger(__name__)
 
 
 class RunnerReports:
-    """Stores what the runner of a job has reported."""
+    """Stores what the runner of a job has reported, and kills a runner that is silent."""
 
     def __init__(self, store: JobStore, settings: Settings) -> None:
         self._store = store
@@ -35,7 +52,7 @@ class RunnerReports:
 
     def follow(self, job: Job, watch: Watch) -> Job:
         job_dir = self._settings.jobs_dir / job.id
-        status = own(read_status(job_dir), watch.runner)
+        status = status_of(watch.runner, job_dir)
         if status is not None:
             watch.sampler = watch.sampler or JobSampler(job_dir)
             watch.sampler.sample(status)
@@ -47,7 +64,8 @@ class RunnerReports:
                 # What ends in order with the runner, such as its sources, stalls nothing.
                 updates = [change for change in updates if change.target is not JobState.STALLED]
             job = self._store.follow(job.id, updates, offset)
-            _log_changes(job, updates)
+            for change in updates:
+                _log.info("job changed", job_id=job.id, state=change.target, cause=change.cause)
         return self._reconcile(job, watch, status)
 
     def _reconcile(self, job: Job, watch: Watch, status: Status | None) -> Job:
@@ -62,14 +80,14 @@ class RunnerReports:
                 watch.silence.begin()
                 return job
             return self._silent(job, watch, silent_s)
-        if status is not None and mute(job) and job.state is status.state:
+        if status is not None and is_unresponsive(job) and job.state is status.state:
             self._store.set_reason(job.id, status.reason, status.error)
         target = None if status is None else status.state
         if status is None or target is None or target is job.state or target in _NOT_REPORTED:
             watch.mismatch_since = None
             return job
         since = watch.mismatch_since = watch.mismatch_since or time.monotonic()
-        if time.monotonic() - since < _MISMATCH_S:
+        if time.monotonic() - since < _MISMATCH_S:  # the event may be on its way
             return job
         change = StateUpdate(target, status.reason or "reported by the runner", error=status.error)
         return self._store.follow(job.id, [change], job.events_offset)
@@ -85,9 +103,14 @@ class RunnerReports:
             _log.error("silent runner is killed", job_id=job.id, pid=runner.pid, after_s=limit_s)
         if watch.state is RunnerStage.HUNG:
             runner.kill()
-        if mute(job) or job.state in ENDED:
+        if is_unresponsive(job) or job.state in ENDED:
             return job
-        error = unresponsive(runner.pid, silent_s, limit_s)
+        error = JobError(
+            UNRESPONSIVE,
+            f"runner {runner.pid} lives, but has not reported for {silent_s:.0f} s",
+            f"It is killed and started again after {limit_s:g} s; look at its log and at the "
+            "machine's memory and disk.",
+        )
         _log.error("runner is silent", job_id=job.id, pid=runner.pid, silent_s=round(silent_s))
         return self._store.transition(
             job.id, StateUpdate(JobState.STALLED, error.message, error=error)
@@ -100,18 +123,6 @@ def _with_error(change: StateUpdate, error: JobError | None) -> StateUpdate:
     return StateUpdate(change.target, change.cause, error=error, at_ms=change.at_ms)
 
 
-def _log_changes(job: Job, changes: list[StateUpdate]) -> None:
-    for change in changes:
-        _log.info("job changed", job_id=job.id, state=change.target.value, cause=change.cause)
-
-
-_INTERRUPTED = "its control plane has ended; it goes on when one is there again"
-_SUPERSEDED = "it has a newer plan, under which its runner starts again"
-_STOPPED_UNSEEN = "its runner was stopped while no control plane was there; it goes on now"
-LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
-_log = structlog.get_logger(__name__)
-
-
 class Outcomes:
     """Moves jobs to the state that the end of their runner implies."""
 
@@ -119,11 +130,8 @@ class Outcomes:
         self._store = store
         self._settings = settings
 
-    def finished(self, job: Job, status: Status) -> Job:
+    def finished(self, job: Job, cause: str) -> Job:
         _log.info("job finished", job_id=job.id)
-        return self.settle(job, status.reason)
-
-    def settle(self, job: Job, cause: str) -> Job:
         change = StateUpdate(JobState.FINISHED, cause, desired=DesiredState.STOPPED)
         return self._store.transition(job.id, change)
 
@@ -143,25 +151,18 @@ class Outcomes:
         limit_s = self._settings.stop_timeout_s
         how = f"; its runner had not ended after {limit_s:g} s and was killed"
         if interrupted and job.desired_state is DesiredState.RUNNING:
-            self._pause(job, _INTERRUPTED)
+            self.pause(job, _INTERRUPTED)
         else:
             self.rest(job, how if killed else "")
         _log.info("runner stopped", job_id=job.id, killed=killed)
 
-    def stopped_unseen(self, job: Job) -> Job:
-        return self._pause(job, _STOPPED_UNSEEN)
-
-    def superseded(self, job: Job) -> None:
-        """The runner ended at a batch's border, as the job has a newer plan."""
-        self._pause(job, _SUPERSEDED)
-        _log.info("runner starts again under a newer plan", job_id=job.id)
-
-    def _pause(self, job: Job, cause: str) -> Job:
+    def pause(self, job: Job, cause: str) -> Job:
+        """PAUSED until the next runner starts, unless the job has ended."""
         target = job.state if job.state in ENDED else JobState.PAUSED
         return self._store.transition(job.id, StateUpdate(target, cause))
 
     def rest(self, job: Job, how: str = "") -> None:
-        """STOPPED, or PAUSED if the job is to continue."""
+        """STOPPED or PAUSED as requested, unless the job has ended."""
         ends = job.desired_state in (DesiredState.STOPPED, DesiredState.REMOVED)
         target = JobState.STOPPED if ends else JobState.PAUSED
         if job.state not in ENDED | {target}:
@@ -174,7 +175,8 @@ class Outcomes:
         crashes = job.crashes + 1
         self._store.count(job.id, crashes=crashes, restarts=job.restarts)
         if crashes > self._settings.restart_limit:
-            self.fail(job, error or _too_many(crashes, ending))
+            text = f"runner crashed {crashes} times in a row, last with {ending}"
+            self.failed(job, error or JobError("runner-crashed", text, LOG_HINT))
             return
         wait_s = back_off_s(self._settings, crashes)
         watch.start_after(wait_s)
@@ -184,7 +186,7 @@ class Outcomes:
             self._store.transition(job.id, StateUpdate(JobState.STALLED, cause, error=reported))
         _log.error("runner crashed", job_id=job.id, ending=ending, crashes=crashes)
 
-    def fail(self, job: Job, error: JobError) -> Job:
+    def failed(self, job: Job, error: JobError) -> Job:
         change = StateUpdate(JobState.FAILED, error.message, error=error)
         _log.error("job failed", job_id=job.id, error=error.message, hint=error.hint)
         return self._store.transition(job.id, change)
@@ -207,16 +209,4 @@ def cannot_start(exc: OSError) -> JobError:
 
 
 def failed_silently(runner: RunnerProcess) -> JobError:
-    return JobError(
-        "runner-failed",
-        f"runner {runner.pid} failed and gave no error",
-        LOG_HINT,
-    )
-
-
-def _too_many(crashes: int, ending: str) -> JobError:
-    return JobError(
-        "runner-crashed",
-        f"runner crashed {crashes} times in a row, last with {ending}",
-        LOG_HINT,
-    )
+    return JobError("runner-failed", f"runner {runner.pid} failed and gave no error", LOG_HINT)

@@ -168,7 +168,7 @@ def _is_open(link: socket.socket) -> bool:
 
 
 class RunnerStarter:
-    """Starts runners until `give_up`, and again after `begin_anew`."""
+    """Starts runners until `give_up`, and again after `reset`."""
 
     def __init__(self, settings: Settings, command: Sequence[str] | None) -> None:
         self._settings = settings
@@ -197,7 +197,7 @@ class RunnerStarter:
     def give_up(self) -> None:
         self._given_up.set()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         self.close()
         self._given_up.clear()
 

@@ -1,8 +1,14 @@
 """Runs one runner process for each job that is to run, follows its reports, removes jobs.
 
-One thread checks every job about twice a second and moves it to its stored desired state. All
-durable state is in the store and in the jobs' directories: a control plane that was killed
-continues, and adopts living runners.
+The supervisor's thread looks at each job about twice a second; other threads only set events and
+read. All durable state is in the store and in the jobs' directories: a control plane that was
+killed continues, and adopts living runners. By its states a job without a runner gets:
+
+    desired REMOVED                         its removal
+    FINISHED, desired RUNNING               desired STOPPED: its runner ended unseen
+    FINISHED, with open requests            a runner that only answers them
+    desired PAUSED or STOPPED               that state
+    otherwise                               a runner, when it is due and `start_limit` allows
 """
 
 import threading
@@ -24,6 +30,8 @@ from service.jobs.supervise.background import Removals, Restorations, back_off_s
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.outcomes import (
     LOG_HINT,
+    STOPPED_UNSEEN,
+    SUPERSEDED,
     Outcomes,
     RunnerReports,
     cannot_start,
@@ -43,14 +51,21 @@ from service.jobs.supervise.watch import (
     RunnerStage,
     RunnerView,
     Watch,
-    healthy,
+    is_healthy,
     only_serves_requests,
-    own,
     reported_runner,
+    status_of,
 )
 
-_fault_log = structlog.get_logger("service.supervisor")
 AGAIN_S = 60.0
+POLL_S = 0.4
+# States that a job without a runner may have: when it is seen first, and later. All others say
+# that its runner has ended unseen.
+_AT_REST = RESTING | {JobState.CREATED}
+_STARTABLE = _AT_REST | {JobState.STARTING, JobState.STALLED}
+_TURN = "; it waits for its turn to start"
+_fault_log = structlog.get_logger("service.supervisor")
+_log = structlog.get_logger(__name__)
 
 
 class FaultLog:
@@ -72,15 +87,8 @@ class FaultLog:
             _fault_log.error(event, exc_info=error, **of_job)
 
 
-POLL_S = 0.4
-_AT_REST = RESTING | {JobState.CREATED}
-_STARTABLE = _AT_REST | {JobState.STARTING, JobState.STALLED}
-_TURN = "; it waits for its turn to start"
-_log = structlog.get_logger(__name__)
-
-
 class Supervisor:
-    """Owner of the runner processes.
+    """Owner of the runner processes, between `start` and `close` or `give_up`.
 
     `close` ends the supervision and leaves them running, `give_up` ends both without the store, and
     `end_runners` stops them in order while the supervision goes on.
@@ -105,7 +113,7 @@ class Supervisor:
         self._ending = threading.Event()
         self._all_ended = threading.Event()
         self._has_looked = threading.Event()
-        self._thread = self._new_thread()
+        self._thread = threading.Thread()
         self._removals = Removals(store, settings, remove)
         self._restorations = Restorations(store, settings, self.wake)
         self._outcomes = Outcomes(store, settings)
@@ -116,24 +124,21 @@ class Supervisor:
     def start(self) -> None:
         """Clean up after a killed control plane and supervise; also again after `give_up`."""
         if self._closing.is_set():
-            self._begin_anew()
+            self._reset()
         self._discard_unfinished_submissions()
+        self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
         self._thread.start()
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         if self._thread.is_alive():
             self._thread.join()  # after its present call of the store
-        self._starter.begin_anew()
+        self._starter.reset()
         self._watches.clear()
         self._due.clear()
-        self._removals.begin_anew()
-        self._restorations.begin_anew()
+        self._removals.reset()
+        self._restorations.reset()
         self._has_looked.clear()
         self._closing.clear()
-        self._thread = self._new_thread()
-
-    def _new_thread(self) -> threading.Thread:
-        return threading.Thread(target=self._loop, name="supervisor", daemon=True)
 
     def give_up(self, *, by: float) -> None:
         """Stop supervising and end all runners before `by` (`time.monotonic`), without the store.
@@ -164,7 +169,7 @@ class Supervisor:
             continue
         return self._all_ended.is_set()
 
-    def ask(self, job_id: str) -> None:
+    def serve_requests(self, job_id: str) -> None:
         watch = self._watches.get(job_id)
         if watch is not None:
             watch.has_request = True
@@ -247,18 +252,18 @@ class Supervisor:
     def _look_at(self, job: Job) -> None:
         if not self._restorations.has(job):
             return  # its directory is being restored from the store
-        watch, seen = self._watches.get(job.id), _STARTABLE
+        watch, at_rest = self._watches.get(job.id), _STARTABLE
         if watch is None:
-            watch, seen = self._watches.setdefault(job.id, Watch()), _AT_REST
+            watch, at_rest = self._watches.setdefault(job.id, Watch()), _AT_REST
             if job.state is not JobState.CREATED:
                 self._adopt(job, watch)
-        if watch.runner is None and job.state not in seen:
+        if watch.runner is None and job.state not in at_rest:
             job = self._ended_unseen(job, watch)
         if watch.runner is None:
             self._without_runner(job, watch)
         elif watch.runner.running():
             job = self._reports.follow(job, watch)  # kills a runner that does not report any more
-            self._with_runner(job, watch)
+            self._with_runner(job, watch, watch.runner)
         else:
             self._ended(self._reports.follow(job, watch), watch, watch.runner)
 
@@ -278,33 +283,32 @@ class Supervisor:
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
-        is_last = status is not None and status.pid == noted_pid(layout.job_dir)
-        if status is not None and is_last and status.state is JobState.FAILED:
-            return self._outcomes.fail(
-                job, status.error or JobError("job-failed", status.reason, LOG_HINT)
-            )
-        if status is not None and is_last and status.state is JobState.FINISHED:
-            return self._outcomes.finished(job, status)
+        if status is not None and status.pid != noted_pid(layout.job_dir):
+            status = None  # an earlier runner wrote it
+        if status is not None and status.state is JobState.FAILED:
+            error = status.error or JobError("job-failed", status.reason, LOG_HINT)
+            return self._outcomes.failed(job, error)
+        if status is not None and status.state is JobState.FINISHED:
+            return self._outcomes.finished(job, status.reason)
         if job.state is JobState.STALLED or job.desired_state is not DesiredState.RUNNING:
             return job
-        if status is not None and is_last and status.state is JobState.STOPPED:
-            return self._outcomes.stopped_unseen(job)
+        if status is not None and status.state is JobState.STOPPED:
+            return self._outcomes.pause(job, STOPPED_UNSEEN)
         cause = "runner was gone when the control plane looked for it"
         return self._store.transition(job.id, StateUpdate(JobState.STALLED, cause))
 
     def _without_runner(self, job: Job, watch: Watch) -> None:
-        """Remove the job, settle its end, serve its requests, let it rest, or start it when due."""
         if job.desired_state is DesiredState.REMOVED:
             self._removals.carry_out(job)
         elif job.state is JobState.FINISHED and job.desired_state is DesiredState.RUNNING:
-            self._outcomes.settle(job, job.reason)  # its runner ended without a control plane
+            self._outcomes.finished(job, job.reason)  # its runner ended without a control plane
         elif job.state is JobState.FINISHED and watch.has_request and not self._ending.is_set():
             watch.has_request = False  # before the check: a new request sets it again
             if Requests(self._layout(job).requests, {}).open():
                 watch.has_request = True
                 if time.monotonic() >= watch.start_at:
                     self._due.append(job)
-        elif job.desired_state is not DesiredState.RUNNING or job.state is JobState.FINISHED:
+        elif job.desired_state is not DesiredState.RUNNING:
             watch.start_at, watch.start_at_ms = 0.0, None
             self._outcomes.rest(job)
         elif time.monotonic() >= watch.start_at and not self._ending.is_set():
@@ -316,9 +320,8 @@ class Supervisor:
             return
         watch = self._watches[job.id]
         why = f": {job.reason.removesuffix(_TURN)}" if job.state is JobState.STALLED else ""
-        cause = f"started again after {job.state}{why}"
-        if job.state is JobState.CREATED:
-            cause = "submitted"
+        is_new = job.state is JobState.CREATED
+        cause = "submitted" if is_new else f"started again after {job.state}{why}"
         reason = "The runner is starting."
         if job.state is not JobState.STARTING:
             job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))
@@ -341,7 +344,6 @@ class Supervisor:
         watch = self._watches[job.id]
         try:
             if not self._starter.start(watch, self._layout(job).job_dir):
-                watch.has_request = True
                 return
         except OSError as exc:
             _log.error("runner cannot be started to answer", job_id=job.id, error=str(exc))
@@ -349,19 +351,17 @@ class Supervisor:
             return
         _log.info("runner started to answer requests", job_id=job.id, pid=watch.view().pid)
 
-    def _with_runner(self, job: Job, watch: Watch) -> None:
-        if watch.runner is None:
-            return
+    def _with_runner(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
+        """Stop the runner unless the job is to run, or has ended and its runner ends by itself."""
         has_reported = job.state is not JobState.STARTING and not only_serves_requests(job)
         if watch.state is RunnerStage.STARTING and has_reported:
             watch.move(RunnerStage.RUNNING)
-        ends = job.state in (JobState.FAILED, JobState.FINISHED)  # by itself
-        desired = DesiredState.STOPPED if ends else DesiredState.RUNNING
-        unwanted = job.desired_state not in (desired, DesiredState.RUNNING)
-        unwanted |= self._ending.is_set()
-        if unwanted or watch.state in ENDING:
-            self._stop(job, watch, watch.runner)
-        elif (job.crashes or watch.waits) and healthy(job, watch.runner):
+        has_ended = job.state in (JobState.FAILED, JobState.FINISHED)
+        ends_alone = has_ended and job.desired_state is DesiredState.STOPPED
+        is_wanted = ends_alone or job.desired_state is DesiredState.RUNNING
+        if self._ending.is_set() or not is_wanted or watch.state in ENDING:
+            self._stop(job, watch, runner)
+        elif (job.crashes or watch.waits) and is_healthy(job, runner):
             watch.waits, watch.silence.hangs = 0, 0  # what failed before does not count any more
             self._store.count(job.id, crashes=0, restarts=job.restarts)
 
@@ -382,14 +382,12 @@ class Supervisor:
         if only_serves_requests(job):
             self._has_served(watch, well=runner.exit_code == 0)
             return
-        status = own(read_status(self._layout(job).job_dir), runner)
-        error = None if status is None else status.error
-        failed = runner.exit_code == EXIT_FAILED
-        failed |= status is not None and status.state is JobState.FAILED
-        if status is not None and status.state is JobState.FINISHED:
-            self._outcomes.finished(job, status)
-        elif failed:
-            self._outcomes.fail(job, error or failed_silently(runner))
+        status = status_of(runner, self._layout(job).job_dir)
+        state, error = (None, None) if status is None else (status.state, status.error)
+        if status is not None and state is JobState.FINISHED:
+            self._outcomes.finished(job, status.reason)
+        elif runner.exit_code == EXIT_FAILED or state is JobState.FAILED:
+            self._outcomes.failed(job, error or failed_silently(runner))
         elif job.desired_state is not DesiredState.RUNNING or ended in ENDING:
             killed = ended is RunnerStage.KILLED
             self._outcomes.stopped(job, killed=killed, interrupted=self._ending.is_set())
@@ -397,11 +395,12 @@ class Supervisor:
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
         elif _is_superseded(job, runner, status):
-            self._outcomes.superseded(job)
+            self._outcomes.pause(job, SUPERSEDED)
+            _log.info("runner starts again under a newer plan", job_id=job.id)
             self.wake()
         elif ended is RunnerStage.HUNG:
             self._outcomes.crashed(job, watch, "killed, because it did not report any more", None)
-        elif error is not None and status is not None and status.state is JobState.STALLED:
+        elif error is not None and state is JobState.STALLED:
             self._outcomes.waits(job, watch, error)
         else:
             self._outcomes.crashed(job, watch, ending_of(runner), error)

@@ -1,62 +1,23 @@
-"""The supervisor's memory of one job beyond the store; it is lost with the control plane.
+"""What the supervisor knows of one job's runner beyond the store; lost with the control plane.
 
-Silence is measured on the monotonic clock since a report was first seen: setting the clock or a
-sleeping machine makes no healthy runner look dead.
+`RUNNER_STATES` has the states of a runner, `JOB_STATES` those of its job.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from service.config import Settings
 from service.jobs.store.history import JobSampler
-from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, Transitions
-from service.jobs.store.runner_files import Status
+from service.jobs.store.job import RESTING, DesiredState, Job, JobState, Transitions
+from service.jobs.store.runner_files import Status, read_status
 from service.jobs.supervise.runner_process import RunnerProcess
 
 UNRESPONSIVE = "runner-unresponsive"
-STARTING_S = 180.0
+STARTING_S = 180.0  # a runner that starts may be silent for this long
 _MOST_DOUBLINGS = 4
-
-
-@dataclass(slots=True)
-class Silence:
-    """Silence of one job's runners; each of `hangs` kills in a row doubles the patience."""
-
-    clock: Callable[[], float] = field(default=time.monotonic)
-    hangs: int = 0
-    _heard: int | None = None
-    _heard_at: float | None = None
-
-    def begin(self) -> None:
-        self._heard, self._heard_at = None, None
-
-    def lasts_s(self, updated_at_ms: int | None) -> float:
-        """Seconds without news, given the time in the newest report (None: no report yet)."""
-        now = self.clock()
-        if self._heard_at is None or updated_at_ms != self._heard:
-            self._heard, self._heard_at = updated_at_ms, now
-        return now - self._heard_at
-
-    def report_after_s(self, settings: Settings, *, starting: bool) -> float:
-        return max(settings.runner_hang_report_s, STARTING_S if starting else 0.0)
-
-    def kill_after_s(self, settings: Settings, *, starting: bool) -> float:
-        patience_s = max(settings.runner_hang_kill_s, settings.runner_hang_report_s)
-        patience_s = max(patience_s, STARTING_S if starting else 0.0)
-        return patience_s * 2.0 ** min(self.hangs, _MOST_DOUBLINGS)
-
-
-def unresponsive(pid: int, silent_s: float, kill_after_s: float) -> JobError:
-    return JobError(
-        UNRESPONSIVE,
-        f"runner {pid} lives, but has not reported for {silent_s:.0f} s",
-        f"It is killed and started again after {kill_after_s:g} s; look at its log and at the "
-        "machine's memory and disk.",
-    )
-
-
 _HEALTHY_S = 60.0
 _START_SLOT_S = 60.0
 
@@ -105,21 +66,51 @@ RUNNER_STATES = Transitions(
 
 
 @dataclass(slots=True)
-class Watch:
-    """A job's runner, its state since when, and when the next one starts.
+class Silence:
+    """Silence of one job's runners; each of `hangs` kills in a row doubles the patience.
 
-    The supervisor's thread owns it; `runner` is None exactly in state ABSENT.
+    It is measured on the monotonic clock since a report was first seen: setting the clock or a
+    sleeping machine makes no healthy runner look dead.
     """
+
+    clock: Callable[[], float] = field(default=time.monotonic)
+    hangs: int = 0
+    _report_ms: int | None = None  # time in the newest report
+    _seen_at: float | None = None
+
+    def begin(self) -> None:
+        """Measure from the next look on."""
+        self._report_ms, self._seen_at = None, None
+
+    def lasts_s(self, updated_at_ms: int | None) -> float:
+        """Seconds without news, given the time in the newest report (None: no report yet)."""
+        now = self.clock()
+        if self._seen_at is None or updated_at_ms != self._report_ms:
+            self._report_ms, self._seen_at = updated_at_ms, now
+        return now - self._seen_at
+
+    def report_after_s(self, settings: Settings, *, starting: bool) -> float:
+        return max(settings.runner_hang_report_s, STARTING_S if starting else 0.0)
+
+    def kill_after_s(self, settings: Settings, *, starting: bool) -> float:
+        patience_s = max(settings.runner_hang_kill_s, settings.runner_hang_report_s)
+        patience_s = max(patience_s, STARTING_S if starting else 0.0)
+        return patience_s * 2.0 ** min(self.hangs, _MOST_DOUBLINGS)
+
+
+@dataclass(slots=True)
+class Watch:
+    """A job's runner; the supervisor's thread owns it. `runner` is None exactly in state ABSENT."""
 
     runner: RunnerProcess | None = None
     state: RunnerStage = RunnerStage.ABSENT
-    since: float = 0.0
-    start_at: float = 0.0
-    start_at_ms: int | None = None
-    waits: int = 0
-    mismatch_since: float | None = None
+    since: float = 0.0  # of `state`, monotonic
+    start_at: float = 0.0  # when the next runner may start, monotonic
+    start_at_ms: int | None = None  # the same for people, after a back-off
+    waits: int = 0  # runners in a row that could not start, or gave up on what may return
+    mismatch_since: float | None = None  # its report and the stored state of the job differ
     silence: Silence = field(default_factory=Silence)
-    has_request: bool = True
+    has_request: bool = True  # a finished job may have requests to answer
     sampler: JobSampler | None = None
 
     def holds_slot(self, now: float) -> bool:
@@ -174,30 +165,33 @@ def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
     """A runner under another supervisor, from its report; alive while the report is recent."""
     if status is None:
         return RunnerView(None, alive=False, adopted=False, started_at_ms=None)
-    speaks = status.age_ms() < settings.runner_hang_report_s * 1000
+    is_recent = status.age_ms() < settings.runner_hang_report_s * 1000
     started_at_ms = status.content.get("started_at_ms")
     return RunnerView(
         pid=status.pid,
-        alive=speaks and status.state not in RESTING,
+        alive=is_recent and status.state not in RESTING,
         adopted=False,
         started_at_ms=started_at_ms if isinstance(started_at_ms, int) else None,
     )
 
 
-def own(status: Status | None, runner: RunnerProcess | None) -> Status | None:
-    if status is None or runner is None or status.pid != runner.pid:
-        return None
-    return status
+def status_of(runner: RunnerProcess | None, job_dir: Path) -> Status | None:
+    """The newest report of the job, if this runner wrote it."""
+    status = read_status(job_dir)
+    return status if status and runner and status.pid == runner.pid else None
 
 
-def mute(job: Job) -> bool:
+def is_unresponsive(job: Job) -> bool:
+    """True if the job is shown as stalled by a silent runner."""
     return job.error is not None and job.error.type == UNRESPONSIVE
 
 
 def only_serves_requests(job: Job) -> bool:
+    """True if the job has ended, and a runner of it can only answer requests."""
     return job.state is JobState.FINISHED and job.desired_state is DesiredState.STOPPED
 
 
-def healthy(job: Job, runner: RunnerProcess) -> bool:
-    speaks = job.state is not JobState.STARTING and not mute(job)
-    return speaks and runner.age_s() > _HEALTHY_S
+def is_healthy(job: Job, runner: RunnerProcess) -> bool:
+    """True if the runner has run for long enough that earlier crashes do not count."""
+    reports = job.state is not JobState.STARTING and not is_unresponsive(job)
+    return reports and runner.age_s() > _HEALTHY_S

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from joins.kernels.calendar.java_patterns import Dialect, PatternError, items_of
-from joins.kernels.calendar.text_times import USUAL
+from joins.kernels.calendar.text_times import DEFAULT_PATTERN
 from joins.kernels.calendar.times import DIFFERENCE_UNITS, MILLISECOND_PARTS, MONTH_PARTS
 from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.types import Call, Constant, Expression, ProcTime, SqlType, TypeName
@@ -435,7 +435,7 @@ def _pattern(
     for pattern in _texts(planner, script, node, values):
         check_pattern(script, node.name, pattern, Dialect.SIMPLE)
         return pattern
-    return text_constant(USUAL, node.at)
+    return text_constant(DEFAULT_PATTERN, node.at)
 
 
 def _unix_timestamp(planner: "ExpressionPlanner", script: Script, node: FunctionCall) -> Typed:

@@ -99,7 +99,7 @@ class Source:
             while session.step(self.sink):
                 pass
             session.step(self.sink)
-            session._keep()
+            session._store()
         self.copied.take(self.sink, change)
 
     def read(self):

@@ -13,13 +13,13 @@ KIND = WorkKind("removal", "removal failed", at_once=1)
 class Shown:
     """What of a job store is needed."""
 
-    def __init__(self, *, is_away=False):
+    def __init__(self, fault=None):
         self.reasons = []
-        self._is_away = is_away
+        self._fault = fault
 
     def set_reason(self, job_id, reason, error):
-        if self._is_away:
-            raise ControlPlaneError("the job store is away", hint="Start the database.")
+        if self._fault is not None:
+            raise self._fault
         self.reasons.append((job_id, reason, error.type))
 
 
@@ -55,10 +55,17 @@ FAILURES = {
 }
 
 
+STORES = {
+    "store_there": None,
+    "store_away": ControlPlaneError("the job store is away", hint="Start the database."),
+    "store_broken": MemoryError(),
+}
+
+
 @pytest.mark.parametrize(("error", "told"), FAILURES.values(), ids=FAILURES)
-@pytest.mark.parametrize("is_away", [False, True], ids=["store_there", "store_away"])
-def test_work_that_fails_is_shown_and_tried_again(settings, error, told, is_away):
-    store, results = Shown(is_away=is_away), [error, error, None]
+@pytest.mark.parametrize("fault", STORES.values(), ids=STORES)
+def test_work_that_fails_is_shown_and_tried_again(settings, error, told, fault):
+    store, results = Shown(fault), [error, error, None]
     work = work_of(results)
     attempts = Attempts(store, settings, KIND)
     try:
@@ -67,5 +74,5 @@ def test_work_that_fails_is_shown_and_tried_again(settings, error, told, is_away
         attempts.close()
     assert results == []
     shown = [(job, reason) for job, reason, _ in store.reasons]
-    assert shown == ([] if is_away else [("a", f"removal failed: {told}")] * 2)
+    assert shown == ([] if fault else [("a", f"removal failed: {told}")] * 2)
     assert attempts.is_done("a", work), "what is done is not done again"

@@ -10,7 +10,7 @@ from joins.plan.errors import SourceUnavailableError
 from service.jobs.status import copied_rows, notes_on, of_job
 from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.outcomes import Outcomes
+from service.jobs.supervise.outcomes import STOPPED_UNSEEN, Outcomes
 
 AWAY = SourceUnavailableError("database server away", hint="Start it.")
 
@@ -67,7 +67,7 @@ def test_a_note_is_an_event_and_changes_nothing_else(store, job):
 
 def test_an_orderly_end_of_the_runner_is_no_stall(store, job):
     outcomes = Outcomes(store, None)
-    paused = outcomes.stopped_unseen(job)
+    paused = outcomes.pause(job, STOPPED_UNSEEN)
     assert (paused.state, paused.desired_state, paused.error) == ("PAUSED", "RUNNING", None)
     assert "stopped" in store.events.after(0, job.id)[-1].cause
 

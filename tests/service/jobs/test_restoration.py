@@ -235,7 +235,7 @@ def test_a_job_whose_files_are_gone_says_so_and_can_be_removed(store, machine, o
         )
         assert "has no plan in" in job.reason
         store.want(job_id, DesiredState.REMOVED)
-        restorations.begin_anew()
+        restorations.reset()
         removed = store.get(job_id)
         wait_until(lambda: restorations.has(removed), what="it may be removed")
     finally:

@@ -13,7 +13,7 @@ from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id, no
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.background import VerificationSchedule
+from service.jobs.supervise.verification_schedule import VerificationSchedule
 from tests.support.probe import PLAN
 
 HOURLY = VerifySchedule(3_600_000, 100)

@@ -33,12 +33,14 @@ def test_no_function_is_both_allowed_and_refused():
 UNFIT = {
     "TO_TIMESTAMP_LTZ(-62135596801, 0)": "TO_TIMESTAMP_LTZ",
     "TO_TIMESTAMP_LTZ(253402300799, 0) + INTERVAL '3650000' DAY": None,
+    "DATE_FORMAT(TIMESTAMP '0001-01-01 00:00:00' - INTERVAL '1' DAY, 'yyyy')": "DATE_FORMAT",
 }
 
 
 @pytest.mark.parametrize(("expression", "failed"), UNFIT.items(), ids=UNFIT)
 def test_a_time_that_does_not_fit_fails_its_row(expression, failed):
-    (column,) = plan(selecting(expression, "TIMESTAMP_LTZ(3)")).output
+    kind = "STRING" if expression.startswith("DATE_FORMAT") else "TIMESTAMP_LTZ(3)"
+    (column,) = plan(selecting(expression, kind)).output
     result = evaluate_rows(column.expression, Scope(column_of(None), 1, 0))
     assert (result.values.null_count == 1) == (failed is not None)
     assert [failed in reason for reason in result.errors.values()] == [True] * bool(failed)
@@ -127,6 +129,8 @@ RESULTS = {
     "DATE_FORMAT(TIMESTAMP '1969-12-31 23:59:59.045', 'SSS/S/SSSSSS')": "045/0/045000",
     "DATE_FORMAT(CAST(NULL AS TIMESTAMP(3)), 'yyyy')": None,
     "DATE_FORMAT(CAST(NULL AS TIMESTAMP(3)), 'ss.SSS')": None,
+    "DATE_FORMAT(CAST(NULL AS TIMESTAMP(3)), '')": None,
+    "DATE_FORMAT(TIMESTAMP '2024-02-29 13:04:05', '')": "",
     "DATE_FORMAT(CURRENT_TIMESTAMP, 'yyyyMMdd')": "20231114",
     "TIMESTAMP '2024-02-29 00:00:00' + INTERVAL '1.5' SECOND": "2024-02-29 00:00:01.500",
     "TIMESTAMP '1970-01-01 00:00:00' - INTERVAL '1' DAY": "1969-12-31 00:00:00",

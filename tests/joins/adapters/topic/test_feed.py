@@ -21,6 +21,7 @@ from joins.adapters.topic.feed_state import (
     write_decisions,
     write_journal,
 )
+from joins.adapters.topic.key_memory import FILES_OF_KEYS
 from joins.adapters.topic.producer import TopicProducer
 from joins.durable.codec import as_json, from_json
 from joins.durable.dead_rows import RESERVED_BYTES, left_out
@@ -398,7 +399,7 @@ def test_a_restart_in_the_middle_loses_and_opens_nothing(connector, tmp_path, pa
                 source.config.kafka, source.config.partitions, "t"
             )
             session.step(producer)
-            session._keep()
+            session._store()
             producer.close()
     assert source.run()["complete"]
     assert source.rows() == USERS
@@ -541,7 +542,7 @@ def test_a_consumer_group_is_told_how_far_the_topic_is_sent_on(single, tmp_path)
     with member(single.servers, group, single.topic), source.session() as session:
         source.run(session)
         wait_until(lambda: session._group.warning() is not None, what="it is known")
-        session._tell("progress")
+        session._report("progress")
         assert "has members" in source.told.events[-1]["group_offsets"]["message"]
     assert source.rows()[1] == "other", "the rows do not wait for it"
 
@@ -734,7 +735,7 @@ def test_what_earlier_generations_kept_goes_when_a_topic_begins_anew(single, tmp
     if step == "abandoned":
         feed.run()
         abandon(feed.config.state_file, "its changelog topic is gone")
-    left = [f"source.{kind}-{n}" for kind in topic_feed_module.FILES_OF_KEYS for n in (0, 7)]
+    left = [f"source.{kind}-{n}" for kind in FILES_OF_KEYS for n in (0, 7)]
     for name in (*left, "source.owners-1-3", "source.values-places-2", "sources.values-1"):
         (tmp_path / name).write_bytes(b"left over")
     source = versioned_feed(feed)

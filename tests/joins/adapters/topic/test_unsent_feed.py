@@ -42,7 +42,7 @@ def test_a_row_without_a_last_version_stalls_until_its_record_is_skipped(connect
     connector.change(1, UNAVAILABLE_VALUE)
     feed.run()
     assert feed.rows() == {1: "a"}
-    assert read_journal(feed.config.state_file).values[1] > 0
+    assert read_journal(feed.config.state_file).memory.values[1] > 0
 
 
 def test_without_the_option_such_a_record_stalls(connector, tmp_path):

@@ -20,7 +20,7 @@ from joins.kernels.expressions.mathematics import MATHEMATICS
 from joins.kernels.expressions.nested_access import MAPS
 from joins.kernels.strings.encodings import DIGESTS, ENCODINGS
 from joins.kernels.strings.regular import REGULAR
-from joins.kernels.strings.texts import WORDS
+from joins.kernels.strings.texts import TEXT_OF_ROWS
 from joins.plan.errors import ExpressionError
 from joins.plan.types import (
     Call,
@@ -271,8 +271,8 @@ def test_calls_mean_what_they_mean_in_flink(name, result, arguments, expected, c
 
 # Their cases are Flink's own: tests/service/sql/test_flink_cases.py.
 OF_FLINK = {
-    *MATHEMATICS, *WORDS, *ENCODINGS, *DIGESTS, *REGULAR, *ARRAYS, *MAPS, *QUESTIONS, *VALUES,
-    *TEXT_TIMES, *PARTS, "CEIL_TO", "FLOOR_TO", "TIMESTAMPDIFF", "SIMILAR", "PRINTF",
+    *MATHEMATICS, *TEXT_OF_ROWS, *ENCODINGS, *DIGESTS, *REGULAR, *ARRAYS, *MAPS, *QUESTIONS,
+    *VALUES, *TEXT_TIMES, *PARTS, "CEIL_TO", "FLOOR_TO", "TIMESTAMPDIFF", "SIMILAR", "PRINTF",
 }  # fmt: skip
 
 
