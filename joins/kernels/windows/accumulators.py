@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Mask, cast, integers, mask_of, null_where, whole
 from joins.kernels.expressions.conversion import to_decimal
-from joins.kernels.windows.ranking import SortColumn, numbered
-from joins.kernels.windows.spec import FirstRows, Groups, WindowAggregate
+from joins.kernels.windows.spec import FirstRows, Groups, Rows, WindowAggregate
 from joins.plan.plan import AggregateKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 
@@ -356,3 +355,44 @@ def _lists(values: pa.Array, groups: Groups) -> pa.Array:
     ends = np.cumsum(np.bincount(groups.codes[valid], minlength=groups.count))
     offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, values.take(pa.array(order)))
+
+
+# ROW_NUMBER(): rows in the order of their sort keys, numbered
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """Values to sort by."""
+
+    values: pa.Array
+    descending: bool
+    nulls_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """`order` sorts rows by code, then by their keys; `numbers` counts those of a code from 1."""
+
+    order: Rows
+    numbers: Rows
+
+
+def numbered(codes: Rows, keys: Sequence[SortColumn], *, newest_first: bool) -> Numbered:
+    """Number the rows of each code; equal ones in the order of arrival, or in the reverse one."""
+    arrival = np.arange(len(codes))
+    ranks = [_ranks(key) for key in reversed(keys)]
+    order = np.lexsort([-arrival if newest_first else arrival, *ranks, codes])
+    opens = np.ones(len(codes), dtype=np.bool_)
+    opens[1:] = np.diff(codes[order]) != 0
+    starts = np.flatnonzero(opens)
+    numbers = arrival + 1 - np.repeat(starts, np.diff([*starts, len(codes)]))
+    return Numbered(order, numbers)
+
+
+def _ranks(key: SortColumn) -> Rows:
+    direction = "descending" if key.descending else "ascending"
+    ranks = pc.rank(key.values, sort_keys=direction, tiebreaker="dense")
+    numbers = np.asarray(ranks, dtype=np.int64)
+    nulls = mask_of(key.values.is_null())
+    return np.where(nulls, len(numbers) + 1 if key.nulls_last else -1, numbers)

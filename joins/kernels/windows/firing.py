@@ -21,8 +21,7 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.json.exact import row_texts
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, WATERMARK
-from joins.kernels.windows.accumulators import aggregations
-from joins.kernels.windows.ranking import SortColumn, numbered
+from joins.kernels.windows.accumulators import SortColumn, aggregations, numbered
 from joins.kernels.windows.sessions import fire_sessions
 from joins.kernels.windows.spec import Groups, Rows, WindowSpec
 from joins.kernels.windows.state import (
