@@ -166,7 +166,8 @@ def _from_bigint(op: Operation) -> Checked:
 
 _STRFTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _PIECE = re.compile(
-    r"yyyy|MM|dd|HH|mm|ss|(?P<fraction>S{1,6}(?!S))|'(?P<quoted>[^']*)'|(?P<plain>[^A-Za-z'])"
+    r"yyyy(?!y)|MM(?!M)|dd(?!d)|HH(?!H)|mm(?!m)|ss(?!s)|(?P<fraction>S{1,6}(?!S))"
+    r"|'(?P<quoted>[^']*)'|(?P<plain>[^A-Za-z'])"
 )
 
 

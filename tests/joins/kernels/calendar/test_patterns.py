@@ -1,6 +1,9 @@
 """Texts of times by Java's patterns, and times of such texts."""
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from joins.kernels.calendar.java_patterns import (
     Dialect,
@@ -10,6 +13,10 @@ from joins.kernels.calendar.java_patterns import (
     read,
     shown,
 )
+from joins.kernels.calendar.text_times import TEXT_TIMES
+from joins.kernels.expressions.casts import Checked
+from joins.kernels.expressions.operation import Operation
+from joins.plan.types import SqlType, TypeName
 from tests.support.expressions import arrays, evaluated, planned
 
 FORMATTER, SIMPLE = Dialect.FORMATTER, Dialect.SIMPLE
@@ -101,3 +108,25 @@ def test_a_usual_time_is_the_same_beside_any_other(text, expected):
         answer = evaluated(planned("CAST(TO_TIMESTAMP(t) AS STRING)", types), arrays(types, rows))
         assert answer.errors == {}
         assert answer.values.to_pylist()[0] == expected
+
+
+YEAR_MICROS = 31_556_952_000_000
+MOMENTS = st.integers(-2_200 * YEAR_MICROS, 8_200 * YEAR_MICROS) | st.none()
+LETTERS = st.sampled_from(["yyyy", "MM", "dd", "HH", "mm", "ss", "S", "SSS", "'T'", "''", "%", " "])
+
+
+@given(st.lists(MOMENTS, min_size=1, max_size=4), st.lists(LETTERS, max_size=4).map("".join))
+def test_a_column_of_times_is_shown_as_each_of_them(moments, pattern):
+    """By Arrow or not: NULL is NULL, and a year that Java would show in another way is refused."""
+    column = pa.array(moments, pa.int64()).cast(pa.timestamp("us"))
+    types = (SqlType(TypeName.TIMESTAMP, 6), SqlType(TypeName.STRING))
+    call = Operation((column, pa.scalar(pattern)), types, types[1], len(moments))
+    result = TEXT_TIMES["DATE_FORMAT"](call)
+    texts = (result.values if isinstance(result, Checked) else result).to_pylist()
+    expected = []
+    for micros in moments:
+        try:
+            expected.append(micros if micros is None else shown(micros, 0, pattern, FORMATTER))
+        except (ArithmeticError, ValueError):
+            expected.append(None)
+    assert texts == expected
