@@ -114,10 +114,8 @@ class SourceState:
         return SourcePhase.COPIED if self.chunks_complete else SourcePhase.COPYING
 
     def is_complete_at(self, boundary: AcknowledgedBoundary | None) -> bool:
-        """True if `boundary` belongs to this copy, and everything that it saw is before it."""
+        """True if everything that this copy saw is before its acknowledged `boundary`."""
         if boundary is None or self.high is None:
-            return False
-        if (boundary.position.epoch, boundary.generation) != (self.epoch, self.generation):
             return False
         return self.takeover is not None or boundary.position >= self.high.position
 

@@ -21,7 +21,7 @@ from tests.support.binlogs import CHARSETS, GTID, QUERY, TABLE, TABLE_MAP, WRITE
 
 OURS = bytes(range(16))
 SOURCE = str(UUID(bytes=OURS))
-ROTATE, ANONYMOUS, TAGGED = 4, 34, 42
+ROTATE, ANONYMOUS, XA_PREPARE, TAGGED = 4, 34, 38, 42
 
 
 def insert(number, kind=GTID, source=OURS, table="t"):
@@ -142,3 +142,50 @@ def test_a_transaction_without_a_gtid_is_in_doubt_until_the_server_is_caught_up_
         list(told(insert(5, kind), "", new_behind("")))
     caught_up = new_behind("", is_catching_up=False)
     assert any(isinstance(event, RowImages) for event in told(insert(5, kind), "", caught_up))
+
+
+def prepared(table, end=b"\0"):
+    """An XA transaction with a row of `table`; `end` is 1 for XA COMMIT ... ONE PHASE."""
+    yield binlogs.event(GTID, binlogs.gtid(5), 4_500)
+    yield binlogs.event(QUERY, binlogs.query("XA START 'x'"))
+    yield binlogs.event(TABLE_MAP, binlogs.table_map(table))
+    yield binlogs.event(WRITE, binlogs.rows(WRITE, [(5, "a")]))
+    yield binlogs.event(QUERY, binlogs.query("XA END 'x'"))
+    yield binlogs.event(XA_PREPARE, end + struct.pack("<III", 1, 0, 0), 5_000)
+
+
+def decided(sql):
+    yield binlogs.event(GTID, binlogs.gtid(6), 5_500)
+    yield binlogs.event(QUERY, binlogs.query(sql), 6_000)
+
+
+XA = {
+    "rolled_back": ("t", "XA ROLLBACK 'x'", "", False),
+    "committed": ("t", "XA COMMIT 'x'", "", True),
+    "committed_where_only_the_preparation_was_applied": ("t", "XA COMMIT 'x'", "1-5", True),
+    "committed_and_applied": ("t", "XA COMMIT 'x'", "1-6", False),
+    "of_another_table": ("other", "XA COMMIT 'x'", "", False),
+    "prepared_before_the_stream_began": ("other", "XA COMMIT 'y'", "", True),
+}
+
+
+@pytest.mark.parametrize(("table", "sql", "applied", "is_refused"), XA.values(), ids=XA)
+def test_rows_of_an_xa_transaction_are_refused_where_they_count(table, sql, applied, is_refused):
+    events = [*prepared(table), *decided(sql)]
+    new = new_behind(f"{SOURCE}:{applied}" if applied else "")
+    if is_refused:
+        with pytest.raises(SnapshotNeededError, match=r"distributed \(XA\) transaction '[xy]'"):
+            list(told(events, "", new))
+        return
+    found = list(told(events, "", new))
+    assert [e.pos for e in found if isinstance(e, Boundary)] == [5_000, 6_000]
+    assert not any(isinstance(event, RowImages) for event in found)
+
+
+@pytest.mark.parametrize("table", ["t", "other"])
+def test_an_xa_transaction_of_one_phase_counts_at_its_end(table):
+    if table == "t":
+        with pytest.raises(SnapshotNeededError, match="one phase"):
+            list(told(prepared(table, b"\1")))
+    else:
+        assert isinstance(list(told(prepared(table, b"\1")))[-1], Boundary)
