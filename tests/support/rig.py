@@ -185,7 +185,13 @@ class Rig:
     mariadb: MariaDb
 
     def get(self, path: str) -> Any:
-        answer = self.client.get(path)
+        """An answer; a busy machine may make the control plane say "retry later" first."""
+
+        def asked() -> httpx.Response | None:
+            answer = self.client.get(path)
+            return None if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE else answer
+
+        answer = wait_until(asked, what=path)
         answer.raise_for_status()
         return answer.json()
 
