@@ -1,11 +1,12 @@
 """The answers of a control plane as they come, for tests that look at its documents."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Self
 
 from service.client.transport import ConflictError, Transport
 from service.security.tokens import Credentials
+from tests.support.wait import wait_until
 
 
 class Documents:
@@ -58,6 +59,21 @@ class Documents:
 
     def job(self, job_id: str) -> dict[str, Any]:
         return self.get(f"/v1/jobs/{job_id}")
+
+    def when(
+        self,
+        job_id: str,
+        that: Callable[[dict[str, Any]], object] = lambda _: True,
+        **wanted: object,
+    ) -> dict[str, Any]:
+        """The job, once `that` is true of it and its members are as `wanted`."""
+
+        def found() -> dict[str, Any]:
+            job = self.job(job_id)
+            is_so = all(job[name] == value for name, value in wanted.items()) and that(job)
+            return job if is_so else {}
+
+        return wait_until(found, what=f"job {job_id} with {wanted}")
 
     def start(self, job_id: str) -> dict[str, Any]:
         return self._want(job_id, "start")

@@ -11,6 +11,7 @@ from service.api.services import Services
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import (
     DesiredState,
+    Job,
     JobError,
     JobState,
     NewJob,
@@ -25,6 +26,23 @@ from tests.support.control_plane import HOOKS, INSPECT, script, settings_in
 from tests.support.page_plane import remember
 from tests.support.runner_program import Program
 
+JOB = Job(
+    id="01234567-89ab-7def-8123-456789abcdef",
+    name="one",
+    state=JobState.JOINING,
+    desired_state=DesiredState.RUNNING,
+    plan=b"{}",
+    sql="",
+    warnings=(),
+    reason="",
+    error=None,
+    crashes=0,
+    restarts=0,
+    events_offset=0,
+    remove_output=False,
+    created_at_ms=0,
+    updated_at_ms=0,
+)
 # A process that takes SIGTERM as a runner does and never reports.
 QUIET_RUNNER = ("/bin/sh", "-c", "exec sleep 600", "runner")
 STEPS = {

@@ -118,6 +118,8 @@ def shards(mariadb: MariaDb) -> Iterator[Shards]:
     finally:
         for number in (1, 2, 3, "other"):
             made.sql(f"DROP DATABASE IF EXISTS {{}}_{number}")
+        if made.topic:
+            delete_topics(made.servers, made.topic)
 
 
 @contextmanager
@@ -224,7 +226,6 @@ def test_the_tables_that_match_are_one(place, shards, generation, statements):  
         shards.wait_same(1)
         shards.sql(*statements)
         shards.wait_same(generation)
-    delete_topics(shards.servers, shards.topic)
 
 
 def history(seed: int) -> Iterator[str]:
@@ -271,7 +272,6 @@ def test_generated_histories(place, shards, seed):  # noqa: F811
         shards.wait_same()
         shards.sql(*statements[12:])
         shards.wait_same()
-    delete_topics(shards.servers, shards.topic)
 
 
 def test_a_copy_goes_on_behind_the_table_that_it_was_in(place, shards):  # noqa: F811
@@ -284,7 +284,6 @@ def test_a_copy_goes_on_behind_the_table_that_it_was_in(place, shards):  # noqa:
     with running(place, shards):
         shards.wait_same(1)
         assert shards.coordinator.state.chunks_done == 6
-    delete_topics(shards.servers, shards.topic)
 
 
 def test_a_table_that_is_gone_before_it_was_read_is_no_dead_end(place, shards):  # noqa: F811
@@ -294,7 +293,6 @@ def test_a_table_that_is_gone_before_it_was_read_is_no_dead_end(place, shards): 
     shards.sql("RENAME TABLE {}_2.t_1 TO {}_2.gone")
     with running(place, shards):
         shards.wait_same(2)
-    delete_topics(shards.servers, shards.topic)
 
 
 def test_a_row_is_sent_again_from_its_table(place, shards):  # noqa: F811
@@ -312,7 +310,6 @@ def test_a_row_is_sent_again_from_its_table(place, shards):  # noqa: F811
         answer = shards.coordinator.repair(Request("r1", "repair", body, 1, "operator"))
         assert (answer["written"], answer["deleted"]) == (1, 1)
         shards.wait_same(1)
-    delete_topics(shards.servers, shards.topic)
 
 
 def test_a_change_has_its_time_and_a_row_of_the_copy_has_none(place, shards):  # noqa: F811
@@ -331,7 +328,6 @@ def test_a_change_has_its_time_and_a_row_of_the_copy_has_none(place, shards):  #
             return (rows[one]["at"], rows[other]["at"]) if is_there else None
 
         assert wait_until(times) == ("1970-01-01T00:00:00Z", "2027-01-15T08:00:00Z")
-    delete_topics(shards.servers, shards.topic)
 
 
 def test_a_stream_of_tables_stalls_where_one_appears(place, shards):  # noqa: F811
@@ -340,7 +336,6 @@ def test_a_stream_of_tables_stalls_where_one_appears(place, shards):  # noqa: F8
         wait_until(lambda: (s := shards.coordinator.state) is not None and s.high is not None)
         shards.sql("CREATE TABLE {}_2.t_9 (" + COLUMNS + ")")
         shards.wait_stall("another table matches", "t_9", "Submit the job again")
-    delete_topics(shards.servers, shards.topic)
 
 
 def test_a_table_of_another_shape_that_appears_stalls_until_it_is_alike(place, shards):  # noqa: F811
@@ -350,7 +345,6 @@ def test_a_table_of_another_shape_that_appears_stalls_until_it_is_alike(place, s
         shards.wait_stall("another table matches", "_2.t_9", "v")
         shards.sql("ALTER TABLE {}_2.t_9 MODIFY v VARCHAR(50)")
         shards.wait_same(2)
-    delete_topics(shards.servers, shards.topic)
 
 
 def test_a_table_that_may_not_be_read_stalls_until_it_may(place, shards):  # noqa: F811
@@ -376,4 +370,3 @@ def test_a_table_that_may_not_be_read_stalls_until_it_may(place, shards):  # noq
             shards.wait_same(2)
     finally:
         shards.sql(f"DROP USER {user}@'%'")
-    delete_topics(shards.servers, shards.topic)

@@ -5,40 +5,25 @@ import re
 import stat
 import time
 
-import httpx
 import pytest
 from fastapi import APIRouter, FastAPI
 from starlette.routing import Mount
 
 from service.api.http.access import ADMIN, OPERATOR, PUBLIC, VIEWER, secure
 from service.security.tokens import DAY_MS, NewToken, TokenScope, issue
-from tests.support.control_plane import control_plane, script
+from tests.support.control_plane import script
 from tests.support.wait import wait_until
 
 ABSENT = "01234567-89ab-7def-8123-456789abcdef"
 PARTS = {"job_id": ABSENT, "token_id": "0123456789abcdef", "request_id": ABSENT}
+PLANE = {"auth_required": True, "requests_per_s": 10_000}
 OPEN = {("get", "/livez"), ("get", "/readyz")}
-
-
-@pytest.fixture(scope="module")
-def plane(processes, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        data_dir = tmp_path_factory.mktemp("data")
-        with control_plane(data_dir, auth_required=True, requests_per_s=10_000) as running:
-            yield running
 
 
 @pytest.fixture(scope="module")
 def tokens(plane):
     store = plane.services.store.tokens
     return {scope: store.create(NewToken(f"{scope} one", scope))[1] for scope in TokenScope}
-
-
-@pytest.fixture(scope="module")
-def http(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as client:
-        yield client
 
 
 def bearer(token):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 
-import httpx
 import pytest
 
 from service.api.routes import runner_requests
@@ -18,19 +17,13 @@ DECISION = {"cause": "records-lost", "reason": "old clicks do not matter", "by":
 
 
 @pytest.fixture
-def http(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False, timeout=30) as client:
-        yield client
-
-
-@pytest.fixture
 def submitted(plane):
     """Submit a job of a name and wait for a state."""
 
     def run(name, state="JOINING"):
         with Documents(plane.url) as client:
             job_id = client.submit(script(), name)["id"]
-            wait_until(lambda: client.job(job_id)["state"] == state, deadline_s=30, what=state)
+            client.when(job_id, state=state)
         return job_id
 
     return run

@@ -19,16 +19,7 @@ WITH ('connector'='mysql-cdc', 'hostname'='127.0.0.1', 'username'='cdc',
 REST = "CREATE TABLE clicks " + script().partition("CREATE TABLE clicks ")[2]
 DECLARED, _, INSERT = REST.rpartition("INSERT")
 INSERT = f"INSERT{INSERT}"
-
-
-@pytest.fixture(scope="module")
-def plane(processes, tmp_path_factory):
-    """Its broker is never asked: runners are programs that report as they are named."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        settings = {"kafka_bootstrap_servers": "127.0.0.1:9"}
-        with control_plane(tmp_path_factory.mktemp("data"), **settings) as running:
-            yield running
+PLANE = {"kafka_bootstrap_servers": "127.0.0.1:9"}  # never asked: runners are programs
 
 
 @pytest.fixture
@@ -128,8 +119,7 @@ def test_if_not_exists_lets_the_same_table_be(client):
     assert (creation.created, creation.kept) == ([], ["users"])
 
 
-def test_without_a_cluster_of_our_own_no_table_is_shared(processes, tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def test_without_a_cluster_of_our_own_no_table_is_shared(processes, secret, tmp_path):
     with control_plane(tmp_path) as plane, Sluice(plane.url) as client:
         with pytest.raises(Exception, match="no kafka for its changelog"):
             client.catalog.create(USERS.format(name="users"))

@@ -18,12 +18,6 @@ STREAM = {"Accept": "text/event-stream"}
 ABSENT = "01234567-89ab-7def-8123-456789abcdef"
 
 
-@pytest.fixture
-def client(plane):
-    with Documents(plane.url) as client:
-        yield client
-
-
 def _told(lines):
     """The events of a stream as they come; comments have the name `comment`."""
     event = {}
@@ -103,13 +97,13 @@ def test_a_status_comes_behind_its_transition_however_old_the_look_at_the_store_
     monkeypatch.setattr(event_routes, "_TICK_S", 3600)
     services = plane.services
     job_id = client.submit(script(), "ordered")["id"]
-    wait_until(lambda: client.job(job_id)["state"] == "JOINING")
+    client.when(job_id, state="JOINING")
     hub = event_routes.EventHub(services.store, closing=lambda: False)
     detail = partial(_detail, services, job_id)
     following = event_routes.Following(hub, services.store, job_id, 0, detail=detail)
     following.next_events()
     client.pause(job_id)
-    wait_until(lambda: client.job(job_id)["state"] == "PAUSED")
+    client.when(job_id, state="PAUSED")
     events = following.next_events()
     assert [event.event for event in events[-2:]] == ["transition", "status"]
     assert json.loads(events[-2].data)["to"] == "PAUSED"
@@ -121,7 +115,7 @@ def _detail(services, job_id):
 
 def test_the_stream_of_all_jobs_begins_now_and_tells_what_is_gone(plane, client):
     old = client.submit(script(), "old")["id"]
-    wait_until(lambda: client.job(old)["state"] == "JOINING")
+    client.when(old, state="JOINING")
     with _stream(plane, "/v1/events") as told:
         next(told)
         new = client.submit(script(), "new")["id"]
@@ -177,8 +171,7 @@ def _opens(plane):
         return answer.status_code == 200
 
 
-def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path, monkeypatch, processes):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path, secret, processes):
     with control_plane(tmp_path) as plane:
         tokens = plane.services.store.tokens
         token, text = tokens.create(NewToken("reads", TokenScope.VIEWER))

@@ -2,7 +2,6 @@
 
 import re
 
-import httpx
 import pytest
 
 from service.api.routes.program import asset_names
@@ -10,12 +9,6 @@ from tests.support.wait import wait_until
 
 CHANGING = {"date", "content-length"}
 """Headers that may differ from one request to the next; the length where a page counts itself."""
-
-
-@pytest.fixture
-def http(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as http:
-        yield http
 
 
 def paths(plane):

@@ -7,17 +7,9 @@ from fastapi.testclient import TestClient
 
 from service.api.app import create_app
 from service.jobs.store.history import COARSE, FINE, SERIES, write_point
-from tests.support.stored_jobs import store_job, stored_services
+from tests.support.stored_jobs import store_job
 
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture(scope="module")
-def services(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with stored_services(tmp_path_factory.mktemp("data")) as parts:
-            yield parts
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,6 @@ from tests.support.inspect_program import HOSTILE
 from tests.support.wait import wait_until
 
 
-@pytest.fixture
-def http(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as client:
-        yield client
-
-
 @pytest.fixture(scope="module")
 def job_of(plane):
     """The job of a name, submitted once."""

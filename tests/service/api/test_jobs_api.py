@@ -3,56 +3,28 @@
 import json
 import stat
 
-import httpx
 import pytest
 
 from service.api.routes import jobs
 from service.jobs.store.layout import JobLayout
-from tests.support.control_plane import control_plane, script
-from tests.support.documents import Documents
+from tests.support.control_plane import script
 from tests.support.wait import wait_until
 
-
-@pytest.fixture(scope="module")
-def plane(processes, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data"), runner_hang_report_s=2) as running:
-            yield running
-
-
-@pytest.fixture
-def http(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as client:
-        yield client
-
-
-@pytest.fixture
-def client(plane):
-    with Documents(plane.url) as client:
-        yield client
-
-
-def _when(client, job_id, **wanted):
-    def found():
-        job = client.job(job_id)
-        return job if all(job[name] == value for name, value in wanted.items()) else None
-
-    return wait_until(found, deadline_s=30, what=f"job with {wanted}")
+PLANE = {"runner_hang_report_s": 2}
 
 
 def test_a_job_runs_stops_starts_and_is_removed(plane, client):
     submitted = client.submit(script(), "life")
     assert submitted["state"] in ("CREATED", "STARTING")
-    job = _when(client, submitted["id"], state="JOINING")
+    job = client.when(submitted["id"], state="JOINING")
     assert job["phase"] == "JOIN"
     assert job["reason"] == "The gate is open."
     assert job["dimensions"][0]["snapshot"]["rows_total"] == 10
     assert job["runner"]["alive"]
     client.stop(job["id"])
-    _when(client, job["id"], state="STOPPED")
+    client.when(job["id"], state="STOPPED")
     client.start(job["id"])
-    again = _when(client, job["id"], state="JOINING")
+    again = client.when(job["id"], state="JOINING")
     assert again["runner"]["restarts"] == 1
     steps = [(event["from"], event["to"]) for event in client.events(job["id"])]
     assert steps[:4] == [
@@ -252,8 +224,8 @@ def test_health_and_version_answer(http):
 
 
 def test_a_failed_runner_is_shown_with_its_error_and_can_be_started_again(client):
-    job = _when(client, client.submit(script(), "fail")["id"], state="FAILED")
-    _when(client, job["id"], report={**job["report"], "is_live": False})
+    job = client.when(client.submit(script(), "fail")["id"], state="FAILED")
+    client.when(job["id"], report={**job["report"], "is_live": False})
     job = client.job(job["id"])
     assert job["error"] == {
         "type": "SourceError",
@@ -274,7 +246,7 @@ def test_a_crashing_runner_is_restarted_and_counted(client):
     causes = [e["cause"] for e in client.events(job_id) if e["to"] == "STALLED"]
     assert "signal 9" in causes[0]
     client.stop(job_id)
-    _when(client, job_id, state="STOPPED")
+    client.when(job_id, state="STOPPED")
 
 
 def test_a_runner_that_waits_for_its_source_is_no_crash(client):
@@ -285,13 +257,13 @@ def test_a_runner_that_waits_for_its_source_is_no_crash(client):
 
 
 def test_a_silent_runner_is_shown_as_stalled(client):
-    job = _when(client, client.submit(script(), "silent")["id"], state="STALLED")
+    job = client.when(client.submit(script(), "silent")["id"], state="STALLED")
     assert "has not reported" in job["reason"]
     client.stop(job["id"])
 
 
 def test_a_removal_that_fails_says_why_and_goes_on_by_itself(plane, client):
-    job = _when(client, client.submit(script(), "sticky")["id"], state="JOINING")
+    job = client.when(client.submit(script(), "sticky")["id"], state="JOINING")
     locked = plane.services.settings.data_dir / "locked"
     locked.touch()
     answer = client.remove(job["id"])

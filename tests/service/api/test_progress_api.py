@@ -33,17 +33,9 @@ from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import HOOKS, script
 from tests.support.event_time import AT_MS, event_time, generator, windows
-from tests.support.stored_jobs import STEPS, store_job, stored_services, write_report
+from tests.support.stored_jobs import STEPS, store_job, write_report
 
 MIN = str(-(2**63))
-
-
-@pytest.fixture(scope="module")
-def services(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with stored_services(tmp_path_factory.mktemp("data")) as parts:
-            yield parts
 
 
 @pytest.fixture(scope="module")

@@ -27,18 +27,16 @@ def schemathesis():
 
 
 @pytest.fixture(scope="module")
-def api(schemathesis, tmp_path_factory):
+def api(schemathesis, secret, tmp_path_factory):
     config = schemathesis.Config.from_dict(CONFIG)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with stored_services(tmp_path_factory.mktemp("data"), supervised=True) as services:
-            ids = [store_job(services, name) for name in STEPS]
-            app = create_app(services)
-            found = schemathesis.openapi.from_asgi(
-                "/openapi.json", app, config=config, headers={"Host": "127.0.0.1"}
-            )
-            _with_real_jobs(found, ids)
-            yield found
+    with stored_services(tmp_path_factory.mktemp("data"), supervised=True) as services:
+        ids = [store_job(services, name) for name in STEPS]
+        app = create_app(services)
+        found = schemathesis.openapi.from_asgi(
+            "/openapi.json", app, config=config, headers={"Host": "127.0.0.1"}
+        )
+        _with_real_jobs(found, ids)
+        yield found
 
 
 def _with_real_jobs(found, ids):

@@ -17,8 +17,7 @@ from tests.support.wait import wait_until
 
 
 @pytest.fixture
-def settings(postgres, tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def settings(postgres, tmp_path, secret):
     return settings_in(tmp_path, database_url=new_store_url(postgres), stop_timeout_s=10)
 
 
@@ -34,7 +33,7 @@ def test_a_standby_reads_refuses_changes_and_takes_over_when_the_leader_has_ende
     with ExitStack() as second_lives:
         with _plane(settings) as first, Documents(first.url) as client:
             job_id = client.submit(script(), "shop")["id"]
-            wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=30)
+            client.when(job_id, state="JOINING")
             runner = living_runner(settings.jobs_dir / job_id).pid
             assert _get(first, "/readyz").is_success
             second = second_lives.enter_context(_plane(settings))
@@ -44,7 +43,7 @@ def test_a_standby_reads_refuses_changes_and_takes_over_when_the_leader_has_ende
         wait_until(lambda: _get(second, "/readyz").is_success, deadline_s=10)
         with Documents(second.url) as client:
             assert client.version()["role"] == "leader"
-            wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=30)
+            client.when(job_id, state="JOINING")
             job = client.job(job_id)
             assert job["runner"]["pid"] != runner
             assert job["runner"]["crashes"] == 0

@@ -5,13 +5,11 @@ import pytest
 
 from tests.support.control_plane import script
 from tests.support.documents import Documents
-from tests.support.wait import wait_until
 
 
 @pytest.fixture
-def post(plane):
-    with httpx.Client(base_url=plane.url, trust_env=False, timeout=60) as client:
-        yield lambda sql: client.post("/v1/statements", json={"sql": sql})
+def post(http):
+    return lambda sql: http.post("/v1/statements", json={"sql": sql})
 
 
 def test_questions_are_answered_and_nothing_is_started(plane, post):
@@ -29,17 +27,13 @@ def test_questions_are_answered_and_nothing_is_started(plane, post):
 def test_a_job_is_shown_and_stopped(plane, post):
     with Documents(plane.url) as client:
         job_id = client.submit(script(), "watched")["id"]
-        wait_until(
-            lambda: client.job(job_id)["state"] == "JOINING", deadline_s=30, what="the job joins"
-        )
+        client.when(job_id, state="JOINING")
         (shown,) = post("SHOW JOBS").json()["answers"]
         assert shown["columns"] == ["job id", "job name", "status", "start time"]
         assert [job_id, "watched", "JOINING"] in [row[:3] for row in shown["rows"]]
         (stopped,) = post(f"STOP JOB '{job_id}'").json()["answers"]
         assert stopped["rows"][0][0] == job_id
-        wait_until(
-            lambda: client.job(job_id)["state"] == "STOPPED", deadline_s=30, what="the job stops"
-        )
+        client.when(job_id, state="STOPPED")
 
 
 PROBLEMS = {

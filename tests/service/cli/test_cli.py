@@ -21,7 +21,6 @@ from service.security.tokens import Credentials
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
 from tests.support.program import run_program
-from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -101,7 +100,7 @@ def test_a_bounded_job_is_waited_for(plane, sluice):
         )
         assert waited.returncode == 0, waited.stderr
     with Documents(plane.url) as client:
-        wait_until(lambda: client.job(job_id)["state"] == "FINISHED", deadline_s=20)
+        client.when(job_id, state="FINISHED")
     assert "FINISHED" in sluice("jobs", "get", job_id).stdout
 
 

@@ -142,7 +142,7 @@ def test_letters_that_are_still_bad_are_shown(sluice):
 def test_a_stall_is_shown_with_the_command_that_ends_it(plane, sluice):
     with Documents(plane.url) as client:
         job_id = client.submit(script(), "lost")["id"]
-        wait_until(lambda: client.job(job_id)["state"] == "STALLED", deadline_s=30)
+        client.when(job_id, state="STALLED")
     shown = sluice("jobs", "get", "lost").text
     assert f"sluice acknowledge {job_id} records-lost --choice continue" in shown
     done = sluice("acknowledge", "lost", "records-lost", "--reason", "old clicks")
@@ -160,7 +160,7 @@ def test_a_stall_is_shown_with_the_command_that_ends_it(plane, sluice):
 def test_the_same_key_is_the_same_decision(plane, sluice):
     with Documents(plane.url) as client:
         job_id = client.submit(script(), "lost again")["id"]
-        wait_until(lambda: client.job(job_id)["state"] == "STALLED", deadline_s=30)
+        client.when(job_id, state="STALLED")
     arguments = ["acknowledge", job_id, "records-lost", "--reason", "x", "--key", "k", "-o", "json"]
     first, second = sluice(*arguments), sluice(*arguments)
     assert first.returncode == second.returncode == 0, second.said

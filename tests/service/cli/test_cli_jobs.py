@@ -43,16 +43,13 @@ NOWHERE = "http://127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
-def plane(processes, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            with Documents(running.url) as client:
-                for name in ("calm", "lost"):
-                    client.submit(script(), name)
-                states = {"JOINING", "STALLED"}
-                wait_until(lambda: {j["state"] for j in client.jobs()} == states, deadline_s=240)
-            yield running
+def plane(plane):
+    with Documents(plane.url) as client:
+        for name in ("calm", "lost"):
+            client.submit(script(), name)
+        states = {"JOINING", "STALLED"}
+        wait_until(lambda: {j["state"] for j in client.jobs()} == states, deadline_s=240)
+    return plane
 
 
 @pytest.fixture
@@ -215,7 +212,7 @@ def test_watermarks_are_a_line_a_channel(sluice):
 def timed(client):
     """The id of a job in event time."""
     job_id = client.submit(script(), "timed")["id"]
-    wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    client.when(job_id, state="JOINING")
     yield job_id
     client.remove(job_id)
 
@@ -319,8 +316,7 @@ def test_what_a_removal_leaves_is_said(plane, client, sluice):
     assert said.endswith(told)
 
 
-def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def test_a_control_plane_that_comes_back_is_waited_for(tmp_path, secret):
     with control_plane(tmp_path) as first:
         client = Sluice(first.url, attempts=1)
         job = client.submit(script(), "patient")

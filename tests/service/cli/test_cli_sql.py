@@ -18,7 +18,6 @@ from service.sql.text.script import SqlError
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
 from tests.support.program import run_program
-from tests.support.wait import wait_until
 
 DECLARED, _, INSERT = script().rpartition("INSERT")
 INSERT = f"INSERT{INSERT}"
@@ -60,7 +59,7 @@ def test_an_insert_is_submitted_and_a_job_is_stopped(talk, client):
     assert client.job(job_id)["name"] == "typed"
     carry(f"SHOW JOBS; STOP JOB '{job_id}';")
     assert [row[:2] for row in told[-2]["rows"]] == [[job_id, "typed"]]
-    wait_until(lambda: client.job(job_id)["state"] == "STOPPED", deadline_s=60)
+    client.when(job_id, state="STOPPED")
     client.remove(job_id)
 
 

@@ -16,7 +16,6 @@ from service.schemas.jobs import ListedJob
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
 from tests.support.program import run_program
-from tests.support.wait import wait_until
 
 
 def job(name, **values):
@@ -149,7 +148,7 @@ def test_numbers_are_short(form, value, shown):
 def two_jobs(plane):
     with Documents(plane.url) as client:
         ids = [client.submit(script(), name)["id"] for name in ("calm", "late")]
-        wait_until(lambda: client.job(ids[0])["state"] == "JOINING", deadline_s=60)
+        client.when(ids[0], state="JOINING")
         yield plane
         for job_id in ids:
             client.remove(job_id)

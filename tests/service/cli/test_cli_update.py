@@ -8,7 +8,7 @@ import pytest
 from service.client import ConflictError, Sluice
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plans import JobPlans
-from tests.support.control_plane import control_plane, script
+from tests.support.control_plane import script
 from tests.support.program import run_program
 from tests.support.topics import unique_name
 from tests.support.wait import wait_until
@@ -16,14 +16,6 @@ from tests.support.wait import wait_until
 SCRIPT = script()
 FILTERED = SCRIPT.replace("= u.user_id;", "= u.user_id WHERE c.item > 5;")
 LATER = SCRIPT.replace("earliest-offset", "latest-offset")
-
-
-@pytest.fixture(scope="module")
-def plane(processes, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        with control_plane(tmp_path_factory.mktemp("data")) as running:
-            yield running
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.receiver import receiver
-from tests.support.wait import wait_until
 
 
 @pytest.fixture
@@ -95,16 +94,14 @@ def test_without_an_address_it_says_where_one_may_be_given(tables_plane):
 
 
 @pytest.fixture(scope="module")
-def small_plane(processes, tmp_path_factory):
+def small_plane(processes, secret, tmp_path_factory):
     """A control plane with a job that has started; its runner is a small program."""
     with (
-        pytest.MonkeyPatch.context() as patch,
         control_plane(tmp_path_factory.mktemp("plane")) as plane,
         Documents(plane.url) as client,
     ):
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         job = client.submit(script(), "small")["id"]
-        wait_until(lambda: client.job(job)["state"] == "JOINING", deadline_s=60)
+        client.when(job, state="JOINING")
         yield plane
 
 

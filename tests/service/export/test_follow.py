@@ -116,15 +116,13 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory):
+def lived(secret, tmp_path_factory):
     """A control plane with a job that was stopped and started again."""
     with (
-        pytest.MonkeyPatch.context() as patch,
         control_plane(tmp_path_factory.mktemp("plane")) as plane,
         Documents(plane.url) as client,
         Sluice(plane.url) as sluice,
     ):
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         plane_job = client.submit(script(), "lived")["id"]
         for ask, state in ((None, "JOINING"), (client.stop, "STOPPED"), (client.start, "JOINING")):
             if ask is not None:

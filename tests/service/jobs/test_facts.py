@@ -14,7 +14,7 @@ from service.api.views import job_detail, with_verifications
 from service.cli.views import job_parts
 from service.jobs.inspect.waiting import explain_wait
 from service.jobs.runner import StatusFile
-from service.jobs.store.job import DesiredState, Job, JobError, JobState
+from service.jobs.store.job import JobError, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.runner_files import Status, read_status, read_verifications
 from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
@@ -22,25 +22,9 @@ from service.schemas.jobs import JobDetail
 from service.schemas.progress import WaitReport
 from tests.support.laws import examples
 from tests.support.page_jobs import dimension, stream
+from tests.support.stored_jobs import JOB
 
 COUNTS = st.integers(0, 5_000)
-JOB = Job(
-    id="01234567-89ab-7def-8123-456789abcdef",
-    name="one",
-    state=JobState.JOINING,
-    desired_state=DesiredState.RUNNING,
-    plan=b"{}",
-    sql="",
-    warnings=(),
-    reason="",
-    error=None,
-    crashes=0,
-    restarts=0,
-    events_offset=0,
-    remove_output=False,
-    created_at_ms=0,
-    updated_at_ms=0,
-)
 DOWN = {
     "type": "source-unavailable",
     "message": "database does not answer",

@@ -25,8 +25,7 @@ def port():
 
 
 @pytest.fixture
-def start(tmp_path, port, monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def start(tmp_path, port, secret):
     programs = []
 
     def start_program():
@@ -63,7 +62,7 @@ def test_a_runner_outlives_the_control_plane_and_is_adopted(start):
         wait_until(lambda: client.job(job_id)["runner"]["pid"] not in (pid, None), deadline_s=30)
         assert _joining(client, job_id)["runner"]["crashes"] == 1
         client.stop(job_id)
-        wait_until(lambda: client.job(job_id)["state"] == "STOPPED", deadline_s=20)
+        client.when(job_id, state="STOPPED")
         second.end()
 
 
@@ -75,7 +74,7 @@ def test_an_adopted_runner_is_stopped_like_any_other(start):
         first.kill()
         start()
         client.stop(job_id)
-        wait_until(lambda: client.job(job_id)["state"] == "STOPPED", deadline_s=20)
+        client.when(job_id, state="STOPPED")
         assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 

@@ -9,22 +9,8 @@ from service.config import Settings
 from service.jobs.supervise.watch import Silence
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
-from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.usefixtures("processes")
-
-
-@pytest.fixture(autouse=True)
-def _password(monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-
-
-def _when(client, job_id, found):
-    def look():
-        job = client.job(job_id)
-        return job if found(job) else None
-
-    return wait_until(look, deadline_s=120, what="job")
+pytestmark = pytest.mark.usefixtures("processes", "secret")
 
 
 @pytest.mark.experiment
@@ -32,14 +18,14 @@ def test_a_stopped_runner_is_shown_then_killed_and_started_again(tmp_path):
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 10}
     with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "frozen")["id"]
-        running = _when(client, job_id, lambda job: job["state"] == "JOINING")
+        running = client.when(job_id, state="JOINING")
         pid = running["runner"]["pid"]
         os.kill(pid, signal.SIGSTOP)
-        stalled = _when(client, job_id, lambda job: job["state"] == "STALLED")
+        stalled = client.when(job_id, state="STALLED")
         assert stalled["error"]["type"] == "runner-unresponsive"
         assert f"runner {pid} lives" in stalled["reason"]
         assert stalled["runner"]["alive"]
-        again = _when(client, job_id, lambda job: job["state"] == "JOINING")
+        again = client.when(job_id, state="JOINING")
         assert again["runner"]["pid"] != pid
         assert again["runner"]["restarts"] == 1
         causes = [event["cause"] for event in client.events(job_id)]
@@ -51,11 +37,11 @@ def test_a_stopped_runner_is_shown_then_killed_and_started_again(tmp_path):
 def test_a_runner_that_speaks_again_in_time_is_left_alone(tmp_path):
     with control_plane(tmp_path, runner_hang_report_s=2) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "hiccup")["id"]
-        pid = _when(client, job_id, lambda job: job["state"] == "JOINING")["runner"]["pid"]
+        pid = client.when(job_id, state="JOINING")["runner"]["pid"]
         os.kill(pid, signal.SIGSTOP)
-        _when(client, job_id, lambda job: job["state"] == "STALLED")
+        client.when(job_id, state="STALLED")
         os.kill(pid, signal.SIGCONT)
-        again = _when(client, job_id, lambda job: job["state"] == "JOINING")
+        again = client.when(job_id, state="JOINING")
         assert again["runner"]["pid"] == pid
         assert again["error"] is None
         assert again["runner"]["crashes"] == 0
@@ -64,10 +50,10 @@ def test_a_runner_that_speaks_again_in_time_is_left_alone(tmp_path):
 def test_a_stopped_runner_does_not_keep_its_job_from_being_stopped(tmp_path):
     with control_plane(tmp_path, stop_timeout_s=1) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "frozen")["id"]
-        pid = _when(client, job_id, lambda job: job["state"] == "JOINING")["runner"]["pid"]
+        pid = client.when(job_id, state="JOINING")["runner"]["pid"]
         os.kill(pid, signal.SIGSTOP)
         client.stop(job_id)
-        _when(client, job_id, lambda job: job["state"] == "STOPPED")
+        client.when(job_id, state="STOPPED")
 
 
 class Clock:

@@ -19,24 +19,7 @@ from tests.support.control_plane import control_plane, script, settings_in
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.usefixtures("processes")
-
-
-@pytest.fixture(autouse=True)
-def _password(monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-
-
-def _when(client, job_id, found, what="the job"):
-    def look():
-        job = client.job(job_id)
-        return job if found(job) else None
-
-    return wait_until(look, deadline_s=60, what=what)
-
-
-def _in(state):
-    return lambda job: job["state"] == state
+pytestmark = pytest.mark.usefixtures("processes", "secret")
 
 
 @pytest.mark.experiment
@@ -45,10 +28,10 @@ def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
     with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         names = ("one", "two", "three", "crash", "silent")
         ids = {name: client.submit(script(), name)["id"] for name in names}
-        good = [_when(client, ids[name], _in("JOINING")) for name in names[:3]]
-        hung = _when(client, ids["silent"], lambda job: job["runner"]["restarts"], "another runner")
+        good = [client.when(ids[name], state="JOINING") for name in names[:3]]
+        hung = client.when(ids["silent"], lambda job: job["runner"]["restarts"])
         assert hung["runner"]["crashes"] == 1
-        failed = _when(client, ids["crash"], _in("FAILED"))
+        failed = client.when(ids["crash"], state="FAILED")
         assert "crashed 5 times in a row, last with signal 9" in failed["error"]["message"]
         assert (failed["runner"]["crashes"], failed["runner"]["restarts"]) == (5, 4)
         told = [e["cause"] for e in client.events(ids["crash"]) if e["to"] == "STALLED"]
@@ -57,7 +40,7 @@ def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
             for n, wait in enumerate(("0.05", "0.1", "0.2", "0.2"), start=1)
         ]
         for before in good:
-            now = _when(client, before["id"], lambda job: job["runner"]["status_age_ms"] < 2_000)
+            now = client.when(before["id"], lambda job: job["runner"]["status_age_ms"] < 2_000)
             assert (now["state"], now["runner"]["pid"]) == ("JOINING", before["runner"]["pid"])
             assert (now["runner"]["crashes"], now["runner"]["restarts"]) == (0, 0)
             assert client.events(now["id"])[-1]["to"] == "JOINING"
@@ -71,7 +54,7 @@ def test_a_runner_that_hangs_at_each_start_is_given_up(tmp_path, monkeypatch):
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 2, "restart_limit": 1}
     with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "late")["id"]
-        failed = _when(client, job_id, _in("FAILED"))
+        failed = client.when(job_id, state="FAILED")
         assert "crashed 2 times in a row" in failed["error"]["message"]
 
 
@@ -130,16 +113,16 @@ def test_after_a_restart_two_hundred_jobs_are_listed_and_few_runners_start_at_on
         found = wait_until(lambda: len(s := _started(plane, ids)) == 2 and s, what="two start")
         for _ in range(3):
             waiting = next(job_id for job_id in wanted if job_id not in found)
-            job = _when(client, waiting, lambda job: "turn" in job["reason"], "it says why")
+            job = client.when(waiting, lambda job: "turn" in job["reason"])
             assert "runner was gone when the control plane looked for it" in job["reason"]
             assert _started(plane, ids) == found
         (settings.jobs_dir / found[0] / "go").touch()
-        _when(client, found[0], _in("JOINING"))
+        client.when(found[0], state="JOINING")
         wait_until(lambda: len(_started(plane, ids)) == 3, what="the next one starts")
         for job_id in wanted[1:]:
             (settings.jobs_dir / job_id / "go").touch()
         for job_id in wanted[1:]:
-            _when(client, job_id, _in("JOINING"))
+            client.when(job_id, state="JOINING")
         pages = _pages(plane.url)
         assert [len(page) for page in pages] == [90, 90, 19]
         assert [job["id"] for page in pages for job in page] == sorted(ids, reverse=True)
@@ -153,9 +136,9 @@ def test_a_start_that_hangs_keeps_no_other_job_waiting_for_long(tmp_path, monkey
     monkeypatch.setattr(watch, "_START_SLOT_S", 1.0)
     with control_plane(tmp_path, start_limit=1) as plane, Documents(plane.url) as client:
         hangs = client.submit(script(), "late")["id"]
-        _when(client, hangs, _in("STARTING"))
+        client.when(hangs, state="STARTING")
         other = client.submit(script(), "other")["id"]
-        _when(client, other, _in("JOINING"))
+        client.when(other, state="JOINING")
         assert client.job(hangs)["state"] == "STARTING"
 
 

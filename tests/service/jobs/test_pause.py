@@ -6,34 +6,18 @@ import httpx
 import pytest
 
 from service.errors import JobStateError
-from service.jobs.store.job import DesiredState, Job, JobState, check_wanted
+from service.jobs.store.job import DesiredState, JobState, check_wanted
 from service.jobs.store.layout import living_runner
 from service.jobs.store.token_store import NewToken
 from service.jobs.supervise.watch import ENDING
 from service.security.tokens import Credentials, TokenScope
 from tests.support.control_plane import control_plane, script, stop_jobs
 from tests.support.documents import Documents
+from tests.support.stored_jobs import JOB
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.usefixtures("processes")
+pytestmark = pytest.mark.usefixtures("processes", "secret")
 
-JOB = Job(
-    id="01234567-89ab-7def-8123-456789abcdef",
-    name="one",
-    state=JobState.JOINING,
-    desired_state=DesiredState.RUNNING,
-    plan=b"",
-    sql="",
-    warnings=(),
-    reason="",
-    error=None,
-    crashes=0,
-    restarts=0,
-    events_offset=0,
-    remove_output=False,
-    created_at_ms=0,
-    updated_at_ms=0,
-)
 S, D = JobState, DesiredState
 WANTED = {
     "pause_a_running_job": (S.JOINING, D.RUNNING, "pause", None),
@@ -79,19 +63,6 @@ def test_what_may_be_wanted_of_a_job(state, desired, verb, refusal):
     assert (caught.value.state, caught.value.desired_state) == (state, desired)
 
 
-@pytest.fixture(autouse=True)
-def _password(monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-
-
-def _until(client, job_id, **wanted):
-    def found():
-        job = client.job(job_id)
-        return job if all(job[name] == value for name, value in wanted.items()) else None
-
-    return wait_until(found, deadline_s=60, what=str(wanted))
-
-
 def _ask(client, job_id, verb, **more):
     url = f"{client.url}/v1/jobs/{job_id}:{verb}"
     return httpx.post(url, trust_env=False, timeout=60, **more)
@@ -101,9 +72,9 @@ def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "rests")["id"]
         job_dir = plane.services.settings.jobs_dir / job_id
-        _until(client, job_id, state="JOINING")
+        client.when(job_id, state="JOINING")
         assert _ask(client, job_id, "pause").status_code == 202
-        paused = _until(client, job_id, state="PAUSED")
+        paused = client.when(job_id, state="PAUSED")
         assert (paused["reason"], paused["desired_state"]) == ("paused by request", "PAUSED")
         assert not paused["runner"]["alive"]
         assert living_runner(job_dir) is None
@@ -113,7 +84,7 @@ def test_a_paused_job_has_no_runner_survives_a_restart_and_goes_on(tmp_path):
         wait_until(lambda: plane.services.supervisor.alive)
         assert client.job(job_id)["state"] == "PAUSED"
         assert _ask(client, job_id, "resume").status_code == 202
-        again = _until(client, job_id, state="JOINING")
+        again = client.when(job_id, state="JOINING")
         assert (again["runner"]["restarts"], again["runner"]["crashes"]) == (1, 0)
         steps = [(e["from"], e["to"]) for e in client.events(job_id)]
         assert steps[-4:] == [
@@ -130,10 +101,10 @@ def test_a_job_at_rest_says_who_asked_for_it(tmp_path):
         token = plane.services.store.tokens.create(made)[1]
         with Documents(plane.url, Credentials(token)) as client:
             job_id = client.submit(script(), "rests")["id"]
-            _until(client, job_id, state="JOINING")
+            client.when(job_id, state="JOINING")
             bearer = {"Authorization": f"Bearer {token}"}
             _ask(client, job_id, "pause", headers=bearer, json={"by": "another user"})
-            paused = _until(client, job_id, state="PAUSED")
+            paused = client.when(job_id, state="PAUSED")
     assert (paused["reason"], paused["desired_by"]) == (
         "paused by request of night shift",
         "night shift",
@@ -141,7 +112,7 @@ def test_a_job_at_rest_says_who_asked_for_it(tmp_path):
     with control_plane(tmp_path, auth_required=False) as plane, Documents(plane.url) as client:
         assert _ask(client, job_id, "stop", json={"by": "ada", "why": "so"}).status_code == 422
         assert _ask(client, job_id, "stop", json={"by": "ada"}).status_code == 202
-        stopped = _until(client, job_id, state="STOPPED")
+        stopped = client.when(job_id, state="STOPPED")
     assert stopped["status"]["sentence"].startswith(
         "It was stopped by request of ada and has ended"
     )
@@ -150,12 +121,12 @@ def test_a_job_at_rest_says_who_asked_for_it(tmp_path):
 def test_a_resume_before_the_runner_has_ended_is_no_crash(tmp_path):
     with control_plane(tmp_path, stop_timeout_s=1) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "deaf")["id"]
-        _until(client, job_id, state="JOINING")
+        client.when(job_id, state="JOINING")
         _ask(client, job_id, "pause")
         wait_until(lambda: plane.services.supervisor._watches[job_id].state in ENDING)
         _ask(client, job_id, "resume")
         wait_until(lambda: client.job(job_id)["runner"]["restarts"] == 1, deadline_s=60)
-        _until(client, job_id, state="JOINING")
+        client.when(job_id, state="JOINING")
         assert client.job(job_id)["runner"]["crashes"] == 0
         assert ("JOINING", "PAUSED") in [(e["from"], e["to"]) for e in client.events(job_id)]
 
@@ -164,7 +135,7 @@ def test_a_pause_that_the_state_does_not_allow_is_a_problem_that_names_it(tmp_pa
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "over")["id"]
         client.stop(job_id)
-        _until(client, job_id, state="STOPPED")
+        client.when(job_id, state="STOPPED")
         answer = _ask(client, job_id, "pause")
         assert answer.status_code == 409
         problem = answer.json()

@@ -52,9 +52,7 @@ def test_a_directory_that_is_not_there_yet_is_not_full(tmp_path):
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_a_request_says_that_the_disk_is_full(tmp_path, monkeypatch, code):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-
+def test_a_request_says_that_the_disk_is_full(tmp_path, monkeypatch, secret, code):
     def fails(path, content):
         raise OSError(code, "as the system says", str(path))
 

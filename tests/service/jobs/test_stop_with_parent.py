@@ -20,13 +20,10 @@ from tests.support.documents import Documents
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.usefixtures("processes")
+pytestmark = pytest.mark.usefixtures("processes", "secret")
 
 
-def test_who_ran_when_the_control_plane_ended_runs_again_after_its_next_start(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def test_who_ran_when_the_control_plane_ended_runs_again_after_its_next_start(tmp_path):
     settings = settings_in(tmp_path, stop_with_parent=True, stop_timeout_s=1)
     with (
         ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
@@ -61,15 +58,14 @@ def test_who_ran_when_the_control_plane_ended_runs_again_after_its_next_start(
             assert client.job(job_id)["runner"]["crashes"] == 0
 
 
-def test_a_job_that_comes_while_all_are_stopped_is_stopped_too(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def test_a_job_that_comes_while_all_are_stopped_is_stopped_too(tmp_path):
     settings = settings_in(tmp_path, stop_timeout_s=3)
     with (
         ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane,
         Documents(plane.url) as client,
     ):
         first = client.submit(script(), "deaf")["id"]
-        wait_until(lambda: client.job(first)["state"] == "JOINING")
+        client.when(first, state="JOINING")
         stopped = []
         stopping = threading.Thread(target=lambda: stopped.append(stop_jobs(plane, timeout_s=30)))
         stopping.start()

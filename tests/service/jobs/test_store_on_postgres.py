@@ -201,8 +201,7 @@ class AnswerLost(JobStore):
         raise StoreError("job store cannot be used: network error", hint="Look at the network.")
 
 
-def test_a_job_that_may_be_kept_keeps_its_files(url, tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def test_a_job_that_may_be_kept_keeps_its_files(url, tmp_path, secret):
     settings = settings_in(tmp_path, database_url=url)
     store = AnswerLost.open(url)
     request = SubmissionRequest(script(), "shop", "key")

@@ -26,42 +26,31 @@ from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, se
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.usefixtures("processes")
-
-
-@pytest.fixture(autouse=True)
-def _password(monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-
-
-def _state(client, job_id, state):
-    return wait_until(
-        lambda: (job := client.job(job_id))["state"] == state and job, deadline_s=30, what=state
-    )
+pytestmark = pytest.mark.usefixtures("processes", "secret")
 
 
 def test_a_runner_that_ignores_sigterm_is_killed_after_the_deadline(tmp_path):
     with control_plane(tmp_path, stop_timeout_s=1) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "deaf")["id"]
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         client.stop(job_id)
-        _state(client, job_id, "STOPPED")
+        client.when(job_id, state="STOPPED")
         told = "stopped by request; its runner had not ended after 1 s and was killed"
         assert client.events(job_id)[-1]["cause"] == told
 
 
 def test_too_many_crashes_in_a_row_fail_the_job(tmp_path):
     with control_plane(tmp_path, restart_limit=1) as plane, Documents(plane.url) as client:
-        job = _state(client, client.submit(script(), "crash")["id"], "FAILED")
+        job = client.when(client.submit(script(), "crash")["id"], state="FAILED")
         assert "crashed 2 times in a row" in job["error"]["message"]
 
 
 def test_a_runner_that_holds_the_checkpoint_is_adopted(tmp_path):
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "twin")["id"]
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         client.stop(job_id)
-        _state(client, job_id, "STOPPED")
+        client.when(job_id, state="STOPPED")
         job_dir = plane.services.settings.jobs_dir / job_id
         twin = subprocess.Popen(
             [*RUNNER, "--job-dir", str(job_dir)], start_new_session=True, stdout=subprocess.DEVNULL
@@ -92,15 +81,15 @@ def test_a_runner_that_cannot_be_started_is_tried_again(tmp_path):
         Documents(plane.url) as client,
     ):
         job_id = client.submit(script(), "weak")["id"]
-        job = _state(client, job_id, "STALLED")
+        job = client.when(job_id, state="STALLED")
         assert job["error"]["type"] == "runner-not-started"
         assert job["desired_state"] == "RUNNING"
         command.write_text(f'#!/bin/sh\nexec {shlex.join(RUNNER)} "$@"\n')
         command.chmod(0o700)
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         assert client.job(job_id)["runner"]["restarts"] == 0, "no runner was there before"
         client.stop(job_id)
-        _state(client, job_id, "STOPPED")
+        client.when(job_id, state="STOPPED")
 
 
 def test_the_first_start_is_no_restart_however_long_its_host_takes(tmp_path):
@@ -109,25 +98,25 @@ def test_the_first_start_is_no_restart_however_long_its_host_takes(tmp_path):
         start, waits = starter.start, [1, 2]
         starter.start = lambda *of: not (waits and waits.pop()) and start(*of)
         job_id = client.submit(script(), "first")["id"]
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         assert (waits, client.job(job_id)["runner"]["restarts"]) == ([], 0)
 
 
 def test_a_checkpoint_held_by_something_unknown_stalls_the_job(tmp_path):
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "held")["id"]
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         client.stop(job_id)
-        _state(client, job_id, "STOPPED")
+        client.when(job_id, state="STOPPED")
         lock = CheckpointLock(
             JobLayout(plane.services.settings.jobs_dir / job_id).checkpoint / "lock"
         )
         lock.acquire()
         client.start(job_id)
-        job = _state(client, job_id, "STALLED")
+        job = client.when(job_id, state="STALLED")
         assert "in use" in job["reason"]
         lock.release()
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
 
 
 def test_a_recycled_process_id_is_not_a_runner(tmp_path):
@@ -160,9 +149,9 @@ def test_a_job_that_has_finished_stays_so(tmp_path):
     """Its runner ends with 0 and is not missed; neither a start nor a new supervisor wakes it."""
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "done")["id"]
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         (plane.services.settings.jobs_dir / job_id / "go").touch()
-        _state(client, job_id, "FINISHED")
+        client.when(job_id, state="FINISHED")
         wait_until(lambda: not client.job(job_id)["runner"]["alive"], what="its runner ends")
         wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
         with pytest.raises(RefusedError, match="has finished"):
@@ -183,7 +172,7 @@ def test_an_end_that_no_supervisor_saw_is_taken_over(tmp_path):
     with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
         with Documents(plane.url) as client:
             job_id = client.submit(script(), "done unseen")["id"]
-            _state(client, job_id, "JOINING")
+            client.when(job_id, state="JOINING")
         plane.services.supervisor.close()
         job_dir = settings.jobs_dir / job_id
         (job_dir / "go").touch()
@@ -204,7 +193,7 @@ def test_an_adopted_runner_that_makes_way_for_a_newer_plan_has_not_crashed(tmp_p
         Documents(plane.url) as client,
     ):
         job_id = client.submit(script(), "updated")["id"]
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         wait_until(lambda: client.job(job_id)["runner"]["adopted"], deadline_s=20)
         updates, filtered = plane.services.updates, "= u.user_id WHERE c.item > 5;"
@@ -223,20 +212,20 @@ def test_a_start_that_was_cut_off_is_not_the_failure_before_it(tmp_path):
         Documents(plane.url) as client,
     ):
         job_id = client.submit(script(), "fail")["id"]
-        _state(client, job_id, "FAILED")
+        client.when(job_id, state="FAILED")
         plane.services.supervisor._starter.start = lambda *_: False  # its host is starting
         client.start(job_id)
-        _state(client, job_id, "STARTING")
+        client.when(job_id, state="STARTING")
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         wait_until(lambda: client.job(job_id)["runner"]["restarts"] == 1, deadline_s=20)
-        _state(client, job_id, "FAILED")
+        client.when(job_id, state="FAILED")
 
 
 def test_an_end_that_could_not_be_stored_is_seen_again(tmp_path):
     """A full disk ends runners and refuses writes; the job starts again all the same."""
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "unstored")["id"]
-        pid = _state(client, job_id, "JOINING")["runner"]["pid"]
+        pid = client.when(job_id, state="JOINING")["runner"]["pid"]
         store = plane.services.store
         count, faults = store.count, ["the disk is full"]
 
@@ -248,7 +237,7 @@ def test_an_end_that_could_not_be_stored_is_seen_again(tmp_path):
         store.count = fails_once
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: client.job(job_id)["runner"]["pid"] not in (pid, None), deadline_s=10)
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         assert not faults
 
 
@@ -258,7 +247,7 @@ def test_a_job_that_has_finished_before_it_was_settled_is_settled_later(tmp_path
     with ControlPlane(settings, hooks=HOOKS, runner_command=RUNNER) as plane:
         with Documents(plane.url) as client:
             job_id = client.submit(script(), "done unsettled")["id"]
-            _state(client, job_id, "JOINING")
+            client.when(job_id, state="JOINING")
         plane.services.supervisor.close()
         job_dir = settings.jobs_dir / job_id
         (job_dir / "go").touch()
@@ -275,7 +264,7 @@ def test_a_runner_that_cannot_be_started_to_answer_is_tried_again_less_and_less_
     settings = settings_in(tmp_path)
     with control_plane(tmp_path) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "done")["id"]
-        _state(client, job_id, "JOINING")
+        client.when(job_id, state="JOINING")
         (settings.jobs_dir / job_id / "go").touch()
         wait_until(lambda: client.job(job_id)["desired_state"] == "STOPPED", what="it is settled")
     box = RequestBox(JobLayout(settings.jobs_dir / job_id).requests)

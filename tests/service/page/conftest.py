@@ -7,10 +7,8 @@ from tests.support.page_plane import Plane
 
 
 @pytest.fixture(scope="module", autouse=True)
-def secret():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        yield
+def secret(secret):
+    """All pages show jobs that refer to it."""
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +40,10 @@ def shaken(chromium):
 def browser(shaken):
     yield shaken
     assert shaken.complaints() == []
+
+
+@pytest.fixture
+def page(plane, browser):
+    """The browser with the first page of a control plane."""
+    browser.open(plane.url)
+    return browser

@@ -44,10 +44,9 @@ OFFERED = "return [...document.querySelectorAll('[data-action=complete]')].map((
 VALUE = "return document.querySelector('#script-text').value"
 
 
-def test_names_fit_what_is_being_typed(plane, browser):
-    browser.open(plane.url)
+def test_names_fit_what_is_being_typed(page):
     texts = [text for text, _ in CASES.values()]
-    found = browser.call("completion.js", _COMPLETED, texts, TABLES)
+    found = page.call("completion.js", _COMPLETED, texts, TABLES)
     assert dict(zip(CASES, found, strict=True)) == {name: case[1] for name, case in CASES.items()}
 
 
@@ -59,13 +58,12 @@ DECLARATIONS = {
 
 
 @pytest.mark.parametrize(("text", "declared"), DECLARATIONS.values(), ids=DECLARATIONS)
-def test_declarations_are_found(plane, browser, text, declared):
-    browser.open(plane.url)
+def test_declarations_are_found(page, text, declared):
     body = """
       const data = await import("/ui/editor_data.js");
       return m.declarations(a[0], data.withoutComments(a[0])).map((each) => each.trim());
     """
-    assert browser.call("completion.js", body, text) == declared
+    assert page.call("completion.js", body, text) == declared
 
 
 def test_a_table_and_its_column_are_completed_by_key_and_by_mouse(plane, browser):

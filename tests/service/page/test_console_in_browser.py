@@ -14,7 +14,6 @@ from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.page_jobs import HOSTILE, copying, joining, stalled
 from tests.support.page_plane import job_url, remember
-from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.matrix
 
@@ -35,7 +34,7 @@ def joining_job(plane):
         as_of_age_ms=700,
         latency_ms=400,
     )
-    wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    plane.client.when(job_id, state="JOINING")
     return job_id
 
 
@@ -96,13 +95,12 @@ PATHS = {
 }
 
 
-def test_lines_break_where_nothing_is_known(plane, browser):
-    browser.open(plane.url)
+def test_lines_break_where_nothing_is_known(page):
     body = "return a[0].map(([v, at]) => m.path(v, at, 1, (x) => x, (y) => y))"
-    drawn = browser.call("chart.js", body, [case[:2] for case in PATHS.values()])
+    drawn = page.call("chart.js", body, [case[:2] for case in PATHS.values()])
     assert drawn == [case[2] for case in PATHS.values()]
     body = "return a[0].map(m.rounded)"
-    assert browser.call("chart.js", body, [0, 1, 3, 7, 12, 100, 0.3]) == [1, 1, 5, 10, 20, 100, 0.5]
+    assert page.call("chart.js", body, [0, 1, 3, 7, 12, 100, 0.3]) == [1, 1, 5, 10, 20, 100, 0.5]
 
 
 STACKS = {
@@ -112,18 +110,16 @@ STACKS = {
 }
 
 
-def test_stages_of_a_batch_are_stacked(plane, browser):
-    browser.open(plane.url)
+def test_stages_of_a_batch_are_stacked(page):
     body = "return a[0].map((lists) => m.stacked(lists).map(({ upper }) => upper))"
-    found = browser.call("chart.js", body, [lists for lists, _ in STACKS.values()])
+    found = page.call("chart.js", body, [lists for lists, _ in STACKS.values()])
     assert found == [uppers for _, uppers in STACKS.values()]
     body = "return m.area(a[0], a[1], [0, 1, 5], 1, (x) => x, (y) => y)"
-    drawn = browser.call("chart.js", body, [0, 0, 1], [2, 3, 4])
+    drawn = page.call("chart.js", body, [0, 0, 1], [2, 3, 4])
     assert drawn == "M0.0 0.0L0.0 2.0L1.0 3.0L1.0 0.0L0.0 0.0ZM5.0 1.0L5.0 4.0L7.0 4.0L7.0 1.0Z"
 
 
-def test_states_are_bands_from_one_transition_to_the_next(plane, browser):
-    browser.open(plane.url)
+def test_states_are_bands_from_one_transition_to_the_next(page):
     past = [
         {"at_ms": 50, "from": "STARTING", "to": "SNAPSHOT", "word": "Copying"},
         {"at_ms": 150, "from": "SNAPSHOT", "to": "JOINING", "word": "Running"}
@@ -131,18 +127,17 @@ def test_states_are_bands_from_one_transition_to_the_next(plane, browser):
         {"at_ms": 180, "from": "JOINING", "to": "STALLED", "word": "Stalled"},
     ]
     body = "return m.bands(a[0], a[1]).map((b) => [b.fromMs, b.toMs, b.tone, b.word])"
-    found = browser.call("chart.js", body, past, {"fromMs": 100, "toMs": 200})
+    found = page.call("chart.js", body, past, {"fromMs": 100, "toMs": 200})
     assert found == [
         [100, 150, "busy", "Copying"],
         [150, 180, "good", "Running"],
         [180, 200, "warn", "Stalled"],
     ]
-    found = browser.call("chart.js", body, past[1:], {"fromMs": 100, "toMs": 200})
+    found = page.call("chart.js", body, past[1:], {"fromMs": 100, "toMs": 200})
     assert found[0] == [100, 150, "busy", "Copying"]
 
 
-def test_the_legend_names_the_states_of_each_colour_of_the_bands(plane, browser):
-    browser.open(plane.url)
+def test_the_legend_names_the_states_of_each_colour_of_the_bands(page):
     body = """
       const past = a[0].map(([at_ms, from, to, word, word_before]) =>
         ({ at_ms, from, to, word, word_before }));
@@ -151,7 +146,7 @@ def test_the_legend_names_the_states_of_each_colour_of_the_bands(plane, browser)
       return legend && [...legend.querySelectorAll(".state")].map(names);
     """
     running = [[50, "JOINING", "JOINING", "Running", "Running"]]
-    assert browser.call("chart.js", body, running) is None, "a healthy job has no bands"
+    assert page.call("chart.js", body, running) is None, "a healthy job has no bands"
     past = [
         [10, "CREATED", "STARTING", "Starting", "Created"],
         [50, "STARTING", "SNAPSHOT", "Copying"],
@@ -159,7 +154,7 @@ def test_the_legend_names_the_states_of_each_colour_of_the_bands(plane, browser)
         [150, "JOINING", "PAUSED", "Paused"],
         [180, "PAUSED", "STARTING", "Starting"],
     ]
-    assert browser.call("chart.js", body, past) == [
+    assert page.call("chart.js", body, past) == [
         ["state busy", "Created, Starting, Copying"],
         ["state rest", "Paused"],
     ]
@@ -216,20 +211,19 @@ def test_a_closed_valve_holds_what_waits(plane, browser):
     assert browser.run("return document.querySelectorAll('#flow .edge.moves').length") == 0
 
 
-def test_a_job_without_tables_is_drawn_without_them(plane, browser):
-    browser.open(plane.url)
+def test_a_job_without_tables_is_drawn_without_them(page):
     body = """
       const { parts, edges } = m.flowParts(a[0], {}, { tables: 3 });
       return [parts.map((part) => part.id), edges.map(({ from, to }) => `${from} ${to}`)];
     """
     alone = {"phase": "JOIN", "probe": {"topic": "t"}, "dimensions": []}
-    drawn = browser.call("flow_parts.js", body, alone)
+    drawn = page.call("flow_parts.js", body, alone)
     assert drawn == [["source", "batches", "sink"], ["source batches", "batches sink"]]
     tables = [
         {"name": str(n), "snapshot": {"rows_done": 1, "rows_total": 2}, "channels": []}
         for n in range(9)
     ]
-    ids, _ = browser.call("flow_parts.js", body, {**alone, "dimensions": tables})
+    ids, _ = page.call("flow_parts.js", body, {**alone, "dimensions": tables})
     assert len(ids) == 3 * 3 + 4  # what is too much shares a lane
 
 
@@ -313,7 +307,7 @@ def test_jobs_that_share_a_topic_or_a_table_are_one_picture(plane, browser):
 def test_no_view_is_wider_than_its_screen(plane, browser, joining_job, width):
     job_id = plane.submit(script(), "strange names")
     plane.tell(job_id, **stalled())
-    wait_until(lambda: plane.client.job(job_id)["state"] == "STALLED", deadline_s=60)
+    plane.client.when(job_id, state="STALLED")
     for address in (plane.url, job_url(plane, joining_job), job_url(plane, job_id)):
         browser.screen(width)
         browser.open(address)
@@ -450,16 +444,14 @@ PLACES = {
 }
 
 
-def test_places_of_refusals_are_found_in_the_text(plane, browser):
-    browser.open(plane.url)
+def test_places_of_refusals_are_found_in_the_text(page):
     body = "return a[0].map(([t, l, c]) => t.slice(...m.rangeOf(t, l, c)))"
-    marked = browser.call("editor_data.js", body, [case[:3] for case in PLACES.values()])
+    marked = page.call("editor_data.js", body, [case[:3] for case in PLACES.values()])
     assert marked == [case[3] for case in PLACES.values()]
 
 
-def test_the_examples_can_be_planned(plane, browser):
-    browser.open(plane.url)
-    for text in browser.call("editor_data.js", "return Object.values(m.EXAMPLES)"):
+def test_the_examples_can_be_planned(page):
+    for text in page.call("editor_data.js", "return Object.values(m.EXAMPLES)"):
         assert plan_script(text).plan
 
 
@@ -524,7 +516,7 @@ def test_dead_letters_are_joined_again_or_discarded_by_the_runner(tmp_path, shak
     browser = shaken
     with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "letters")["id"]
-        wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=60)
+        client.when(job_id, state="JOINING")
         browser.open(f"{plane.url}/#/jobs/{job_id}/dead-letters")
         browser.until("Join all again", "main")
         browser.find("[data-action=replay-ask]").click()
@@ -565,7 +557,7 @@ def views(plane, joining_job):
     plane.tell(copying_job, **copying(412_000))
     stalled_job = plane.submit(script(), "waits for somebody")
     plane.tell(stalled_job, **stalled())
-    wait_until(lambda: plane.client.job(stalled_job)["state"] == "STALLED", deadline_s=60)
+    plane.client.when(stalled_job, state="STALLED")
     of_joining = job_url(plane, joining_job)
     return {
         "list": (plane.url, "Stalled"),

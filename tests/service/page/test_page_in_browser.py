@@ -13,7 +13,6 @@ from tests.support.documents import Documents
 from tests.support.event_time import event_time, windows
 from tests.support.page_jobs import HOSTILE, LONG, copying, joining, named, stalled
 from tests.support.page_plane import job_url
-from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.matrix
 
@@ -26,7 +25,7 @@ SHOWN = "pre, code, p, span, td, th, dt, dd, a, button, h1, h2, summary, strong,
 def copying_job(plane):
     job_id = plane.submit(script(), "copying")
     plane.tell(job_id, **copying(412_000))
-    wait_until(lambda: plane.client.job(job_id)["state"] == "SNAPSHOT", deadline_s=60)
+    plane.client.when(job_id, state="SNAPSHOT")
     return job_id
 
 
@@ -34,7 +33,7 @@ def copying_job(plane):
 def stalled_job(plane):
     job_id = plane.submit(named(HOSTILE))
     plane.tell(job_id, **stalled())
-    wait_until(lambda: plane.client.job(job_id)["state"] == "STALLED", deadline_s=60)
+    plane.client.when(job_id, state="STALLED")
     return job_id
 
 
@@ -252,14 +251,13 @@ ALLOWED = {
 }
 
 
-def test_only_what_a_state_allows_can_be_ordered(plane, browser):
-    browser.open(plane.url)
+def test_only_what_a_state_allows_can_be_ordered(page):
     jobs = [{"state": state, "desired_state": wanted} for state, wanted in ALLOWED]
     body = """
       const names = (may) => Object.keys(may).filter((name) => may[name]);
       return a[0].map((job) => names(m.allowed(job)));
     """
-    assert browser.call("orders.js", body, jobs) == list(ALLOWED.values())
+    assert page.call("orders.js", body, jobs) == list(ALLOWED.values())
 
 
 def test_who_may_only_look_is_told_what_an_order_needs(tmp_path, shaken):
@@ -324,12 +322,11 @@ def test_texts_can_be_read_in_light_and_dark(plane, browser, stalled_job, scheme
     assert browser.run(_UNREADABLE, SHOWN, CONTRAST) == []
 
 
-def test_states_of_one_tone_have_shapes_of_their_own(plane, browser):
-    browser.open(plane.url)
+def test_states_of_one_tone_have_shapes_of_their_own(page):
     jobs = [
         {"status": {"word": word, "tone": "rest"}} for word in ("Paused", "Stopped", "Finished")
     ]
-    texts = browser.call("parts.js", "return a[0].map((job) => m.state(job).textContent[0])", jobs)
+    texts = page.call("parts.js", "return a[0].map((job) => m.state(job).textContent[0])", jobs)
     assert len(set(texts)) == 3
 
 
@@ -433,11 +430,10 @@ FORMATS = {
 }
 
 
-def test_values_are_shown_as_people_read_them(plane, browser):
-    browser.open(plane.url)
+def test_values_are_shown_as_people_read_them(page):
     for name, cases in FORMATS.items():
         given = [arguments for arguments, _ in cases]
-        found = browser.call("format.js", f"return a[0].map((x) => m.{name}(...x))", given)
+        found = page.call("format.js", f"return a[0].map((x) => m.{name}(...x))", given)
         for (arguments, expected), answer in zip(cases, found, strict=True):
             is_part = name == "watermark"
             assert answer.endswith(expected) if is_part else answer == expected, (name, arguments)
@@ -463,8 +459,7 @@ def test_times_are_local_or_in_utc(plane, browser):
         browser.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
 
 
-def test_a_patched_view_is_the_view_that_was_wanted(plane, browser):
-    browser.open(plane.url)
+def test_a_patched_view_is_the_view_that_was_wanted(page):
     chosen = random.Random(7)
 
     def tree(depth):
@@ -489,7 +484,7 @@ def test_a_patched_view_is_the_view_that_was_wanted(plane, browser):
         return shown.isEqualNode(fresh);
       });
     """
-    found = browser.call("dom.js", body, [tree(2) for _ in range(100)])
+    found = page.call("dom.js", body, [tree(2) for _ in range(100)])
     assert found == [True] * 100
 
 
@@ -499,8 +494,7 @@ STREAM = (
 )
 
 
-def test_events_are_read_the_same_wherever_the_stream_is_cut(plane, browser):
-    browser.open(plane.url)
+def test_events_are_read_the_same_wherever_the_stream_is_cut(page):
     cut = """
       const found = a[1].map((at) => {
         const events = [];
@@ -510,29 +504,27 @@ def test_events_are_read_the_same_wherever_the_stream_is_cut(plane, browser):
       });
       return [...new Set(found)];
     """
-    found = browser.call("stream.js", cut, STREAM, list(range(len(STREAM) + 1)))
+    found = page.call("stream.js", cut, STREAM, list(range(len(STREAM) + 1)))
     status = '{"event":"status","data":"{\\n }","id":"7"}'
     assert found == [f'[[{status},{{"event":"message","data":"é","id":"7"}}],"9",2000]']
 
 
-def test_the_way_of_a_job_is_told_from_its_history(plane, browser):
-    browser.open(plane.url)
+def test_the_way_of_a_job_is_told_from_its_history(page):
     past = [
         {"to": name, "at_ms": at} for at, name in enumerate(("STARTING", "SNAPSHOT", "STALLED"))
     ]
     body = "return m.steps(a[0], a[1]).map((step) => `${step.name} ${step.place}`)"
-    found = browser.call("details.js", body, past, {"state": "STALLED", "phase": "LOAD"})
+    found = page.call("details.js", body, past, {"state": "STALLED", "phase": "LOAD"})
     expected = ["STARTING done", "SNAPSHOT done", "CATCHING_UP ahead", "JOINING ahead"]
     assert found == [*expected, "STALLED now"]
     joined = {"state": "JOINING", "phase": "JOIN", "dimensions": [{}]}
-    found = browser.call("details.js", body, past, joined)
+    found = page.call("details.js", body, past, joined)
     assert found == ["STARTING done", "SNAPSHOT done", "CATCHING_UP done", "JOINING now"]
 
 
-def test_a_job_that_joins_no_table_copies_none_on_its_way(plane, browser):
-    browser.open(plane.url)
+def test_a_job_that_joins_no_table_copies_none_on_its_way(page):
     body = "return m.steps(a[0], a[1]).map((step) => `${step.name} ${step.place}`)"
-    found = browser.call("details.js", body, [], {"state": "JOINING", "phase": "JOIN"})
+    found = page.call("details.js", body, [], {"state": "JOINING", "phase": "JOIN"})
     assert found == ["STARTING done", "JOINING now"]
 
 
@@ -545,9 +537,8 @@ TOLD = {
 
 
 @pytest.mark.parametrize(("job", "says"), TOLD.values(), ids=TOLD)
-def test_a_job_joins_no_table_once_its_runner_has_told_so(plane, browser, job, says):
-    browser.open(plane.url)
-    assert browser.call("progress.js", "return m.joinsNothing(a[0])", job) is says
+def test_a_job_joins_no_table_once_its_runner_has_told_so(page, job, says):
+    assert page.call("progress.js", "return m.joinsNothing(a[0])", job) is says
 
 
 LAGS = {
@@ -558,20 +549,18 @@ LAGS = {
 
 
 @pytest.mark.parametrize(("told", "shown"), LAGS.values(), ids=LAGS)
-def test_a_lag_is_a_number_once(plane, browser, told, shown):
-    browser.open(plane.url)
+def test_a_lag_is_a_number_once(page, told, shown):
     body = """
       const panel = m.probe({ phase: "JOIN", probe: a[0] });
       return panel.querySelector("[data-key=lag] dd").textContent;
     """
-    assert browser.call("progress.js", body, {"topic": "t", **told}) == shown
+    assert page.call("progress.js", body, {"topic": "t", **told}) == shown
 
 
-def test_counts_add_up_and_each_has_its_meaning(plane, browser):
-    browser.open(plane.url)
+def test_counts_add_up_and_each_has_its_meaning(page):
     # of INNER JOIN and WHERE: fewer rows than records
     told = {"joined_records": 3, "matched": 4, "unmatched": 2, "dead_letters": 0}
-    found = browser.call("job.js", "return m.counts(a[0], null)", told)
+    found = page.call("job.js", "return m.counts(a[0], null)", told)
     assert {name: number for name, number, _ in found} == {
         "matched": 4,
         "unmatched": 2,
@@ -583,7 +572,7 @@ def test_counts_add_up_and_each_has_its_meaning(plane, browser):
     assert "INNER JOIN" in meanings["unmatched"]
     told |= {"dead_letters": 6, "open_dead_letters": 3}
     told |= {"replayed_dead_letters": 2, "discarded_dead_letters": 1}
-    found = browser.call("job.js", "return m.counts(a[0], null)", told)
+    found = page.call("job.js", "return m.counts(a[0], null)", told)
     letters = {name: number for name, number, _ in found if "letters" in name}
     assert letters == {
         "dead letters": 6,
@@ -603,10 +592,9 @@ SPANS = {
 
 
 @pytest.mark.parametrize(("points", "since", "first", "start"), SPANS.values(), ids=SPANS)
-def test_charts_begin_with_what_is_known(plane, browser, points, since, first, start):
-    browser.open(plane.url)
+def test_charts_begin_with_what_is_known(page, points, since, first, start):
     past = {"at_ms": points, "series": {"a": points}, "transitions": [{"at_ms": 1}]}
-    found = browser.call("job_data.js", "return m.within(a[0], a[1], 200000)", past, since)
+    found = page.call("job_data.js", "return m.within(a[0], a[1], 200000)", past, since)
     assert found["span"] == {"fromMs": start, "toMs": 200_000}
     assert found["at_ms"] == found["series"]["a"] == points[first:]
     assert found["transitions"] == ([{"at_ms": 1}] if start <= 1 else [])
@@ -638,30 +626,28 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("told", "tones"), BROKEN.values(), ids=BROKEN)
-def test_the_broken_part_of_the_picture_has_the_colour(plane, browser, told, tones):
-    browser.open(plane.url)
+def test_the_broken_part_of_the_picture_has_the_colour(page, told, tones):
     body = "return m.flowParts(a[0], {}, { tables: 3 }).parts.map((p) => [p.id, p.tone, p.badge])"
     table = {"name": "users", "snapshot": {"rows_done": 1, "rows_total": 2}, "channels": []}
     job = {"phase": "JOIN", "probe": {"topic": "t"}, "dimensions": [table], **told}
-    parts = browser.call("flow_parts.js", body, job)
+    parts = page.call("flow_parts.js", body, job)
     assert {name: tone for name, tone, _ in parts if tone in ("warn", "bad")} == tones
     letters = job["probe"].get("open_dead_letters", job["probe"].get("dead_letters"))
     badges = [badge for _, _, badge in parts if badge]
     assert badges == ([f"{letters} dead letters"] if letters else [])
 
 
-def test_before_the_first_report_the_picture_is_that_of_the_script(plane, browser):
-    browser.open(plane.url)
+def test_before_the_first_report_the_picture_is_that_of_the_script(page):
     body = "return m.flowParts(a[0], {}, { tables: 3 }).parts.map((p) => [p.id, p.title])"
     inputs = [
         {"table": "clicks", "connector": "kafka", "place": "raw.clicks"},
         {"table": "users", "connector": "mysql-cdc", "place": "db:3306/shop.users"},
     ]
-    parts = dict(browser.call("flow_parts.js", body, {"phase": None, "inputs": inputs}))
+    parts = dict(page.call("flow_parts.js", body, {"phase": None, "inputs": inputs}))
     assert parts["source"] == "raw.clicks"
     assert parts["table-0"] == "users"
     generated = [{"table": "numbers", "connector": "datagen", "place": None}]
-    parts = dict(browser.call("flow_parts.js", body, {"phase": None, "inputs": generated}))
+    parts = dict(page.call("flow_parts.js", body, {"phase": None, "inputs": generated}))
     assert (parts["source"], "table-0" in parts, "valve" in parts) == ("numbers", False, False)
 
 
@@ -673,12 +659,11 @@ FILES = {
 
 
 @pytest.mark.parametrize(("read", "says"), FILES.values(), ids=FILES)
-def test_a_stream_of_files_and_a_topic_shows_how_far_it_is_and_the_seam(plane, browser, read, says):
-    browser.open(plane.url)
+def test_a_stream_of_files_and_a_topic_shows_how_far_it_is_and_the_seam(page, read, says):
     body = "return m.flowParts(a[0], {}, { tables: 3 }).parts.find((p) => p.id == 'source').lines"
     history = {"place": "history:t/0", "rows": 12, **read}
     job = {"phase": "JOIN", "probe": {"topic": "t", "lag_records": 9, "history": history}}
-    assert browser.call("flow_parts.js", body, job) == ["9 to process", says]
+    assert page.call("flow_parts.js", body, job) == ["9 to process", says]
 
 
 def test_charts_tell_of_a_job_what_its_figures_tell_and_wait_for_no_table_without_one(
@@ -722,10 +707,7 @@ AGES = {
 
 
 @pytest.mark.parametrize(("of_table", "label"), AGES.values(), ids=AGES)
-def test_a_table_is_as_old_as_its_source_proves_and_not_as_its_newest_change(
-    plane, browser, of_table, label
-):
-    browser.open(plane.url)
+def test_a_table_is_as_old_as_its_source_proves_and_not_as_its_newest_change(page, of_table, label):
     body = """
       const { edges } = m.flowParts(a[0], {}, { tables: 3, nowMs: 10_000 });
       return edges.find(({ to }) => to === "index-0").label;
@@ -733,7 +715,7 @@ def test_a_table_is_as_old_as_its_source_proves_and_not_as_its_newest_change(
     table = {"name": "users", "snapshot": {}, "channels": [], "binlog_delay_ms": 9, **of_table}
     probe = {"topic": "t", "freshness_ms": {"users": 3_600_000}}
     job = {"phase": "JOIN", "report": {"is_live": True}, "probe": probe, "dimensions": [table]}
-    assert browser.call("flow_parts.js", body, job) == label
+    assert page.call("flow_parts.js", body, job) == label
 
 
 LIVE = {"report": {"is_live": True}, "probe": {"records_per_s": 7, "rows_per_s": 6}}
@@ -753,10 +735,7 @@ NEWEST = {
 
 
 @pytest.mark.parametrize(("job", "at_ms", "numbers", "newest_ms"), NEWEST.values(), ids=NEWEST)
-def test_the_newest_report_is_the_last_point_of_the_charts(
-    plane, browser, job, at_ms, numbers, newest_ms
-):
-    browser.open(plane.url)
+def test_the_newest_report_is_the_last_point_of_the_charts(page, job, at_ms, numbers, newest_ms):
     body = """
       const series = { records_per_s: [1, 1], rows_per_s: [2, 2], changes_per_s: [4, 4] };
       const past = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
@@ -764,11 +743,10 @@ def test_the_newest_report_is_the_last_point_of_the_charts(
       const { records_per_s, rows_per_s, changes_per_s } = m.newest(known);
       return [[records_per_s, rows_per_s, changes_per_s], known.at_ms.at(-1), known.span.toMs];
     """
-    assert browser.call("numbers.js", body, job, at_ms) == [numbers, newest_ms, newest_ms]
+    assert page.call("numbers.js", body, job, at_ms) == [numbers, newest_ms, newest_ms]
 
 
-def test_the_top_of_a_chart_is_more_than_nothing(plane, browser):
-    browser.open(plane.url)
+def test_the_top_of_a_chart_is_more_than_nothing(page):
     body = """
       const series = { lag_records: [0.2, 0] };
       const numbers = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
@@ -776,11 +754,10 @@ def test_the_top_of_a_chart_is_more_than_nothing(plane, browser):
       const watch = { job: {}, numbers: known, history: [], range: "hour", cursorMs: null };
       return m.numbers(watch).querySelector(".top-of").textContent;
     """
-    assert browser.call("numbers.js", body) == "0.2"
+    assert page.call("numbers.js", body) == "0.2"
 
 
-def test_a_copy_that_is_complete_is_not_drawn_as_one_that_goes_on(plane, browser):
-    browser.open(plane.url)
+def test_a_copy_that_is_complete_is_not_drawn_as_one_that_goes_on(page):
     body = """
       const series = { copied_rows_per_s: [9, 9], table_lag_records: [8, 8] };
       const past = { at_ms: [0, 10_000], step_s: 10, span: { fromMs: 0, toMs: 10_000 }, series };
@@ -789,14 +766,14 @@ def test_a_copy_that_is_complete_is_not_drawn_as_one_that_goes_on(plane, browser
     """
     tables = [{"evidence": "in_band_watermark", "lag_records": 3}, {"evidence": None}]
     whole = {"report": {"is_live": True}, "dimensions": tables[:1]}
-    assert browser.call("numbers.js", body, whole) == [0, 3]
-    assert browser.call("numbers.js", body, {**whole, "dimensions": tables}) == [9, 3]
+    assert page.call("numbers.js", body, whole) == [0, 3]
+    assert page.call("numbers.js", body, {**whole, "dimensions": tables}) == [9, 3]
 
 
 def test_figures_picture_and_charts_show_the_same_rates(plane, browser):
     job_id = plane.submit(script(), "one number")
     plane.tell(job_id, **joining(1_700_000_000_000, records_per_s=1_250, rows_per_s=1_100))
-    wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    plane.client.when(job_id, state="JOINING")
     browser.open(job_url(plane, job_id))
     for rate, figure, edge, line in (
         ("1,250", "Rate in", "1,250 records/s", "records read"),
@@ -807,12 +784,11 @@ def test_figures_picture_and_charts_show_the_same_rates(plane, browser):
         assert f"{line} {rate}/s" in browser.until(f"{line} {rate}/s", "#numbers")
 
 
-def test_both_rates_of_a_job_that_has_ended_are_told_alike(plane, browser):
-    browser.open(plane.url)
+def test_both_rates_of_a_job_that_has_ended_are_told_alike(page):
     body = "return Object.fromEntries(m.known(a[0], a[1], 0).map(([name, text]) => [name, text]))"
     series = {"records_per_s": [5, 0], "rows_per_s": [5, 0]}
     last = {"at_ms": [0, 10_000], "span": {"toMs": 10_000}, "step_s": 10, "series": series}
-    figures = browser.call("figures.js", body, {"phase": "JOIN", "probe": {"topic": "t"}}, last)
+    figures = page.call("figures.js", body, {"phase": "JOIN", "probe": {"topic": "t"}}, last)
     assert (figures["Rate in"], figures["Rate out"]) == ("0/s", "0/s")
 
 
@@ -823,28 +799,26 @@ HELD = {
 
 
 @pytest.mark.parametrize("held", HELD.values(), ids=HELD)
-def test_nothing_passes_while_the_stream_is_not_read(plane, browser, held):
-    browser.open(plane.url)
+def test_nothing_passes_while_the_stream_is_not_read(page, held):
     body = "return Object.fromEntries(m.known(a[0], null, 0).map(([name, text]) => [name, text]))"
     table = {"name": "users", "snapshot": {"rows_done": 1, "rows_total": 1}, "channels": []}
     probe = {"topic": "t", "records_per_s": 9, "batch_stages_ms": {"a": 1, "b": 2}}
     job = {"phase": "JOIN", "probe": probe}
-    figures = browser.call("figures.js", body, job)
+    figures = page.call("figures.js", body, job)
     assert (figures["Rate in"], figures["Batch time"]) == ("9/s", "3 ms")
     assert "As of" not in figures  # of a job without tables
-    assert browser.call("figures.js", body, {**job, **held})["Rate in"] == DASH
+    assert page.call("figures.js", body, {**job, **held})["Rate in"] == DASH
     edges = "return m.flowParts(a[0], a[1], { tables: 3 }).edges.map((e) => e.label).join()"
     rates = {"records_per_s": 9, "rows_per_s": 8}
     joined = {**job, "state": "JOINING", "dimensions": [table]}
-    assert "9 records/s" in browser.call("flow_parts.js", edges, joined, rates)
-    assert "/s" not in browser.call("flow_parts.js", edges, {**joined, **held}, rates)
+    assert "9 records/s" in page.call("flow_parts.js", edges, joined, rates)
+    assert "/s" not in page.call("flow_parts.js", edges, {**joined, **held}, rates)
 
 
-def test_warnings_with_one_hint_show_it_once(plane, browser):
-    browser.open(plane.url)
+def test_warnings_with_one_hint_show_it_once(page):
     found = [("a", "one", "Do it."), ("b", "two", "Do that."), ("a", "three", "Do it.")]
     warnings = [dict(zip(("type", "message", "hint"), each, strict=True)) for each in found]
-    assert browser.call("job.js", "return m.byHint(a[0])", warnings) == [
+    assert page.call("job.js", "return m.byHint(a[0])", warnings) == [
         {"type": "a", "message": ["one", "three"], "hint": "Do it."},
         {"type": "b", "message": ["two"], "hint": "Do that."},
     ]
@@ -864,7 +838,7 @@ def test_a_table_that_stands_still_is_told_beside_a_stream_that_is_joined(plane,
         "error": down,
     }
     plane.tell(job_id, **told)
-    wait_until(lambda: plane.client.job(job_id)["state"] == "STALLED", deadline_s=60)
+    plane.client.when(job_id, state="STALLED")
     browser.open(job_url(plane, job_id))
     text = browser.until("records are joined with the rows that are there", "#why")
     assert text.startswith('Table "items": database does not answer.')
@@ -878,9 +852,9 @@ def test_a_table_that_stands_still_is_told_beside_a_stream_that_is_joined(plane,
 def test_numbers_of_a_moment_are_absent_without_a_runner_that_tells_them(plane, browser):
     job_id = plane.submit(script(), "gone")
     plane.tell(job_id, **joining(1_700_000_000_000))
-    wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    plane.client.when(job_id, state="JOINING")
     plane.client.stop(job_id)
-    wait_until(lambda: plane.client.job(job_id)["state"] == "STOPPED", deadline_s=60)
+    plane.client.when(job_id, state="STOPPED")
     browser.open(job_url(plane, job_id))
     browser.until("the runner's last report", "#why")
     moving = "return document.querySelectorAll('#flow .moves, #flow .part.good').length"
@@ -892,8 +866,7 @@ def test_numbers_of_a_moment_are_absent_without_a_runner_that_tells_them(plane, 
     assert "lag" not in text
 
 
-def test_batches_are_shown_with_their_pin_and_counts(plane, browser):
-    browser.open(plane.url)
+def test_batches_are_shown_with_their_pin_and_counts(page):
     pin = {"batch": 4, "versions": {HOSTILE: 12, "users": 3}, "batch_timestamp_ms": 1_000}
     counts = {"joined": 4_998, "dead_letters": 2}
     done = {"batch": 4, "pin": pin, "records": 5_000, "counts": counts, "committed": True}
@@ -903,24 +876,23 @@ def test_batches_are_shown_with_their_pin_and_counts(plane, browser):
       return [...node.querySelectorAll("tbody tr")].map((row) =>
         [...row.children].map((cell) => cell.innerText || cell.textContent));
     """
-    newest, older = browser.call("batches.js", body, [bare, done])
+    newest, older = page.call("batches.js", body, [bare, done])
     assert [newest[0], *newest[2:]] == ["5", DASH, DASH, DASH, DASH, "not known"]
     assert [older[0], *older[2:5]] == ["4", "5,000", "4,998", "2"]
     assert older[5:] == [f"{HOSTILE} 12, users 3", "✓yes"]
 
 
-def test_the_pace_of_a_copy_is_told_once_it_is_known(plane, browser):
-    browser.open(plane.url)
+def test_the_pace_of_a_copy_is_told_once_it_is_known(page):
     body = """
       const pace = new m.Pace();
       for (const [rows, at] of a[0]) pace.note({ rows_done: rows, rows_total: 1000 }, at);
       return pace.view();
     """
-    assert browser.call("pace.js", body, [[0, 0]]) == {}
-    found = browser.call("pace.js", body, [[0, 0], [100, 5000]])
+    assert page.call("pace.js", body, [[0, 0]]) == {}
+    found = page.call("pace.js", body, [[0, 0], [100, 5000]])
     assert found == {"rowsPerSecond": 20, "leftMs": 45_000}
-    assert browser.call("pace.js", body, [[900, 0], [0, 5000]]) == {}  # copied again
-    assert browser.call("pace.js", body, [[0, 0], [1000, 5000]]) == {}
+    assert page.call("pace.js", body, [[900, 0], [0, 5000]]) == {}  # copied again
+    assert page.call("pace.js", body, [[0, 0], [1000, 5000]]) == {}
 
 
 _CELLS = """

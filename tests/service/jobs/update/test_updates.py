@@ -34,8 +34,7 @@ LATER = SCRIPT.replace("earliest-offset", "latest-offset")
 
 
 @pytest.fixture
-def services(tmp_path, monkeypatch):
-    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+def services(tmp_path, secret):
     with stored_services(tmp_path) as services:
         yield services
 
