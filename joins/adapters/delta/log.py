@@ -32,7 +32,7 @@ from joins.adapters.delta.versions import (
     TableVersions,
     create_table,
 )
-from joins.adapters.delta.writer import CommitWriter, TableUpkeep
+from joins.adapters.delta.writer import MOST_TRIES, CommitWriter, TableUpkeep
 from joins.adapters.store_path import StorePath, size_and_rows
 from joins.durable.checkpoint import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
@@ -88,14 +88,22 @@ class DeltaLog:
     # -----------------------------------------------------------------------------------------
 
     def commit_epoch(self, epoch: int) -> None:
-        """Fence older runners by a commit without files; FencedError if a newer epoch exists."""
+        """Fence older runners by a commit without files; FencedError if a newer epoch exists.
+
+        An older runner may commit its last batch meanwhile: then the epoch is written behind it.
+        """
         with self.versions.lock:
-            table = self.versions.fresh()
-            self.batches.check_epoch(epoch, table)
-            if table.numbers[self.batches.fence_id] == epoch:
-                return
-            for_spark = table.numbers[self.batches.spark_id] is not None
-            self._write_epoch(table, epoch, for_spark=for_spark)
+            for attempt in range(MOST_TRIES):
+                table = self.versions.fresh()
+                self.batches.check_epoch(epoch, table)
+                if table.numbers[self.batches.fence_id] == epoch:
+                    return
+                for_spark = table.numbers[self.batches.spark_id] is not None
+                try:
+                    return self._write_epoch(table, epoch, for_spark=for_spark)
+                except SinkError:
+                    if attempt == MOST_TRIES - 1 or self.version() == table.at:
+                        raise
 
     def _write_epoch(self, table: Seen, epoch: int, *, for_spark: bool) -> None:
         transactions = [Transaction(self.batches.fence_id, epoch)]

@@ -125,7 +125,7 @@ class TableUpkeep:
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _CHECKPOINT_INTERVAL = 100  # Delta's default
-_MOST_TRIES = 15  # as delta-rs
+MOST_TRIES = 15  # as delta-rs
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class CommitWriter:
         """Write the next entry; returns the version before it, None if delta-rs must write."""
         if not (commit.is_for_an_entry and self.takes_entries(table)):
             return None
-        for _ in range(_MOST_TRIES):
+        for _ in range(MOST_TRIES):
             try:
                 if self._versions.entries.put(table.at + 1, commit.entry(table.at)):
                     return table
@@ -199,7 +199,7 @@ class CommitWriter:
                 self._has_links = False
                 return None
             table = self._behind(table, commit)
-        raise self._conflict(commit, f"{_MOST_TRIES} others were faster, one after the other")
+        raise self._conflict(commit, f"{MOST_TRIES} others were faster, one after the other")
 
     def _behind(self, table: Seen, commit: Commit) -> Seen:
         """The newest version, if the commits since `table` do not conflict with `commit`."""

@@ -59,6 +59,16 @@ def stalled(table, before):
     return log
 
 
+def test_an_epoch_is_written_behind_the_last_batch_of_an_older_runner(table):
+    older = DeltaLog(table, "app")
+    older.commit_epoch(1)
+    newer = stalled(table, lambda: older.commit(0, 1, [stage(table, rows_of(1))], {}))
+    newer.commit_epoch(2)
+    assert (newer.batches.last_batch(), newer.batches.epoch(newer.versions.fresh())) == (0, 2)
+    with pytest.raises(FencedError):
+        older.commit(1, 1, [], {})
+
+
 def test_an_entry_is_like_those_that_other_writers_make(table):
     log = DeltaLog(table, "app")
     file = stage(table, rows_of(1, 2))
