@@ -125,6 +125,10 @@ def _hash_code(text: str) -> int:
     return signed if signed == -(2**31) else abs(signed)
 
 
+def _locate(part: str, text: str, start: int) -> int:
+    return text.find(part, max(start - 1, 0)) + 1 if part else 1  # as in Flink
+
+
 def _is_decimal(text: str | None) -> bool:
     return _JAVA_NUMBER.fullmatch(text.strip()) is not None if text else False
 
@@ -172,7 +176,7 @@ TEXT_OF_ROWS: Mapping[str, Function] = {
     "SPLIT_INDEX": of_rows(_split_index),
     "SPLIT_INDEX_AT": of_rows(_split_index_at),
     "INSTR": of_rows(_instr),
-    "LOCATE": of_rows(lambda part, text, start: text.find(part, max(start - 1, 0)) + 1),
+    "LOCATE": of_rows(_locate),
     "HASH_CODE": of_rows(_hash_code),
     "IS_DECIMAL": with_nulls(_is_decimal),
     "IS_DIGIT": with_nulls(_is_digit),
@@ -256,7 +260,7 @@ def _edge(end: bool) -> Function:
 def _pad(left: bool) -> Function:
     def of_row(text: str, width: int, fill: str) -> str | None:
         missing = width - len(text)
-        if width < 0 or (missing > 0 and not fill):
+        if width < 0 or not fill:
             return None
         if missing <= 0:
             return text[:width]
