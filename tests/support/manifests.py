@@ -201,12 +201,13 @@ class Manifests:
         for name in self.named("Service"):
             if links and f"{name.upper()}_".startswith(PREFIX):
                 yield f"variables of service {name} look like settings"
-        for name in sorted(ours.keys() & fields.keys()):
-            value = json.loads(ours[name]) if name == "SLUICE_SPARK_CONF" else ours[name]
-            try:
-                Settings.load(**{fields[name]: value})
-            except ConfigError as exc:
-                yield exc.message
+        values: Values = {fields[name]: ours[name] for name in ours.keys() & fields.keys()}
+        if "spark_conf" in values:
+            values["spark_conf"] = json.loads(values["spark_conf"])
+        try:
+            Settings.load(**values)
+        except ConfigError as exc:
+            yield exc.message
         known: set[str] = set()
         for entry in _container(self.pods["control plane"])["env"]:
             for reference in _REFERENCE.findall(entry.get("value", "")):
