@@ -230,6 +230,13 @@ def _from_string(
         return sound(raw.cast(pa.binary()))
     if target.name is TypeName.TIMESTAMP_LTZ:
         return instant_from_string(text, target, rules.zone)
+    if target.name is TypeName.TIMESTAMP:
+        return timestamp_from_string(raw, target)  # not trimmed, as in Flink
+    if target.name is TypeName.DATE:
+        # Flink cuts what is behind a blank, but not if the text begins with one.
+        failed = mask_of(pc.match_substring_regex(raw, r"^\s+\S+\s+\S"))
+        read = date_from_string(null_where(text, failed), target)
+        return Checked(read.values, read.failed | failed)
     return _READERS.get(target.name, _as_it_is)(text, target)
 
 
@@ -271,9 +278,7 @@ def _decimal_from_string(text: pa.Array, target: SqlType) -> Checked:
 _READERS: Mapping[TypeName, Callable[[pa.Array, SqlType], Checked]] = {
     **dict.fromkeys(INTEGERS, _integer_from_string),
     **dict.fromkeys(FLOATS, _float_from_string),
-    TypeName.TIMESTAMP: timestamp_from_string,
     TypeName.DECIMAL: _decimal_from_string,
-    TypeName.DATE: date_from_string,
     TypeName.TIME: time_from_string,
 }
 
