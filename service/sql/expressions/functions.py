@@ -5,7 +5,7 @@ it is not deterministic, reads files, or has no bound on its cost.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from joins.plan.types import SqlType, TypeName, array_type, map_type
@@ -89,6 +89,13 @@ def fixed(sql_type: SqlType) -> Result:
 
 def first(types: Sequence[SqlType]) -> SqlType:
     return types[0]
+
+
+def _sign_of(types: Sequence[SqlType]) -> SqlType:
+    """The argument's type; a DECIMAL without digits before the point gets one."""
+    kind = types[0]
+    whole = kind.name is not TypeName.DECIMAL or kind.scale < kind.precision
+    return kind if whole else replace(kind, precision=min(kind.precision + 1, 38))
 
 
 def text(
@@ -190,7 +197,7 @@ NUMBERS: dict[str, Function] = {
     "FLOOR": Function((_N,), _without_scale, "FLOOR"),
     "ROUND": Function((_N, _W), first, "ROUND", optional=1),
     "TRUNCATE": Function((_N, _W), first, "TRUNCATE", optional=1),
-    "SIGN": Function((_N,), first, "SIGN"),
+    "SIGN": Function((_N,), _sign_of, "SIGN"),
     **{name: Function((_N,), fixed(DOUBLE), name) for name in _REAL},
     "POWER": Function((_N, _N), fixed(DOUBLE), "POWER"),
     "ATAN2": Function((_N, _N), fixed(DOUBLE), "ATAN2"),

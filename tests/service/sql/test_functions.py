@@ -89,6 +89,7 @@ RESULTS = {
     "LEAST(1, 3, 2)": "1",
     "LPAD('hi', 4, '??')": "??hi",
     "LPAD('hi', 1, '??')": "h",
+    "SIGN(-0.1)": "-1.0",
     "LPAD('hi', 1, '')": None,
     "TRY_CAST('5 | 1' AS DATE)": "0005-01-01",
     "TRY_CAST(' 5 | 1' AS DATE)": None,
