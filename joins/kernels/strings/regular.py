@@ -69,7 +69,8 @@ def translated(expression: str) -> tuple[str, frozenset[str]]:
             named = group["name"]
             if named in names:
                 raise InvalidExpressionError(named)
-            names |= {named} - {None}
+            if named:
+                names.add(named)
             pieces.append(f"(?P<{named}>" if named else group[0])
             at = group.end()
             continue
@@ -189,34 +190,35 @@ _FOLDED = "\u017f\u212a"  # to s and k by RE2, as (?iu) of Java
 Expression = Any
 
 
-@lru_cache(maxsize=512)
 def compiled(expression: str) -> Expression | None:
     """The expression for RE2, None if invalid; raises UnknownAnswerError if only Java has it."""
+    return _read(expression)[0]
+
+
+@lru_cache(maxsize=512)
+def _read(expression: str) -> tuple[Expression | None, frozenset[str]]:
+    """As `compiled`, and what of the expression depends on the text, as `translated`."""
     if len(expression) > MAX_EXPRESSION:
         raise UnknownAnswerError(f"a regular expression of {len(expression)} characters")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY
     try:
-        return re2.compile(translated(expression)[0], options)
+        text, traits = translated(expression)
+        return re2.compile(text, options), traits
     except InvalidExpressionError:
-        return None
+        return None, frozenset()
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace")
         if reason.startswith(_INVALID) and "{" not in reason:  # Java has {2} of nothing
-            return None
+            return None, frozenset()
         raise UnknownAnswerError(reason) from error
-
-
-@lru_cache(maxsize=512)
-def _traits(expression: str) -> frozenset[str]:
-    return translated(expression)[1]
 
 
 def _by(expression: str, text: str) -> Expression | None:
     """As `compiled`; raises UnknownAnswerError also if Java may answer otherwise for this text."""
-    by = compiled(expression)
-    if by is not None and (traits := _traits(expression)):
+    by, traits = _read(expression)
+    if traits:
         _check(by, traits, text)
     return by
 
