@@ -322,22 +322,23 @@ def cdc_table(
 def kafka_table(
     kafka: KafkaBroker, name: str, topic: str, columns: str, options: tuple[str, ...] = ()
 ) -> str:
-    further = "".join(f", {option}" for option in options)
-    return (
-        f"CREATE TABLE {name} ({columns}) WITH ('connector'='kafka', 'topic'='{topic}', "
-        f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}', 'format'='json', "
-        f"'scan.startup.mode'='earliest-offset'{further});"
-    )
+    fixed = ("'format'='json'", "'scan.startup.mode'='earliest-offset'")
+    return _topic_table("kafka", kafka, name, topic, columns, (*fixed, *options))
 
 
 def upsert_table(
     kafka: KafkaBroker, name: str, topic: str, columns: str, options: tuple[str, ...] = ()
 ) -> str:
-    further = "".join(f", {option}" for option in options)
+    fixed = ("'key.format'='json'", "'value.format'='json'")
+    return _topic_table("upsert-kafka", kafka, name, topic, columns, (*fixed, *options))
+
+
+def _topic_table(
+    connector: str, kafka: KafkaBroker, name: str, topic: str, columns: str, options: Sequence[str]
+) -> str:
     return (
-        f"CREATE TABLE {name} ({columns}) WITH ('connector'='upsert-kafka', 'topic'='{topic}', "
-        f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}', 'key.format'='json', "
-        f"'value.format'='json'{further});"
+        f"CREATE TABLE {name} ({columns}) WITH ('connector'='{connector}', 'topic'='{topic}', "
+        f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}', {', '.join(options)});"
     )
 
 
